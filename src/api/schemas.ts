@@ -1,0 +1,165 @@
+import { z } from "zod";
+import { PILOT_STATES, TASK_STATES } from "../core/states.ts";
+
+/** Shapes of the REST API and of `--json`. Fields may be added; those here keep their meaning. Times are ISO 8601. */
+
+const time = z.string().nullable();
+
+export const RunState = z.enum(["WAITING", "RUNNING", "DONE", "FAILED", "CANCELED"]);
+
+export const GroupView = z.object({
+  name: z.string(),
+  total: z.number(),
+  counts: z.record(z.string(), z.number()),
+  after: z.array(z.string()),
+});
+
+export const RunView = z.object({
+  id: z.number(),
+  name: z.string(),
+  state: RunState,
+  total: z.number(),
+  /** Tasks per state, states without tasks left out. */
+  counts: z.record(z.string(), z.number()),
+  /** Handlers (`after: {x: failed}`) that were not needed; they are inside counts.CANCELED but are no failure. */
+  unneeded: z.number(),
+  submitted: time,
+  started: time,
+  finished: time,
+  /** Seconds to the end as expected now; null when unknown or ended. */
+  eta: z.number().nullable(),
+  /** Why the run was cancelled, if it was. */
+  reason: z.string().nullable(),
+  retries: z.number(),
+  losses: z.number(),
+  groups: z.array(GroupView).optional(),
+  /** How tasks are numbered: index = start + row × step. */
+  numbering: z.object({ start: z.number(), step: z.number() }),
+});
+
+export const AttemptView = z.object({
+  n: z.number(),
+  agent: z.string().nullable(),
+  pilot: z.string().nullable(),
+  host: z.string().nullable(),
+  assigned: time,
+  started: time,
+  finished: time,
+  exitCode: z.number().nullable(),
+  signal: z.string().nullable(),
+  reason: z.string().nullable(),
+  lost: z.boolean(),
+});
+
+export const TaskView = z.object({
+  id: z.string(),
+  name: z.string(),
+  state: z.enum(TASK_STATES),
+  exitCode: z.number().nullable(),
+  signal: z.string().nullable(),
+  reason: z.string().nullable(),
+  command: z.array(z.string()),
+  item: z.string().nullable(),
+  cwd: z.string(),
+  attempts: z.array(AttemptView),
+  /** What people read: cpus and gpus as numbers, mem and tmp in bytes. */
+  resources: z.record(z.string(), z.number()),
+  stdoutBytes: z.number().nullable(),
+  stderrBytes: z.number().nullable(),
+  /** Path when the user chose a file, else null: kept by Slipway. */
+  stdout: z.string().nullable(),
+  stderr: z.string().nullable(),
+  lastStderr: z.string().nullable(),
+});
+
+export const WhyView = z.object({ cause: z.string(), detail: z.string(), remedy: z.string() });
+
+export const ServerView = z.object({
+  pid: z.number(),
+  host: z.string(),
+  url: z.string(),
+  started: time,
+  version: z.string(),
+  home: z.string(),
+  epoch: z.number(),
+  state: z.enum(["running", "stopping", "journal-full"]),
+  detail: z.string().nullable(),
+});
+
+export const AgentView = z.object({
+  id: z.string(),
+  host: z.string(),
+  state: z.enum(["connected", "suspect", "draining", "gone"]),
+  resources: z.record(z.string(), z.number()),
+  running: z.number(),
+  queued: z.number(),
+});
+
+export const PilotView = z.object({
+  id: z.string(),
+  cluster: z.string(),
+  queue: z.string(),
+  state: z.enum(PILOT_STATES),
+  nativeId: z.string().nullable(),
+  reason: z.string().nullable(),
+  requested: time,
+  active: time,
+  ended: time,
+  agents: z.array(AgentView),
+});
+
+export const FleetView = z.object({
+  cluster: z.string(),
+  queue: z.string(),
+  strategy: z.string(),
+  pilots: z.number(),
+  waiting: z.number(),
+  problem: z.string().nullable(),
+});
+
+export const StatusView = z.object({
+  server: ServerView,
+  fleets: z.array(FleetView),
+  pilots: z.array(PilotView),
+  /** The runs that have not ended, and the last few that have. */
+  runs: z.array(RunView),
+});
+
+export const EventView = z.object({
+  seq: z.number(),
+  time: z.string(),
+  event: z.string(),
+  run: z.number().optional(),
+  task: z.string().optional(),
+  detail: z.record(z.string(), z.unknown()).optional(),
+});
+
+export const ClusterView = z.object({
+  name: z.string(),
+  type: z.string(),
+  default: z.boolean(),
+  queues: z.array(z.string()),
+  resources: z.record(z.string(), z.number()),
+});
+
+export const SubmitAnswer = z.object({ run: z.number(), total: z.number() });
+export const CancelAnswer = z.object({ run: z.number(), canceled: z.number(), stopping: z.number() });
+export const RetryAnswer = z.object({ run: z.number(), reopened: z.number() });
+export const CancelRequest = z.object({
+  tasks: z.array(z.number().int()).max(100_000).optional(),
+  reason: z.string().max(1000).optional(),
+});
+export const RetryRequest = z.object({ which: z.enum(["failed", "all"]).default("failed") });
+export const StopRequest = z.object({ now: z.boolean().default(false) });
+
+export type RunView = z.infer<typeof RunView>;
+export type TaskView = z.infer<typeof TaskView>;
+export type AttemptView = z.infer<typeof AttemptView>;
+export type WhyView = z.infer<typeof WhyView>;
+export type ServerView = z.infer<typeof ServerView>;
+export type PilotView = z.infer<typeof PilotView>;
+export type AgentView = z.infer<typeof AgentView>;
+export type FleetView = z.infer<typeof FleetView>;
+export type StatusView = z.infer<typeof StatusView>;
+export type EventView = z.infer<typeof EventView>;
+export type ClusterView = z.infer<typeof ClusterView>;

@@ -1,0 +1,69 @@
+import type { Resources } from "./resources.ts";
+
+/**
+ * A run as the server keeps it: validated, defaults applied, names resolved. The files and requests that users write
+ * are read by src/config and become this.
+ */
+export interface RunSpec {
+  readonly name: string;
+  /** Absolute directory that relative paths start from. */
+  readonly cwd: string;
+  /** The submitter's environment, captured once for the whole run. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly groups: readonly GroupSpec[];
+  /** More failed tasks than this cancel the rest. */
+  readonly maxFails?: number;
+  /** How rows are numbered for people: a single array keeps its own numbers, everything else counts from 0. */
+  readonly numbering: { readonly start: number; readonly step: number };
+}
+
+/** What a dependency waits for: all tasks DONE, all final, or at least one that did not succeed. */
+export type Condition = "ok" | "any" | "failed";
+
+export type Dependency =
+  | { readonly group: number; readonly on: Condition }
+  | { readonly run: number; readonly on: Condition };
+
+/** A command: a list is executed as is, a string by /bin/sh -c. Both may hold placeholders. */
+export type Command = readonly string[] | string;
+
+/** How many tasks a group has and what `{item}` is in each. Values of a list may be strings or JSON values. */
+export type ItemSource =
+  | { readonly kind: "one" }
+  | { readonly kind: "range"; readonly from: number; readonly step: number; readonly count: number }
+  | { readonly kind: "list"; readonly count: number };
+
+/** One entry of a run's file: a template shared by all its tasks. */
+export interface GroupSpec {
+  readonly name: string;
+  readonly command: Command;
+  readonly items: ItemSource;
+  readonly after: readonly Dependency[];
+  /** Requested amounts in integer units. */
+  readonly resources: Resources;
+  /** Amounts that depend on the item: name → text with placeholders, evaluated for each task at submit. */
+  readonly itemResources?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Text with placeholders; relative to the run's cwd. */
+  readonly cwd?: string;
+  readonly stdout?: string;
+  readonly stderr?: string;
+  /** Seconds. */
+  readonly timeLimit?: number;
+  readonly timeRequest?: number;
+  readonly priority: number;
+  readonly retries: number;
+  /** Seconds between a failure and the next attempt. */
+  readonly retryDelay: number;
+  /** `null` answers at once without starting a process: it measures everything but the spawning. */
+  readonly executor: "process" | "null";
+  /** Bind the task's processes to its own cores. */
+  readonly pin?: boolean;
+  readonly cluster?: string;
+  readonly queue?: string;
+}
+
+/** How many tasks a group stands for. */
+export const itemCount = (items: ItemSource): number => (items.kind === "one" ? 1 : items.count);
+
+export const taskCount = (spec: RunSpec): number => spec.groups.reduce((sum, group) => sum + itemCount(group.items), 0);

@@ -1,0 +1,199 @@
+/**
+ * The one table of errors. docs/errors.md is generated from it (`npm run docs`); a code, once published, keeps its
+ * meaning. `exit` is the CLI's exit status, `http` the API's, `transient` says whether trying again may help.
+ */
+export interface ErrorRow {
+  readonly message: string;
+  readonly hint: string;
+  readonly exit: number;
+  readonly http: number;
+  readonly transient?: boolean;
+}
+
+const row = (message: string, hint: string, exit: number, http: number, transient = false): ErrorRow => ({
+  message,
+  hint,
+  exit,
+  http,
+  transient,
+});
+
+export const ERRORS = {
+  // what a user wrote
+  usage: row("{detail}", "slipway --help lists the commands, slipway COMMAND --help its options.", 2, 400),
+  "bad-file": row("{where}: {detail}", "Correct the file and try again.", 2, 400),
+  "unknown-key": row("{where}: unknown key '{key}'{suggestion}", "docs/run-file.md lists every key.", 2, 400),
+  "bad-value": row("{where}: {key}: {detail}", "{remedy}", 2, 400),
+  "unknown-placeholder": row(
+    "{where}: {key}: unknown placeholder {{{name}}}{suggestion}",
+    "Known placeholders: {{run}} {{task}} {{name}} {{attempt}} {{item}} {{cwd}}; write {{{{ and }}}} for literal braces.",
+    2,
+    400,
+  ),
+  "unknown-task": row(
+    "{where}: after: no task is named '{name}'{suggestion}",
+    "Use the name of a task in this file, or run:ID for an earlier run.",
+    2,
+    400,
+  ),
+  cycle: row("{where}: tasks wait for each other: {path}", "Remove one of these `after` entries.", 2, 400),
+  "too-many-tasks": row(
+    "the run would have {count} tasks; at most {limit} are allowed",
+    "Split the run, or raise `limits.tasks-per-run` in clusters.yaml.",
+    2,
+    400,
+  ),
+  "cannot-fit": row(
+    "task {task} asks for {resource} {amount}; the largest available is {largest}",
+    "Ask for less, or declare a cluster that has it in clusters.yaml.",
+    2,
+    422,
+  ),
+  "no-such-file": row(
+    "{where}: cannot read {path}: {detail}",
+    "Relative paths start in the directory where the command was typed.",
+    2,
+    400,
+  ),
+  "no-such-run": row("there is no run {run}", "`slipway list` shows the runs of this home.", 2, 404),
+  "no-such-task": row("run {run} has no task {task}", "`slipway show {run}` shows how its tasks are numbered.", 2, 404),
+  "not-found": row("there is no {what}", "docs/api.md lists what can be asked for.", 2, 404),
+  "no-such-cluster": row(
+    "there is no cluster '{name}'{suggestion}",
+    "clusters.yaml declares clusters; `local` always exists.",
+    2,
+    400,
+  ),
+  "run-active": row(
+    "run {run} has not ended: {detail}",
+    "Wait for it (`slipway wait {run}`) or cancel it first.",
+    2,
+    409,
+  ),
+  "too-large": row("{what} is {size}, more than the {limit} allowed", "Make it smaller or split the run.", 2, 413),
+  unauthorized: row(
+    "the token was not accepted",
+    "Use the token of this home (`keys/` inside it), or pass --home.",
+    3,
+    401,
+  ),
+
+  // the server and its home
+  "no-server": row(
+    "no server runs for {home}",
+    "Start one with `slipway up`, or use `slipway run`, which starts one for itself.",
+    3,
+    503,
+    true,
+  ),
+  "server-gone": row(
+    "the server at {address} does not answer: {detail}",
+    "Look at {log}; `slipway up` starts a successor that goes on where this one stopped.",
+    3,
+    503,
+    true,
+  ),
+  "server-running": row(
+    "a server already runs for {home}: pid {pid} on {host}, {address}",
+    "Use it, or stop it with `slipway down`.",
+    1,
+    409,
+  ),
+  "home-held": row(
+    "{home} is held by a server on {host} (pid {pid}), whose lease was renewed {age} ago",
+    "Stop that server there; a lease unchanged for 60 s is taken over.",
+    3,
+    409,
+    true,
+  ),
+  "home-unusable": row(
+    "the home {home} cannot be used: {detail}",
+    "Choose another with --home DIR or SLIPWAY_HOME.",
+    3,
+    500,
+  ),
+  "server-start": row("the server did not start: {detail}", "Its log is {log}.", 3, 500),
+  stopping: row(
+    "the server is stopping and takes no new runs",
+    "Submit again after the next `slipway up`.",
+    3,
+    503,
+    true,
+  ),
+  "journal-full": row(
+    "the journal cannot be written ({detail}); nothing was submitted",
+    "Free some space in {home}; the server goes on by itself when there is room.",
+    3,
+    507,
+    true,
+  ),
+  "journal-damaged": row(
+    "the journal is damaged: {segment} at offset {offset}: {detail}",
+    "`slipway journal verify` shows the damage, `slipway journal repair` keeps all that can be read.",
+    3,
+    500,
+  ),
+  "journal-version": row(
+    "the journal was written by a newer Slipway (format {found}, this one reads up to {known})",
+    "Use that version, or another home.",
+    3,
+    500,
+  ),
+  "bad-request": row("{detail}", "docs/api.md describes the request.", 2, 400),
+  "version-mismatch": row(
+    "protocol version {theirs} is not understood here; this side speaks {ours}",
+    "Use the same Slipway version on both sides.",
+    3,
+    426,
+  ),
+  internal: row(
+    "something that should not happen happened: {detail}",
+    "Please report it with the output of --debug.",
+    1,
+    500,
+  ),
+  "cluster-refused": row("{cluster} refused the job: {detail}", "Correct the queue in clusters.yaml.", 4, 502),
+} satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** Fills `{name}` from facts; `{{` and `}}` stand for braces. Facts that are missing leave nothing. */
+const fill = (text: string, facts: Readonly<Record<string, unknown>>): string =>
+  text.replace(/\{\{|\}\}|\{(\w+)\}/g, (match, name: string | undefined) =>
+    match === "{{" ? "{" : match === "}}" ? "}" : String(facts[name!] ?? ""),
+  );
+
+/** An error a user can act on. Facts stay as fields, for `--json` and for tests. */
+export class SlipwayError extends Error {
+  readonly code: ErrorCode;
+  readonly facts: Readonly<Record<string, unknown>>;
+
+  constructor(code: ErrorCode, facts: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
+    super(fill(ERRORS[code].message, facts), cause === undefined ? undefined : { cause });
+    this.name = "SlipwayError";
+    this.code = code;
+    this.facts = facts;
+  }
+
+  get row(): ErrorRow {
+    return ERRORS[this.code];
+  }
+
+  get hint(): string {
+    return fill(this.row.hint, this.facts);
+  }
+
+  /** The shape that `--json` and the API print. */
+  toJSON(): { error: { code: ErrorCode; message: string; hint: string; facts: Readonly<Record<string, unknown>> } } {
+    return { error: { code: this.code, message: this.message, hint: this.hint, facts: this.facts } };
+  }
+}
+
+/** Rebuilds an error from the API's answer, so that the CLI prints what the server meant. */
+export const errorFromJSON = (body: unknown): SlipwayError | undefined => {
+  const error = (body as { error?: { code?: string; facts?: Record<string, unknown>; message?: string } } | undefined)
+    ?.error;
+  if (error === undefined || typeof error.code !== "string") return undefined;
+  if (error.code in ERRORS) return new SlipwayError(error.code as ErrorCode, error.facts ?? {});
+  return new SlipwayError("internal", { detail: error.message ?? error.code });
+};
