@@ -22,7 +22,12 @@ export const ERRORS = {
   // what a user wrote
   usage: row("{detail}", "slipway --help lists the commands, slipway COMMAND --help its options.", 2, 400),
   "bad-file": row("{where}: {detail}", "Correct the file and try again.", 2, 400),
-  "unknown-key": row("{where}: unknown key '{key}'{suggestion}", "docs/run-file.md lists every key.", 2, 400),
+  "unknown-key": row(
+    "{where}: unknown key '{key}'{suggestion}",
+    "docs/run-file.md and docs/clusters-file.md list every key.",
+    2,
+    400,
+  ),
   "bad-value": row("{where}: {key}: {detail}", "{remedy}", 2, 400),
   "unknown-placeholder": row(
     "{where}: {key}: unknown placeholder {{{name}}}{suggestion}",
@@ -133,10 +138,22 @@ export const ERRORS = {
     3,
     500,
   ),
+  "journal-failed": row(
+    "the journal cannot be written any more: {detail}",
+    "Nothing acknowledged is lost. Look at the disk of {home}, then start the server again.",
+    3,
+    500,
+  ),
   "journal-version": row(
     "the journal was written by a newer Slipway (format {found}, this one reads up to {known})",
     "Use that version, or another home.",
     3,
+    500,
+  ),
+  "output-damaged": row(
+    "output cannot be read: {path} at offset {offset}: {detail}",
+    "The file was damaged or removed; the task's state is not affected, `slipway retry` runs it again.",
+    1,
     500,
   ),
   "bad-request": row("{detail}", "docs/api.md describes the request.", 2, 400),

@@ -1,0 +1,106 @@
+/* Between the end of a task's main process and its exit event: strays, cgroup, TMPDIR, the rest of its output. */
+#include "spawner.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define INLINE_ENTRIES 64
+#define CGROUP_PATIENCE 1000 /* ms that a cgroup may refuse to go before it is left behind */
+
+static bool polling;
+
+/* PARENT/<token with only harmless characters>, or NULL: a cgroup is a help, never a condition. */
+char *cgroup_make(const char *parent, const char *token) {
+  size_t length = strlen(parent), size = length + strlen(token) + 2;
+  char *path = grow(NULL, size + 1);
+  snprintf(path, size + 1, "%s/%s", parent, *token ? token : "_");
+  for (char *at = path + length + 1; *at; at++)
+    if (!isalnum((unsigned char)*at) && *at != '-' && *at != '_' && (*at != '.' || at == path + length + 1)) *at = '_';
+  if (mkdir(path, 0755) == 0 || errno == EEXIST) return path;
+  free(path);
+  return NULL;
+}
+
+static bool leave_cgroup(struct task *task) {
+  if (!task->cgroup) return true;
+  if (task->cgroup_since == 0) {
+    char file[4096];
+    snprintf(file, sizeof file, "%s/cgroup.kill", task->cgroup);
+    int fd = open(file, O_WRONLY | O_CLOEXEC);
+    ssize_t written = fd >= 0 ? write(fd, "1", 1) : 0; /* older kernels have no cgroup.kill: the sweep was enough */
+    (void)written;
+    if (fd >= 0) close(fd);
+    task->cgroup_since = now_ms();
+  }
+  if (rmdir(task->cgroup) < 0 && errno == EBUSY && now_ms() - task->cgroup_since < CGROUP_PATIENCE) {
+    polling = true;
+    return false;
+  }
+  free(task->cgroup);
+  task->cgroup = NULL;
+  return true;
+}
+
+/* A small TMPDIR is removed here; a large one by a forked helper, so that other tasks do not wait for it. */
+static bool remove_tmpdir(struct task *task) {
+  if (task->remover) return false;
+  if (!task->tmpdir || tree_remove(task->tmpdir, INLINE_ENTRIES)) return free(task->tmpdir), task->tmpdir = NULL, true;
+  task->remover = fork();
+  if (task->remover > 0) return false;
+  if (task->remover == 0) {
+    close_from(0);
+    tree_remove(task->tmpdir, 1L << 40);
+    _exit(0);
+  }
+  task->remover = 0;
+  tree_remove(task->tmpdir, 1L << 40);
+  free(task->tmpdir);
+  task->tmpdir = NULL;
+  return true;
+}
+
+/* Sends what is in the pipes now: every writer of the task is dead, so this is all there will be. */
+static bool drain(struct task *task) {
+  for (int i = 0; i < 2 && !task->draining; i++) {
+    if (task->fd[i] < 0 || ioctl(task->fd[i], FIONREAD, &task->pending[i]) < 0) task->pending[i] = 0;
+    if (task->pending[i] > 0) fcntl(task->fd[i], F_SETFL, O_NONBLOCK);
+  }
+  task->draining = true;
+  for (int i = 0; i < 2; i++) {
+    while (task->fd[i] >= 0 && task->pending[i] > 0) {
+      if (out_paused) return false;
+      ssize_t size = wire_pump(task, i, (size_t)task->pending[i]);
+      if (size <= 0) break;
+      task->pending[i] -= (int)size;
+    }
+    wire_close_output(task, i);
+  }
+  return true;
+}
+
+/* Takes every task whose main process has gone as far as it can. Never blocks; called once per turn of the loop. */
+void settle(void) {
+  polling = false;
+  if (!tasks_left) return;
+  sweep_scan();
+  sweep_kill();
+  for (struct task *task = tasks, *next; task; task = next) {
+    next = task->next;
+    if (!task->left || !sweep_clear(task)) continue;
+    if (!leave_cgroup(task) || !remove_tmpdir(task) || !drain(task)) continue;
+    if (!task->announced && task->stage == STAGE_NONE) send_started(task);
+    send_exit(task);
+    sweep_forget(task);
+    task_free(task);
+  }
+}
+
+/* Something has to be tried again soon although no event will say so. */
+bool settle_waits(void) { return polling; }

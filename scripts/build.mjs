@@ -1,0 +1,133 @@
+// Builds dist/: the CLI in pieces that are read when a verb needs them, the server and the SDK as one file each, and
+// the agent as one file that a compute node runs with Node alone. Dependencies are inside, so that a process starts fast.
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { thirdPartyNotices } from "./third-party.mjs";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const dist = join(root, "dist");
+const stamp = join(dist, ".built");
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+
+/** The newest change to anything the build reads. */
+const newestSource = () => {
+  let newest = 0;
+  const look = (path) => {
+    if (!existsSync(path)) return;
+    const info = statSync(path);
+    newest = Math.max(newest, info.mtimeMs);
+    if (info.isDirectory()) for (const name of readdirSync(path)) look(join(path, name));
+  };
+  for (const name of ["src", "native", "package.json", "package-lock.json", "scripts"]) look(join(root, name));
+  return newest;
+};
+
+/** msgpackr without its optional native accelerator: it is not needed, and a compute node may not be able to load it. */
+const plainMsgpackr = {
+  name: "plain-msgpackr",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /^msgpackr$/ }, () => ({ path: join(root, "node_modules", "msgpackr", "index.js") })),
+};
+
+const common = {
+  absWorkingDir: root,
+  outdir: dist,
+  bundle: true,
+  write: false,
+  platform: "node",
+  target: "node20",
+  format: "esm",
+  legalComments: "none",
+  metafile: true,
+  logLevel: "warning",
+  define: { SLIPWAY_VERSION: JSON.stringify(version) },
+  plugins: [plainMsgpackr],
+  // Bundled CommonJS asks for Node's modules with require.
+  banner: {
+    js: 'import { createRequire as slipwayRequire } from "node:module";\nconst require = slipwayRequire(import.meta.url);',
+  },
+};
+
+const bundles = [
+  { entryPoints: { cli: "src/cli/main.ts" }, splitting: true, chunkNames: "chunks/[name]-[hash]", sourcemap: "linked" },
+  { entryPoints: { server: "src/server/main.ts" }, sourcemap: "linked" },
+  { entryPoints: { client: "src/client/index.ts" }, sourcemap: "linked" },
+  { entryPoints: { agent: "src/agent/main.ts" } },
+];
+
+/** Declarations of the SDK: what `import … from "slipway/client"` means to TypeScript. */
+const buildTypes = () =>
+  execFileSync(
+    process.execPath,
+    [
+      join(root, "node_modules", "typescript", "bin", "tsc"),
+      ...["--ignoreConfig", "--noCheck", "--declaration", "--emitDeclarationOnly", "--rewriteRelativeImportExtensions"],
+      ...["--target", "es2023", "--module", "nodenext", "--strict", "--exactOptionalPropertyTypes", "--skipLibCheck"],
+      ...["--types", "node", "--rootDir", join(root, "src"), "--outDir", join(dist, "types")],
+      join(root, "src", "client", "index.ts"),
+    ],
+    { cwd: root, stdio: "inherit" },
+  );
+
+/** Written whole and renamed: whoever starts Slipway during a build gets the old or the new file, never half of one. */
+const put = (path, contents) => {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(`${path}.new`, contents);
+  renameSync(`${path}.new`, path);
+};
+
+const main = async () => {
+  if (process.argv.includes("--if-stale") && existsSync(stamp) && statSync(stamp).mtimeMs >= newestSource()) return;
+  const begun = performance.now();
+  const began = new Date();
+  const results = await Promise.all(
+    bundles
+      .filter(({ entryPoints }) => {
+        const [path] = Object.values(entryPoints);
+        if (existsSync(join(root, path))) return true;
+        console.warn(`build: ${path} does not exist yet; skipped`);
+        return false;
+      })
+      .map((options) => build({ ...common, ...options })),
+  );
+  const files = results.flatMap(({ outputFiles }) => outputFiles);
+  // Pieces first, then the files that name them.
+  for (const { path, contents } of files.toSorted((a, b) => b.path.split("/").length - a.path.split("/").length))
+    put(path, contents);
+  const written = new Set(files.map(({ path }) => path));
+  const chunks = join(dist, "chunks");
+  for (const name of existsSync(chunks) ? readdirSync(chunks) : [])
+    if (!written.has(join(chunks, name))) rmSync(join(chunks, name), { force: true });
+  put(
+    join(dist, "THIRD-PARTY.txt"),
+    thirdPartyNotices(
+      root,
+      results.flatMap(({ metafile }) => Object.keys(metafile.inputs)),
+    ),
+  );
+  buildTypes();
+  spawnSync(process.execPath, [join(root, "scripts", "build-native.mjs")], { stdio: "inherit" });
+  put(stamp, `${version}\n`);
+  // A source that changed while we built is newer than the stamp.
+  utimesSync(stamp, began, began);
+  const size = (name) => `${name} ${Math.round(statSync(join(dist, name)).size / 1024)} KB`;
+  const shown = ["cli.js", "server.js", "client.js", "agent.js"].filter((name) => existsSync(join(dist, name)));
+  console.log(
+    `built ${relative(process.cwd(), dist) || "."}: ${shown.map(size).join(", ")} in ${Math.round(performance.now() - begun)} ms`,
+  );
+};
+
+await main();

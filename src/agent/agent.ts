@@ -1,0 +1,368 @@
+import { randomUUID } from "node:crypto";
+import { mkdir } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { Ending } from "../core/events.ts";
+import { unpackResults } from "../core/columns.ts";
+import { shapeKey } from "../core/resources.ts";
+import type { Assign, HeldTasks, ServerMessage } from "../protocol/messages.ts";
+import { PROTOCOL_VERSION } from "../protocol/version.ts";
+import { writeSpool } from "../protocol/spool.ts";
+import { keepConnected } from "./connection.ts";
+import { detectResources } from "./detect.ts";
+import { createExecutor } from "./executor.ts";
+import { createLocalQueue } from "./local-queue.ts";
+import { openOutputStream } from "./output-stream.ts";
+import { createResultStore } from "./results.ts";
+import type { AgentSettings } from "./settings.ts";
+import { SlotPool } from "./slots.ts";
+import { type AgentTask, taskKey, toRanges } from "./task.ts";
+import { type RunTemplate, defineRun } from "./templates.ts";
+
+/**
+ * The process on a node: takes assignments, gives each task a slot, starts it, and keeps its result until the server
+ * says that it is on disk. It outlives its server: what runs goes on, results wait, and a successor is told what is here.
+ */
+
+/** Null tasks answered before the loop gets a turn for its sockets. */
+const PER_TURN = 4000;
+/** Results of quick tasks are gathered this long, if others were sent just before. */
+const GATHER_MS = 4;
+const PROGRESS_MS = 250;
+
+export interface AgentOptions {
+  readonly settings: AgentSettings;
+  readonly version: string;
+  readonly nativePath: string;
+  readonly nodeEntry: readonly string[];
+  readonly log: (text: string) => void;
+}
+
+export interface RunningAgent {
+  /** Take nothing new; end when empty. `now` interrupts what runs, at no cost to it. */
+  drain(now: boolean, reason: string): void;
+  readonly ended: Promise<string>;
+}
+
+export const startAgent = async (options: AgentOptions): Promise<RunningAgent> => {
+  const { settings, log } = options;
+  const uuid = randomUUID();
+  const found = await detectResources({ scratch: settings.scratch, declared: settings.declared });
+  const outputDirectory = join(settings.home, "output");
+  await mkdir(outputDirectory, { recursive: true, mode: 0o700 });
+  const output = await openOutputStream(join(outputDirectory, `${uuid}.out`));
+  const pool = new SlotPool({ capacity: found.resources, cpus: found.cpus, gpus: found.gpus.indices });
+  const queue = createLocalQueue<AgentTask>();
+  const results = createResultStore();
+  const runs = new Map<number, RunTemplate>();
+  const held = new Map<number, AgentTask>();
+  const running = new Set<AgentTask>();
+  const shapeNames = new Map<object, string>();
+  let nextId = 1;
+  let epoch = 0;
+  let draining = false;
+  let lastFlush = 0;
+  let flushTimer: NodeJS.Timeout | undefined;
+  let pumping = false;
+  let finishing = false;
+  let settle: (reason: string) => void = () => undefined;
+  const ended = new Promise<string>((resolve) => {
+    settle = resolve;
+  });
+
+  const flush = (): void => {
+    clearTimeout(flushTimer);
+    flushTimer = undefined;
+    lastFlush = performance.now();
+    for (const message of results.take()) connection.send(message);
+    checkEnd();
+  };
+
+  /** At once when it was quiet, so that one task is told at once; gathered when many end. */
+  const scheduleFlush = (): void => {
+    if (flushTimer !== undefined) return;
+    const quiet = performance.now() - lastFlush;
+    flushTimer = setTimeout(flush, quiet > GATHER_MS ? 0 : GATHER_MS);
+  };
+
+  const conclude = (task: AgentTask): void => {
+    held.delete(taskKey(task.run.id, task.row));
+    running.delete(task);
+    if (task.slot !== undefined) pool.release(task.slot);
+    task.slot = undefined;
+  };
+
+  const executor = await createExecutor({
+    uuid,
+    settings,
+    gpus: found.gpus,
+    output,
+    spawners: Math.max(1, Math.min(8, Math.floor(found.cpus.length / 16))),
+    nativePath: options.nativePath,
+    nodeEntry: options.nodeEntry,
+    onEnd: (task, result) => {
+      conclude(task);
+      if (!task.dropped) results.add(result);
+      scheduleFlush();
+      pump();
+    },
+    onBroken: (reason) => {
+      log(`the spawner ended: ${reason}`);
+      finish(`the spawner ended: ${reason}`);
+    },
+  });
+
+  const answerNull = (task: AgentTask): void => {
+    conclude(task);
+    const now = Date.now();
+    results.add({
+      run: task.run.id,
+      row: task.row,
+      attempt: task.attempt,
+      ending: Ending.EXIT,
+      code: 0,
+      started: now,
+      finished: now,
+      outAt: -1,
+      outBytes: 0,
+      errBytes: 0,
+    });
+  };
+
+  /** Starts whatever has a slot. */
+  const pump = (): void => {
+    if (pumping) return;
+    pumping = true;
+    let nulls = 0;
+    for (;;) {
+      const next = queue.next((task) => pool.allocate(task.resources));
+      if (next === undefined) break;
+      const { task } = next;
+      task.slot = next.slot;
+      if (settings.executor === "null" || task.run.groups.get(task.group)!.source.executor === "null") {
+        answerNull(task);
+        nulls += 1;
+        if (nulls >= PER_TURN) {
+          setImmediate(pump);
+          break;
+        }
+      } else {
+        running.add(task);
+        executor.start(task);
+      }
+    }
+    pumping = false;
+    if (nulls > 0) scheduleFlush();
+  };
+
+  const shapeName = (resources: object): string => {
+    let name = shapeNames.get(resources);
+    if (name === undefined) {
+      name = shapeKey(resources as Record<string, number>);
+      shapeNames.set(resources, name);
+    }
+    return name;
+  };
+
+  const onAssign = (message: Assign): void => {
+    const run = runs.get(message.run);
+    const group = run?.groups.get(message.group);
+    if (run === undefined || group === undefined) return log(`an assignment of run ${message.run} before its definition`);
+    const { source } = group;
+    const shape = shapeName(source.resources);
+    let nth = 0;
+    for (let i = 0; i < message.ranges.length; i += 2) {
+      for (let row = message.ranges[i]!, end = row + message.ranges[i + 1]!; row < end; row += 1, nth += 1) {
+        const key = taskKey(message.run, row);
+        if (held.has(key)) continue; // said twice
+        const resources = message.resources?.[nth];
+        const task: AgentTask = {
+          id: nextId,
+          shape: resources === undefined ? shape : shapeKey(resources),
+          priority: source.priority,
+          run,
+          group: message.group,
+          row,
+          attempt: typeof message.attempts === "number" ? message.attempts : message.attempts[nth]!,
+          item: message.items?.[nth],
+          resources: resources ?? source.resources,
+          slot: undefined,
+          output: undefined,
+          pid: 0,
+          started: 0,
+          ending: undefined,
+          detail: undefined,
+          dropped: false,
+          limit: undefined,
+          reported: -2,
+        };
+        nextId = nextId === 0xffff_fff0 ? 1 : nextId + 1;
+        held.set(key, task);
+        queue.push(task);
+      }
+    }
+    if (draining) giveBack(queue.size);
+    pump();
+  };
+
+  const giveBack = (count: number): void => {
+    const tasks = queue.takeBack(count);
+    for (const task of tasks) conclude(task);
+    connection.send({ t: "returned", parts: toRanges(tasks) });
+    checkEnd();
+  };
+
+  const stopTasks = (lists: readonly HeldTasks[], dropped: boolean): void => {
+    const returned: AgentTask[] = [];
+    for (const { run, rows, attempts } of lists) {
+      for (const [i, row] of rows.entries()) {
+        const task = held.get(taskKey(run, row));
+        if (task === undefined || task.attempt !== attempts[i]) continue;
+        if (dropped) task.dropped = true;
+        if (queue.remove(task.id) !== undefined) {
+          conclude(task);
+          if (!dropped) returned.push(task);
+        } else executor.end(task, Ending.CANCELED, "cancelled");
+      }
+    }
+    if (returned.length > 0) connection.send({ t: "returned", parts: toRanges(returned) });
+  };
+
+  const drain = (now: boolean, reason: string): void => {
+    draining = true;
+    log(`draining: ${reason}`);
+    giveBack(queue.size);
+    if (now) for (const task of running) executor.end(task, Ending.INTERRUPTED, reason);
+    checkEnd();
+  };
+
+  /** When draining: ends once nothing runs and every result is on the server's disk. */
+  const checkEnd = (): void => {
+    if (!draining || finishing || held.size > 0 || results.gathered > 0) return;
+    if (results.unacknowledged.length > 0 && connection.open) return;
+    finish("drained");
+  };
+
+  const finish = (reason: string): void => {
+    if (finishing) return;
+    finishing = true;
+    void (async () => {
+      clearInterval(ticker);
+      clearTimeout(flushTimer);
+      await executor.close();
+      await output.close();
+      const rest = [...results.unacknowledged, ...results.take()].filter((message, i, all) => all.indexOf(message) === i);
+      if (rest.length > 0) log(`results without a server are in ${await writeSpool(settings.home, uuid, rest)}`);
+      if (held.size === 0 && rest.length === 0) connection.send({ t: "bye", reason });
+      connection.stop();
+      settle(reason);
+    })();
+  };
+
+  const onMessage = (message: ServerMessage): void => {
+    switch (message.t) {
+      case "welcome":
+        if (message.epoch < epoch) {
+          connection.drop(`a server of epoch ${message.epoch}, but epoch ${epoch} was met before`);
+          return;
+        }
+        epoch = message.epoch;
+        results.acknowledged(message.acked);
+        for (const waiting of results.unacknowledged) connection.send(waiting);
+        results.take();
+        stopTasks(message.drop, true);
+        for (const task of running) task.reported = -2;
+        if (draining) giveBack(queue.size);
+        return;
+      case "define":
+        runs.set(message.run, defineRun(runs.get(message.run), message));
+        return;
+      case "assign":
+        return onAssign(message);
+      case "stop":
+        return stopTasks(message.tasks, false);
+      case "takeback":
+        return giveBack(message.count);
+      case "ack":
+        results.acknowledged(message.seq);
+        return checkEnd();
+      case "drain":
+        return drain(message.now, message.reason);
+      case "forget":
+        runs.delete(message.run);
+        shapeNames.clear();
+        executor.forgetRun(message.run);
+        return;
+      case "refused":
+        // a stranger, or a version too old: what runs is ended, results are spooled
+        if (!message.transient) {
+          log(`refused for good: ${message.message}`);
+          for (const task of running) executor.end(task, Ending.INTERRUPTED, message.message);
+          draining = true;
+          checkEnd();
+        }
+        return;
+      case "ping":
+    }
+  };
+
+  const heldTasks = (): HeldTasks[] => {
+    const byRun = new Map<number, { run: number; rows: number[]; attempts: number[] }>();
+    const note = (run: number, row: number, attempt: number): void => {
+      let entry = byRun.get(run);
+      if (entry === undefined) byRun.set(run, (entry = { run, rows: [], attempts: [] }));
+      entry.rows.push(row);
+      entry.attempts.push(attempt);
+    };
+    for (const task of held.values()) note(task.run.id, task.row, task.attempt);
+    for (const message of results.unacknowledged)
+      for (const part of message.parts) {
+        const columns = unpackResults(part);
+        columns.rows.forEach((row, i) => note(part.run, row, columns.attempt[i]!));
+      }
+    return [...byRun.values()];
+  };
+
+  const connection = keepConnected({
+    home: settings.home,
+    log,
+    hello: () => {
+      results.take();
+      // a connection begins with nothing defined: the server defines again what it assigns
+      return {
+        version: PROTOCOL_VERSION,
+        slipway: options.version,
+        uuid,
+        pilot: settings.pilot,
+        host: hostname(),
+        pid: process.pid,
+        resources: found.resources,
+        output: output.path,
+        epoch,
+        seq: results.seq,
+        held: heldTasks(),
+      };
+    },
+    onMessage,
+    onOpen: () => undefined,
+    onClose: (reason) => {
+      log(`lost the server: ${reason}`);
+      if (draining) checkEnd();
+    },
+  });
+
+  const ticker = setInterval(() => {
+    const tasks = [];
+    for (const task of running) {
+      const tail = task.output === undefined ? -1 : output.tail(task.output);
+      if (task.reported === tail || task.started === 0) continue;
+      task.reported = tail;
+      tasks.push({ run: task.run.id, row: task.row, attempt: task.attempt, started: task.started, outAt: tail });
+    }
+    if (tasks.length > 0 && connection.open) connection.send({ t: "progress", tasks });
+    if (held.size === 0 && connection.lonelyMs() > settings.patienceMs) finish("no server");
+  }, PROGRESS_MS);
+
+  log(`agent ${uuid} on ${hostname()}: ${shapeKey(found.resources)}; ${executor.kind} spawner`);
+  return { drain, ended };
+};

@@ -1,0 +1,105 @@
+import { readFile, statfs } from "node:fs/promises";
+import { availableParallelism, totalmem } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { FRACTION, toUnits, type Resources } from "../core/resources.ts";
+import { readCgroupLimits, type CgroupLimits } from "./cgroup.ts";
+import { parseCpuList } from "./cpu-list.ts";
+import { declareGpus, detectGpus, type Environment, type Gpus } from "./gpus.ts";
+import type { Probe } from "./probe.ts";
+
+export interface DetectOptions {
+  /** Where tasks get their TMPDIR; it need not exist yet. */
+  readonly scratch: string;
+  /** Amounts in units from clusters.yaml. They win over what is found, and may exceed it. */
+  readonly declared?: Resources;
+  readonly env?: Environment;
+  /** Where /proc and /sys are found; tests give a fixture tree. */
+  readonly root?: string;
+  readonly probe?: Probe;
+  readonly freeBytes?: (directory: string) => Promise<number>;
+}
+
+export interface DetectedResources {
+  /** Ids of cores that tasks may be pinned to. Fewer than `resources.cpus` when more are declared than exist. */
+  readonly cpus: readonly number[];
+  readonly memBytes: number;
+  readonly tmpBytes: number;
+  /** As many indices as `resources.gpus` asks for, rounded up. */
+  readonly gpus: Gpus;
+  /** All amounts in units, those with user-defined names included. */
+  readonly resources: Resources;
+}
+
+/** Nobody means more than this by a declaration, and every device takes memory. */
+const MOST_DEVICES = 65_536;
+const NO_GPUS: Gpus = { indices: [], vendor: null };
+
+const devices = (units: number): number => Math.min(MOST_DEVICES, Math.ceil(units / FRACTION));
+
+/** Free bytes for this user on the file system that holds, or will hold, a directory. */
+export const freeBytes = async (directory: string): Promise<number> => {
+  for (let path = resolve(directory); ; path = dirname(path)) {
+    try {
+      const { bavail, bsize } = await statfs(path);
+      return bavail * bsize;
+    } catch {
+      if (path === dirname(path)) return 0;
+    }
+  }
+};
+
+const readOptional = async (path: string): Promise<string> => {
+  try {
+    return await readFile(path, "latin1");
+  } catch {
+    return "";
+  }
+};
+
+const allowedCpus = async (root: string, limits: CgroupLimits): Promise<number[]> => {
+  const status = await readOptional(join(root, "proc/self/status"));
+  let ids = parseCpuList(/^Cpus_allowed_list:\s*(\S+)/m.exec(status)?.[1] ?? "");
+  if (ids.length === 0) ids = Array.from({ length: availableParallelism() }, (_, id) => id);
+  const cpuset = new Set(limits.cpuset ?? ids);
+  const inside = ids.filter((id) => cpuset.has(id));
+  // A cpuset that shares nothing with the affinity is stale or of another name space: the affinity is the truth.
+  if (inside.length > 0) ids = inside;
+  return ids.slice(0, limits.cpus ?? ids.length);
+};
+
+const physicalMemory = async (root: string): Promise<number> => {
+  const kb = /^MemTotal:\s*(\d+) kB/m.exec(await readOptional(join(root, "proc/meminfo")))?.[1];
+  return kb === undefined ? totalmem() : Number(kb) * 1024;
+};
+
+/** What this node offers to tasks. Never fails: what cannot be read is taken from the operating system, or is absent. */
+export const detectResources = async (options: DetectOptions): Promise<DetectedResources> => {
+  const { declared = {}, root = "/" } = options;
+  const declaredGpus = declared["gpus"];
+  const [limits, memory, tmpBytes, found] = await Promise.all([
+    readCgroupLimits(root),
+    physicalMemory(root),
+    (options.freeBytes ?? freeBytes)(options.scratch),
+    declaredGpus === 0 ? NO_GPUS : detectGpus(options.env ?? process.env, options.probe),
+  ]);
+  const allowed = await allowedCpus(root, limits);
+  const declaredCpus = declared["cpus"] ?? toUnits("cpus", allowed.length);
+  const gpus = declaredGpus === undefined ? found : declareGpus(found, devices(declaredGpus));
+  const memBytes = Math.min(memory, limits.memBytes ?? memory);
+
+  const resources: Record<string, number> = {
+    mem: memBytes,
+    tmp: tmpBytes,
+    ...(gpus.indices.length > 0 && { gpus: toUnits("gpus", gpus.indices.length) }),
+    ...declared,
+    cpus: Math.min(declaredCpus, MOST_DEVICES * FRACTION),
+    ...(declaredGpus !== undefined && { gpus: Math.min(declaredGpus, MOST_DEVICES * FRACTION) }),
+  };
+  return {
+    cpus: allowed.slice(0, devices(declaredCpus)),
+    memBytes: resources["mem"]!,
+    tmpBytes: resources["tmp"]!,
+    gpus,
+    resources,
+  };
+};

@@ -1,0 +1,235 @@
+import { mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { Ending, NO_CODE } from "../core/events.ts";
+import { taskEnvironment } from "./environment.ts";
+import type { Gpus } from "./gpus.ts";
+import { watchMemory } from "./memory-watch.ts";
+import type { OutputStream } from "./output-stream.ts";
+import type { Result } from "./results.ts";
+import type { AgentSettings } from "./settings.ts";
+import { pinnableCpus } from "./slots.ts";
+import { type Exit, type Spawner, startSpawner } from "./spawner/spawner.ts";
+import { type AgentTask, tokenOf } from "./task.ts";
+import { type ExpandedTask, expandTask, indexOf } from "./templates.ts";
+
+/** Runs attempts as processes: one place that knows how a task starts, what it is given, and how its end is told. */
+
+export interface ExecutorOptions {
+  readonly uuid: string;
+  readonly settings: AgentSettings;
+  readonly gpus: Gpus;
+  readonly output: OutputStream;
+  readonly spawners: number;
+  readonly nativePath: string;
+  readonly nodeEntry: readonly string[];
+  readonly onEnd: (task: AgentTask, result: Result) => void;
+  /** The spawner is gone, and with it every task: this agent cannot go on. */
+  readonly onBroken: (reason: string) => void;
+}
+
+export interface Executor {
+  readonly kind: "native" | "node";
+  start(task: AgentTask): void;
+  /** TERM, grace, KILL; the result will say `ending`. */
+  end(task: AgentTask, ending: number, detail?: string): void;
+  forgetRun(run: number): void;
+  close(): Promise<void>;
+}
+
+const STAGES: Readonly<Record<string, string>> = {
+  cwd: "its directory",
+  stdout: "its stdout file",
+  stderr: "its stderr file",
+  tmpdir: "its TMPDIR",
+};
+
+/** What a failed start means for a user. */
+const explain = (task: ExpandedTask, error: NonNullable<Exit["error"]>, tmpdir: string): { code: number; detail: string } => {
+  const what = { cwd: task.cwd, stdout: task.stdout, stderr: task.stderr, tmpdir }[error.stage as string];
+  if (what !== undefined) {
+    const why = error.code === "ENOENT" ? "does not exist" : `cannot be used (${error.code})`;
+    return { code: NO_CODE, detail: `not started: ${STAGES[error.stage]} ${what} ${why}` };
+  }
+  if (error.stage === "exec" && error.code === "ENOENT") return { code: 127, detail: `command not found: ${task.argv[0]}` };
+  if (error.stage === "exec" && error.code === "E2BIG") return { code: 126, detail: "its arguments and environment are larger than the system allows" };
+  if (error.stage === "exec") return { code: 126, detail: `cannot be executed: ${task.argv[0]} (${error.code})` };
+  return { code: NO_CODE, detail: `not started: the system refused a new process (${error.code})` };
+};
+
+export const createExecutor = async (options: ExecutorOptions): Promise<Executor> => {
+  const { settings, output } = options;
+  const tasks = new Map<number, { task: AgentTask; expanded: ExpandedTask; tmpdir: string; spawner: Spawner }>();
+  const madeDirectories = new Set<string>();
+  const scratch = join(settings.scratch, `slipway-${options.uuid.slice(0, 8)}`);
+  mkdirSync(scratch, { recursive: true, mode: 0o700 });
+  let closing = false;
+
+  const finish = (task: AgentTask, result: Omit<Result, "run" | "row" | "attempt" | "outAt" | "outBytes" | "errBytes">): void => {
+    clearTimeout(task.limit);
+    const ended = task.output === undefined ? undefined : output.end(task.output);
+    const report = (): void =>
+      options.onEnd(task, {
+        run: task.run.id,
+        row: task.row,
+        attempt: task.attempt,
+        ...result,
+        outAt: ended?.lastAt ?? -1,
+        outBytes: ended?.stdoutBytes ?? 0,
+        errBytes: ended?.stderrBytes ?? 0,
+        detail: ended?.lost === true ? `${result.detail ?? "its output could not be kept"} (output lost: no room)` : result.detail,
+      });
+    // a result is not told before its output can be read
+    if (ended === undefined || ended.flushed === null) report();
+    else void ended.flushed.then(report);
+  };
+
+  const onExit = (exit: Exit): void => {
+    const entry = tasks.get(exit.id);
+    if (entry === undefined) return;
+    tasks.delete(exit.id);
+    const { task, expanded } = entry;
+    const times = { started: exit.startedAt, finished: exit.endedAt };
+    if (task.ending !== undefined) {
+      const code = exit.code ?? (exit.signal === null ? NO_CODE : -exit.signal);
+      return finish(task, { ...times, ending: task.ending, code, detail: task.detail });
+    }
+    if (exit.error !== null) {
+      const { code, detail } = explain(expanded, exit.error, entry.tmpdir);
+      return finish(task, { ...times, ending: Ending.NOT_STARTED, code, detail });
+    }
+    if (exit.signal !== null) return finish(task, { ...times, ending: Ending.SIGNAL, code: -exit.signal });
+    return finish(task, { ...times, ending: Ending.EXIT, code: exit.code ?? NO_CODE });
+  };
+
+  const memory = watchMemory<number>({
+    *tasks() {
+      for (const { task } of tasks.values())
+        if (task.pid > 0 && task.resources["mem"] !== undefined)
+          yield { id: task.id, pid: task.pid, token: tokenOf(options.uuid, task), limitBytes: task.resources["mem"] };
+    },
+    onExceeded(id, used) {
+      const task = tasks.get(id)?.task;
+      if (task === undefined || task.ending !== undefined) return;
+      const limit = task.resources["mem"] ?? 0;
+      const mib = (bytes: number): string => `${Math.ceil(bytes / 2 ** 20)}M`;
+      end(task, Ending.MEMORY, `over its memory limit: used ${mib(used)} of mem ${mib(limit)}`);
+    },
+  });
+
+  const makeSpawner = (): Promise<Spawner> =>
+    startSpawner(
+      { nativePath: options.nativePath, nodeEntry: options.nodeEntry, kind: settings.spawner },
+      {
+        started: (id, pid) => {
+          const entry = tasks.get(id);
+          if (entry === undefined) return;
+          entry.task.pid = pid;
+          if (entry.task.resources["mem"] !== undefined) memory.wake();
+        },
+        output: (id, fd, chunk) => {
+          const task = tasks.get(id)?.task;
+          if (task === undefined) return;
+          task.output ??= output.begin(task.run.id, task.row, task.attempt);
+          output.write(task.output, fd, chunk);
+        },
+        exit: onExit,
+        closed: (reason) => {
+          if (!closing) options.onBroken(reason);
+        },
+      },
+    );
+  const spawners = await Promise.all(Array.from({ length: options.spawners }, makeSpawner));
+  const load = new Map<Spawner, Set<number>>(spawners.map((spawner) => [spawner, new Set()]));
+  let nth = 0;
+
+  const end = (task: AgentTask, ending: number, detail?: string): void => {
+    const entry = tasks.get(task.id);
+    if (entry === undefined || task.ending !== undefined) return;
+    task.ending = ending;
+    task.detail = detail;
+    entry.spawner.end(task.id, settings.graceMs);
+  };
+
+  const makeParents = (path: string | null): void => {
+    if (path === null) return;
+    const parent = dirname(path);
+    if (madeDirectories.has(parent)) return;
+    try {
+      mkdirSync(parent, { recursive: true });
+      madeDirectories.add(parent);
+    } catch {
+      // the spawner will name the file that cannot be opened
+      madeDirectories.delete(parent);
+    }
+  };
+
+  return {
+    kind: spawners[0]!.kind,
+    start: (task) => {
+      const group = task.run.groups.get(task.group)!;
+      const now = Date.now();
+      let expanded: ExpandedTask;
+      try {
+        expanded = expandTask(task.run, group, task.row, task.attempt, task.item);
+      } catch (error) {
+        finish(task, { started: now, finished: now, ending: Ending.NOT_STARTED, code: NO_CODE, detail: `not started: ${(error as Error).message}` });
+        return;
+      }
+      const token = tokenOf(options.uuid, task);
+      const tmpdir = join(scratch, `${task.run.id}.${task.row}.${task.attempt}`);
+      makeParents(expanded.stdout);
+      makeParents(expanded.stderr);
+      const spawner = spawners[nth]!;
+      nth = (nth + 1) % spawners.length;
+      const known = load.get(spawner)!;
+      if (!known.has(task.run.id)) {
+        known.add(task.run.id);
+        spawner.defineEnv(task.run.id, Object.entries(task.run.env).map(([name, value]) => `${name}=${value}`));
+      }
+      const pinned = settings.pin || group.source.pin === true ? pinnableCpus(task.slot!) : [];
+      tasks.set(task.id, { task, expanded, tmpdir, spawner });
+      task.started = now;
+      const extra = taskEnvironment({
+        runId: task.run.id,
+        taskIndex: indexOf(task.run, task.row),
+        attempt: task.attempt,
+        name: group.source.name,
+        item: expanded.item,
+        slot: task.slot!,
+        resources: task.resources,
+        tmpdir,
+        token,
+        gpus: options.gpus,
+        env: group.source.env["OMP_NUM_THREADS"] === undefined ? task.run.env : group.source.env,
+      });
+      spawner.start({
+        id: task.id,
+        argv: expanded.argv,
+        env: task.run.id,
+        extraEnv: expanded.env.length === 0 ? extra : [...expanded.env, ...extra],
+        cwd: expanded.cwd,
+        stdout: expanded.stdout,
+        stderr: expanded.stderr,
+        tmpdir,
+        cpus: pinned.length > 0 ? pinned : null,
+        token,
+        graceMs: settings.graceMs,
+        cgroup: settings.cgroup,
+      });
+      const seconds = group.source.timeLimit;
+      if (seconds !== undefined)
+        task.limit = setTimeout(() => end(task, Ending.TIME_LIMIT, `over its time limit of ${seconds} s`), Math.min(seconds * 1000, 2 ** 31 - 1));
+    },
+    end,
+    forgetRun: (run) => {
+      for (const [spawner, known] of load) if (known.delete(run)) spawner.dropEnv(run);
+    },
+    close: async () => {
+      closing = true;
+      memory.stop();
+      await Promise.all(spawners.map((spawner) => spawner.close()));
+      const { rm } = await import("node:fs/promises");
+      await rm(scratch, { recursive: true, force: true });
+    },
+  };
+};

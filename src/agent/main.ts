@@ -1,0 +1,35 @@
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { VERSION } from "../protocol/package-version.ts";
+import { startAgent } from "./agent.ts";
+import { runNodeSpawner } from "./spawner/node-spawner.ts";
+import type { AgentSettings } from "./settings.ts";
+
+/** Entry point of dist/agent.js: one file, without native code, that a compute node runs with Node alone. */
+const main = async (): Promise<void> => {
+  const { values } = parseArgs({ options: { spawner: { type: "boolean" }, settings: { type: "string" }, job: { type: "string" } } });
+  if (values.spawner === true) return runNodeSpawner(process.stdin, process.stdout);
+  if (values.settings === undefined) throw new Error("agent.js is started by a pilot: --settings JSON is missing");
+  const settings = JSON.parse(values.settings) as AgentSettings;
+  const bundle = fileURLToPath(import.meta.url);
+  const log = (text: string): void => {
+    process.stderr.write(`${new Date().toISOString()} ${text}\n`);
+  };
+  const agent = await startAgent({
+    settings,
+    version: VERSION,
+    nativePath: join(dirname(bundle), "slipway-spawner"),
+    nodeEntry: [process.execPath, bundle, "--spawner"],
+    log,
+  });
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR2"] as const)
+    process.on(signal, () => agent.drain(true, `the pilot got ${signal}`));
+  log(`ended: ${await agent.ended}`);
+  process.exit(0);
+};
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exit(1);
+});

@@ -1,0 +1,147 @@
+import { type PackedColumns, packResults } from "../core/columns.ts";
+import type { Results } from "../protocol/messages.ts";
+
+/** One finished attempt. */
+export interface Result {
+  readonly run: number;
+  readonly row: number;
+  readonly attempt: number;
+  readonly ending: number;
+  readonly code: number;
+  readonly started: number;
+  readonly finished: number;
+  readonly outAt: number;
+  readonly outBytes: number;
+  readonly errBytes: number;
+  readonly detail?: string | undefined;
+}
+
+/** More results than this go out in several messages. */
+const PER_MESSAGE = 20_000;
+
+interface Columns {
+  readonly rows: Uint32Array;
+  readonly attempt: Uint16Array;
+  readonly ending: Uint8Array;
+  readonly code: Int16Array;
+  readonly started: Float64Array;
+  readonly finished: Float64Array;
+  readonly outAt: Float64Array;
+  readonly outBytes: Float64Array;
+  readonly errBytes: Float64Array;
+}
+
+const makeColumns = (size: number): Columns => ({
+  rows: new Uint32Array(size),
+  attempt: new Uint16Array(size),
+  ending: new Uint8Array(size),
+  code: new Int16Array(size),
+  started: new Float64Array(size),
+  finished: new Float64Array(size),
+  outAt: new Float64Array(size),
+  outBytes: new Float64Array(size),
+  errBytes: new Float64Array(size),
+});
+
+const grow = (from: Columns): Columns => {
+  const to = makeColumns(from.rows.length * 4);
+  for (const name of Object.keys(from) as (keyof Columns)[]) to[name].set(from[name] as never);
+  return to;
+};
+
+interface Batch {
+  columns: Columns;
+  count: number;
+  readonly details: [number, string][];
+}
+
+/** Copied into their own memory: packed columns must not change when the batch is used again. */
+const cut = (run: number, { columns, count, details }: Batch): PackedColumns =>
+  packResults({
+    run,
+    rows: columns.rows.slice(0, count),
+    attempt: columns.attempt.slice(0, count),
+    ending: columns.ending.slice(0, count),
+    code: columns.code.slice(0, count),
+    started: columns.started.slice(0, count),
+    finished: columns.finished.slice(0, count),
+    outAt: columns.outAt.slice(0, count),
+    outBytes: columns.outBytes.slice(0, count),
+    errBytes: columns.errBytes.slice(0, count),
+    details,
+  });
+
+/**
+ * Results on their way to the server: gathered, numbered, and kept until the server says that they are on disk.
+ * (agent, seq) makes each message idempotent, so that sending it again after a lost connection changes nothing.
+ */
+export interface ResultStore {
+  add(result: Result): void;
+  /** Gathered but not yet in a message. */
+  readonly gathered: number;
+  /** Makes messages of what was gathered. */
+  take(): Results[];
+  acknowledged(seq: number): void;
+  readonly unacknowledged: readonly Results[];
+  readonly seq: number;
+}
+
+export const createResultStore = (): ResultStore => {
+  let batches = new Map<number, Batch>();
+  let gathered = 0;
+  let seq = 0;
+  let unacknowledged: Results[] = [];
+  let ready: Results[] = [];
+  const close = (): void => {
+    if (gathered === 0) return;
+    seq += 1;
+    const message: Results = { t: "results", seq, parts: [...batches].map(([run, batch]) => cut(run, batch)) };
+    batches = new Map();
+    gathered = 0;
+    unacknowledged.push(message);
+    ready.push(message);
+  };
+  return {
+    add: (result) => {
+      let batch = batches.get(result.run);
+      if (batch === undefined) {
+        batch = { columns: makeColumns(64), count: 0, details: [] };
+        batches.set(result.run, batch);
+      }
+      if (batch.count === batch.columns.rows.length) batch.columns = grow(batch.columns);
+      const at = batch.count;
+      const { columns } = batch;
+      columns.rows[at] = result.row;
+      columns.attempt[at] = result.attempt;
+      columns.ending[at] = result.ending;
+      columns.code[at] = result.code;
+      columns.started[at] = result.started;
+      columns.finished[at] = result.finished;
+      columns.outAt[at] = result.outAt;
+      columns.outBytes[at] = result.outBytes;
+      columns.errBytes[at] = result.errBytes;
+      if (result.detail !== undefined) batch.details.push([at, result.detail]);
+      batch.count += 1;
+      gathered += 1;
+      if (gathered >= PER_MESSAGE) close();
+    },
+    take: () => {
+      close();
+      const out = ready;
+      ready = [];
+      return out;
+    },
+    acknowledged: (upTo) => {
+      unacknowledged = unacknowledged.filter((message) => message.seq > upTo);
+    },
+    get gathered() {
+      return gathered;
+    },
+    get unacknowledged() {
+      return unacknowledged;
+    },
+    get seq() {
+      return seq;
+    },
+  };
+};

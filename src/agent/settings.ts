@@ -1,0 +1,22 @@
+import type { Resources } from "../core/resources.ts";
+
+/** What the one who starts an agent tells it. */
+export interface AgentSettings {
+  readonly home: string;
+  /** The pilot it belongs to; 0 for an agent started by hand. */
+  readonly pilot: number;
+  /** Where tasks get their TMPDIR: node-local (rule 13). */
+  readonly scratch: string;
+  /** Declared amounts, in units; they win over what is detected. */
+  readonly declared: Resources;
+  /** Milliseconds between TERM and KILL. */
+  readonly graceMs: number;
+  readonly pin: boolean;
+  /** How long an idle agent waits for a server before it ends. */
+  readonly patienceMs: number;
+  readonly spawner: "auto" | "native" | "node";
+  /** A cgroup v2 directory that was delegated to this user, or none. */
+  readonly cgroup: string | null;
+  /** `null` makes this agent answer every task at once, without starting it. */
+  readonly executor: "process" | "null";
+}

@@ -1,0 +1,80 @@
+import { constants } from "node:os";
+import type { FrameWriter } from "./frames.ts";
+import { Event, type Exit, STAGES } from "./protocol.ts";
+
+/** Events as bytes: the Node spawner writes them here, the agent reads them here. */
+
+/**
+ * EXIT is u32 id, u8 kind (0 exit code, 1 signal, 2 neither), u32 value, u8 stage, u32 errno, u32 strays, then as f64:
+ * start, end (epoch ms), largest resident set (bytes), user and system time (ms).
+ */
+const EXIT_BYTES = 58;
+
+let names: Map<number, string> | undefined;
+
+/** `ENOENT` for 2. Node's own table lacks some (EDQUOT, ESTALE); unknown numbers stay numbers. */
+export const errnoName = (errno: number): string => {
+  if (names === undefined) {
+    names = new Map();
+    for (const [name, value] of Object.entries(constants.errno)) if (!names.has(value)) names.set(value, name);
+  }
+  return names.get(errno) ?? `E${errno}`;
+};
+
+export const errnoNumber = (code: string | undefined): number =>
+  (constants.errno as Readonly<Record<string, number>>)[code ?? ""] ?? constants.errno.EINVAL;
+
+export const writeExit = (writer: FrameWriter, exit: Exit): void => {
+  writer.begin(Event.EXIT);
+  writer.u32(exit.id);
+  writer.u8(exit.code !== null ? 0 : exit.signal !== null ? 1 : 2);
+  writer.u32(exit.code ?? exit.signal ?? 0);
+  writer.u8(exit.error === null ? 0 : STAGES.indexOf(exit.error.stage));
+  writer.u32(exit.error?.errno ?? 0);
+  writer.u32(exit.strays);
+  writer.f64(exit.startedAt);
+  writer.f64(exit.endedAt);
+  writer.f64(exit.maxRssBytes);
+  writer.f64(exit.userMs);
+  writer.f64(exit.systemMs);
+  writer.end();
+};
+
+export const readExit = (buffer: Buffer, at: number, end: number): Exit => {
+  if (end - at !== EXIT_BYTES) throw new RangeError("malformed exit");
+  const kind = buffer[at + 4]!;
+  const value = buffer.readUInt32LE(at + 5);
+  const stage = STAGES[buffer[at + 9]!] ?? null;
+  const errno = buffer.readUInt32LE(at + 10);
+  return {
+    id: buffer.readUInt32LE(at),
+    code: kind === 0 ? value : null,
+    signal: kind === 1 ? value : null,
+    error: stage === null ? null : { stage, errno, code: errnoName(errno) },
+    strays: buffer.readUInt32LE(at + 14),
+    startedAt: buffer.readDoubleLE(at + 18),
+    endedAt: buffer.readDoubleLE(at + 26),
+    maxRssBytes: buffer.readDoubleLE(at + 34),
+    userMs: buffer.readDoubleLE(at + 42),
+    systemMs: buffer.readDoubleLE(at + 50),
+  };
+};
+
+/** The exit of a task that never started: 127 for a command that was not found, 126 for one that cannot be executed. */
+export const failedStart = (id: number, stage: Exclude<(typeof STAGES)[number], null>, errno: number): Exit => {
+  const now = Date.now();
+  const code = stage !== "exec" ? null : errno === constants.errno.ENOENT ? 127 : 126;
+  const error = { stage, errno, code: errnoName(errno) };
+  return {
+    id,
+    code,
+    signal: null,
+    startedAt: now,
+    endedAt: now,
+    error,
+    maxRssBytes: 0,
+    userMs: 0,
+    systemMs: 0,
+    strays: 0,
+  };
+};

@@ -1,0 +1,65 @@
+import type { Gate } from "./capture.ts";
+import { createFrameWriter, type FrameWriter } from "./frames.ts";
+import { OUT_HIGH } from "./protocol.ts";
+
+/** Events on their way to the agent: one write per turn of the loop, and a gate that closes when they pile up. */
+export interface Outbox {
+  readonly writer: FrameWriter;
+  readonly gate: Gate;
+  /** Sends what was written in this turn, at its end. */
+  schedule(): void;
+  /** Bytes not taken by the agent yet. */
+  queued(): number;
+  /** Nobody reads any more: what is queued or comes later is dropped, so that tasks never block on us. */
+  abandon(): void;
+}
+
+const AT_ONCE = 256 * 1024;
+
+export const createOutbox = (
+  stdout: NodeJS.WritableStream & { readonly writableLength: number },
+  on: { opened(): void; broken(): void; emptied(): void },
+): Outbox => {
+  const writer = createFrameWriter();
+  const gate = { closed: false };
+  let scheduled = false;
+  let dropped = false;
+
+  const open = (): void => {
+    if (!gate.closed) return;
+    gate.closed = false;
+    on.opened();
+  };
+
+  const send = (): void => {
+    if (writer.size === 0) return;
+    const bytes = writer.take();
+    if (dropped) return;
+    stdout.write(bytes, () => {
+      if (stdout.writableLength === 0) on.emptied();
+    });
+    if (stdout.writableLength >= OUT_HIGH) gate.closed = true;
+  };
+
+  stdout.on("drain", open);
+  stdout.on("error", () => on.broken());
+
+  return {
+    writer,
+    gate,
+    schedule: () => {
+      if (writer.size >= AT_ONCE) send();
+      if (scheduled) return;
+      scheduled = true;
+      setImmediate(() => {
+        scheduled = false;
+        send();
+      });
+    },
+    queued: () => (dropped ? 0 : stdout.writableLength + writer.size),
+    abandon: () => {
+      dropped = true;
+      open();
+    },
+  };
+};

@@ -1,0 +1,67 @@
+/**
+ * What the agent and its spawner processes say to each other over stdin and stdout. native/ is the other end in C,
+ * node-spawner.ts the same in Node: a change here is a change of VERSION there.
+ *
+ * A frame is a u32 length (of what follows), a u8 type and a body; all numbers are little-endian. Text is a u32 length,
+ * the bytes and a NUL that the length does not count; absent text has the length NONE and nothing else.
+ *
+ *   ENV      u32 id, u32 count, text…            STARTED  u32 id, u32 pid
+ *   DROP_ENV u32 id                              OUTPUT   u32 id, u8 fd, bytes
+ *   START    see requests.ts                     EXIT     see events.ts
+ *   END      u32 id, u32 grace ms or NONE        HELLO    u32 version, u32 pid (always the first frame)
+ *   SIGNAL   u32 id, u32 signal
+ */
+export const VERSION = 1;
+export const MAX_FRAME = 8 * 1024 * 1024;
+export const NONE = 0xffff_ffff;
+
+/** Output that waits for a slow agent; beyond it, tasks' pipes are left full. */
+export const OUT_HIGH = 4 * 1024 * 1024;
+
+export const Request = { ENV: 1, DROP_ENV: 2, START: 3, END: 4, SIGNAL: 5 } as const;
+export const Event = { HELLO: 64, STARTED: 65, OUTPUT: 66, EXIT: 67 } as const;
+
+/** Where a start failed; the index is the number on the wire. */
+export const STAGES = [null, "cwd", "stdout", "stderr", "tmpdir", "exec", "fork"] as const;
+export type Stage = NonNullable<(typeof STAGES)[number]>;
+
+export interface StartRequest {
+  /** Chosen by the caller, unique among the live tasks of one spawner. */
+  readonly id: number;
+  /** argv[0] is looked up in the PATH of the task's own environment. */
+  readonly argv: readonly string[];
+  /** An environment that was defined before. */
+  readonly env: number;
+  /** `K=V` entries that override it. */
+  readonly extraEnv: readonly string[];
+  readonly cwd: string;
+  /** Absolute path of a file to make or truncate; null: captured and sent back. Equal paths share one open file. */
+  readonly stdout: string | null;
+  readonly stderr: string | null;
+  /** Made (0700) before the start, removed with all it holds before the exit is told. */
+  readonly tmpdir: string | null;
+  /** Cores to bind the task to; those that do not exist here are left out. */
+  readonly cpus: readonly number[] | null;
+  /** The value of SLIPWAY_TOKEN in extraEnv: whatever carries it belongs to this task. */
+  readonly token: string;
+  readonly graceMs: number;
+  /** A cgroup v2 directory in which the task gets a group of its own, if that is possible. */
+  readonly cgroup: string | null;
+}
+
+export interface Exit {
+  readonly id: number;
+  /** Both null when the task never started for another reason than its command (127 not found, 126 not executable). */
+  readonly code: number | null;
+  readonly signal: number | null;
+  /** Epoch, milliseconds with a fraction. */
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly error: null | { readonly stage: Stage; readonly errno: number; readonly code: string };
+  /** 0 where it is not known (the Node implementation); never less than the spawner's own few megabytes otherwise. */
+  readonly maxRssBytes: number;
+  readonly userMs: number;
+  readonly systemMs: number;
+  /** Processes that outlived the main one and had to be killed. */
+  readonly strays: number;
+}

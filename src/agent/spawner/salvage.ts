@@ -1,0 +1,28 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { removeTree } from "./remove-tree.ts";
+import { createStrayScanner, sendSignal, standingOf } from "./strays.ts";
+
+export interface LostTask {
+  /** 0 when its start was not heard of. */
+  pid: number;
+  readonly token: string;
+  readonly tmpdir: string | null;
+}
+
+const ROUNDS = 100;
+
+/** A spawner was killed before it could end its tasks: they are killed here, by group and by token. */
+export const salvage = async (lost: Iterable<LostTask>): Promise<void> => {
+  const tasks = [...lost];
+  if (tasks.length === 0) return;
+  const scanner = createStrayScanner();
+  for (const task of tasks) if (task.pid > 0) sendSignal(-task.pid, "SIGKILL");
+  for (let round = 0; round < ROUNDS; round++) {
+    const { byToken } = scanner.scan();
+    const alive = tasks.flatMap((task) => byToken.get(task.token) ?? []).filter((pid) => standingOf(pid) !== undefined);
+    if (alive.length === 0) break;
+    for (const pid of alive) sendSignal(pid, "SIGKILL");
+    await delay(5);
+  }
+  await Promise.all(tasks.map((task) => (task.tmpdir === null ? undefined : removeTree(task.tmpdir))));
+};

@@ -1,0 +1,43 @@
+import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+
+/** A task's own cgroup (v2): a help in ending it, never a condition; every step may fail in silence. */
+
+const PATIENCE = 200;
+
+export const makeCgroup = (parent: string, token: string): string | null => {
+  const path = join(parent, (token || "_").replace(/[^A-Za-z0-9._-]/g, "_").replace(/^\./, "_"));
+  try {
+    mkdirSync(path);
+    return path;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EEXIST" ? path : null;
+  }
+};
+
+const put = (path: string, text: string): boolean => {
+  try {
+    writeFileSync(path, text, { flag: "r+" });
+    return true;
+  } catch {
+    return false; // no such controller file, or not delegated to us
+  }
+};
+
+export const joinCgroup = (path: string, pid: number): boolean => put(join(path, "cgroup.procs"), String(pid));
+
+export const killCgroup = (path: string): boolean => put(join(path, "cgroup.kill"), "1");
+
+/** Kills what is left in it and removes it, waiting up to a second for the dying. */
+export const removeCgroup = async (path: string): Promise<void> => {
+  killCgroup(path);
+  for (let attempt = 0; attempt < PATIENCE; attempt++) {
+    try {
+      return rmdirSync(path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EBUSY") return undefined;
+      await delay(5);
+    }
+  }
+};

@@ -1,0 +1,54 @@
+import type { Resources } from "../core/resources.ts";
+import type { TaskOutput } from "./output-stream.ts";
+import type { Slot } from "./slots.ts";
+import type { RunTemplate } from "./templates.ts";
+
+/** One attempt that this agent has, from its assignment to its result. */
+export interface AgentTask {
+  /** Unique among the tasks of this agent; the spawner's name for it too. */
+  readonly id: number;
+  readonly shape: string;
+  readonly priority: number;
+  readonly run: RunTemplate;
+  readonly group: number;
+  readonly row: number;
+  readonly attempt: number;
+  readonly item: string | undefined;
+  readonly resources: Resources;
+  slot: Slot | undefined;
+  output: TaskOutput | undefined;
+  pid: number;
+  started: number;
+  /** How it must be reported, when it was this agent that ended it. */
+  ending: number | undefined;
+  detail: string | undefined;
+  /** Superseded: end it, report nothing. */
+  dropped: boolean;
+  limit: NodeJS.Timeout | undefined;
+  /** The tail of output that the server knows of, -2 before the first report. */
+  reported: number;
+}
+
+/** One number for (run, row), for maps. */
+export const taskKey = (run: number, row: number): number => run * 2 ** 32 + row;
+
+/** Found in the environment of everything that an attempt starts. */
+export const tokenOf = (uuid: string, task: AgentTask): string => `${uuid.slice(0, 8)}-${task.run.id}.${task.row}.${task.attempt}`;
+
+/** Rows grouped by run, as ranges. */
+export const toRanges = (tasks: Iterable<AgentTask>): { run: number; ranges: number[] }[] => {
+  const byRun = new Map<number, number[]>();
+  for (const task of tasks) {
+    const rows = byRun.get(task.run.id);
+    if (rows === undefined) byRun.set(task.run.id, [task.row]);
+    else rows.push(task.row);
+  }
+  return [...byRun].map(([run, rows]) => {
+    const ranges: number[] = [];
+    for (const row of rows.sort((a, b) => a - b)) {
+      if (ranges.length > 0 && ranges.at(-2)! + ranges.at(-1)! === row) ranges[ranges.length - 1]! += 1;
+      else ranges.push(row, 1);
+    }
+    return { run, ranges };
+  });
+};

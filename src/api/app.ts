@@ -1,0 +1,57 @@
+import { timingSafeEqual } from "node:crypto";
+import { OpenAPIHono } from "@hono/zod-openapi";
+import { SlipwayError } from "../errors.ts";
+import { type Api, type ApiEnv, BASE } from "./base.ts";
+import { addClusters } from "./clusters.ts";
+import { addEvents } from "./events.ts";
+import { addPilots } from "./pilots.ts";
+import { addRuns } from "./runs.ts";
+import { addServer } from "./server.ts";
+import type { Service } from "./service.ts";
+import { addTasks } from "./tasks.ts";
+
+/** The REST API. Schemas validate requests and answers' documentation alike; /api/v1/openapi.json is made from them. */
+
+export interface ApiOptions {
+  readonly service: Service;
+  readonly token: string;
+  readonly version: string;
+  readonly log: (text: string, facts?: object) => void;
+}
+
+const sameToken = (header: string | undefined, token: string): boolean => {
+  const given = Buffer.from(header ?? "");
+  const expected = Buffer.from(`Bearer ${token}`);
+  return given.length === expected.length && timingSafeEqual(given, expected);
+};
+
+export const createApi = ({ service, token, version, log }: ApiOptions): Api => {
+  const app: Api = new OpenAPIHono<ApiEnv>({
+    defaultHook: (result) => {
+      if (!result.success) {
+        const [issue] = result.error.issues;
+        throw new SlipwayError("bad-request", { detail: `${issue?.path.join(".") ?? "request"}: ${issue?.message ?? "not valid"}` });
+      }
+    },
+  });
+  app.use("*", async (context, next) => {
+    // the unix socket lies in a directory of this user alone; the port is open to the network
+    const { socket } = context.env.incoming;
+    if ("encrypted" in socket && !sameToken(context.req.header("authorization"), token)) throw new SlipwayError("unauthorized");
+    await next();
+  });
+  app.onError((error, context) => {
+    const known = error instanceof SlipwayError ? error : new SlipwayError("internal", { detail: error.message }, error);
+    if (known.code === "internal") log(`${context.req.method} ${context.req.path}: ${error.stack ?? error.message}`);
+    return context.json(known.toJSON(), known.row.http as 500);
+  });
+  app.notFound((context) => context.json(new SlipwayError("not-found", { what: context.req.path }).toJSON(), 404));
+  addServer(app, service);
+  addRuns(app, service);
+  addTasks(app, service);
+  addEvents(app, service);
+  addPilots(app, service);
+  addClusters(app, service);
+  app.doc31(`${BASE}/openapi.json`, { openapi: "3.1.0", info: { title: "Slipway", version } });
+  return app;
+};

@@ -1,0 +1,92 @@
+import { createRoute, z } from "@hono/zod-openapi";
+import { RunParams, flag, json, ndjson } from "./answers.ts";
+import { type Api, BASE } from "./base.ts";
+import { CancelAnswer, CancelRequest, RetryAnswer, RetryRequest, RunView, SubmitAnswer, WhyView } from "./schemas.ts";
+import type { Service } from "./service.ts";
+import { ndjsonResponse, readValues } from "./streams.ts";
+
+const Document = z.looseObject({ tasks: z.array(z.looseObject({})) }).openapi("RunDocument", {
+  description: "A run's file as JSON (docs/run-file.md), with `uuid`, `cwd` and `environment`",
+});
+
+export const addRuns = (app: Api, service: Service): void => {
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: `${BASE}/runs`,
+      summary: "Submit a run",
+      description:
+        "As application/json: the document with all values inside. As application/x-ndjson: the document, then lines {group, items} for groups with each: {stream}, then {end: true}. The answer comes when the run is on disk; a repeated uuid is the same run.",
+      request: { body: { content: { "application/json": { schema: Document }, "application/x-ndjson": { schema: z.string() } } } },
+      responses: json(SubmitAnswer, "The run's id"),
+    }),
+    async (context) => {
+      const lines = context.req.header("content-type")?.includes("ndjson") === true;
+      return context.json(await service.submit(readValues(context.req.raw.body, lines)), 200);
+    },
+    // bodies are checked line by line as they come, not as a whole
+    () => undefined,
+  );
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: `${BASE}/runs`,
+      summary: "Runs, newest first",
+      request: { query: z.object({ limit: z.coerce.number().int().min(1).max(10_000).default(100) }) },
+      responses: json(z.array(RunView), "Runs without their groups"),
+    }),
+    (context) => context.json(service.runs(context.req.valid("query").limit), 200),
+  );
+  app.openapi(
+    createRoute({ method: "get", path: `${BASE}/runs/{run}`, summary: "One run with its groups", request: { params: RunParams }, responses: json(RunView, "The run") }),
+    async (context) => context.json(await service.run(context.req.valid("param").run), 200),
+  );
+  app.openapi(
+    createRoute({ method: "get", path: `${BASE}/runs/{run}/watch`, summary: "A run until it has ended", request: { params: RunParams }, responses: ndjson(RunView, "The run, whenever it changed") }),
+    async (context) => {
+      const abort = new AbortController();
+      return ndjsonResponse(await service.watch(context.req.valid("param").run, abort.signal), abort) as never;
+    },
+  );
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: `${BASE}/runs/{run}/logs`,
+      summary: "Output of all its tasks",
+      request: { params: RunParams, query: z.object({ stream: z.enum(["stdout", "stderr"]).default("stdout"), follow: flag }) },
+      responses: ndjson(z.object({ task: z.string(), data: z.string() }), "Pieces of output, base64"),
+    }),
+    async (context) => {
+      const abort = new AbortController();
+      const pieces = await service.runLogs(context.req.valid("param").run, { ...context.req.valid("query"), signal: abort.signal });
+      return ndjsonResponse(pieces, abort) as never;
+    },
+  );
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: `${BASE}/runs/{run}/cancel`,
+      summary: "Cancel a run or some of its tasks",
+      request: { params: RunParams, body: { content: { "application/json": { schema: CancelRequest } }, required: false } },
+      responses: json(CancelAnswer, "How many were cancelled, and how many are being ended"),
+    }),
+    async (context) => {
+      const body = context.req.valid("json") ?? {};
+      return context.json(await service.cancel(context.req.valid("param").run, body.tasks, body.reason ?? "cancelled by the user"), 200);
+    },
+  );
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: `${BASE}/runs/{run}/retry`,
+      summary: "Run failed and cancelled tasks, or all, again",
+      request: { params: RunParams, body: { content: { "application/json": { schema: RetryRequest } }, required: false } },
+      responses: json(RetryAnswer, "How many were reopened"),
+    }),
+    async (context) => context.json(await service.retry(context.req.valid("param").run, context.req.valid("json")?.which ?? "failed"), 200),
+  );
+  app.openapi(
+    createRoute({ method: "get", path: `${BASE}/runs/{run}/why`, summary: "Why it is not running, or why it failed", request: { params: RunParams }, responses: json(WhyView, "Cause, detail, remedy") }),
+    async (context) => context.json(await service.why(context.req.valid("param").run, undefined), 200),
+  );
+};

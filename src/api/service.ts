@@ -1,0 +1,42 @@
+import type {
+  ClusterView,
+  EventView,
+  PilotView,
+  RunView,
+  ServerView,
+  StatusView,
+  TaskView,
+  WhyView,
+} from "./schemas.ts";
+
+/** What the API needs of a server. Every method throws a SlipwayError that says what is wrong. */
+export interface Service {
+  server(): ServerView;
+  status(): StatusView;
+  /** Answers when the run is on disk. `lines` is the document, then batches of items, then the end. */
+  submit(lines: AsyncIterable<unknown>): Promise<{ run: number; total: number }>;
+  runs(limit: number): RunView[];
+  run(id: number): Promise<RunView>;
+  /** The run now, then whenever it changed, until it has ended. */
+  watch(id: number, signal: AbortSignal): Promise<AsyncIterable<RunView>>;
+  tasks(id: number, query: { state?: string | undefined; offset: number; limit: number }): Promise<TaskView[]>;
+  task(id: number, index: number): Promise<TaskView>;
+  taskLogs(id: number, index: number, options: LogQuery): Promise<AsyncIterable<Uint8Array>>;
+  runLogs(id: number, options: LogQuery): Promise<AsyncIterable<{ task: string; data: string }>>;
+  cancel(id: number, tasks: readonly number[] | undefined, reason: string): Promise<{ run: number; canceled: number; stopping: number }>;
+  retry(id: number, which: "failed" | "all"): Promise<{ run: number; reopened: number }>;
+  why(id: number, index: number | undefined): Promise<WhyView>;
+  events(query: { follow: boolean; run: number | undefined; since: number }, signal: AbortSignal): AsyncIterable<EventView | { resume: number }>;
+  pilots(): PilotView[];
+  clusters(): ClusterView[];
+  /** Folds the journal into a snapshot; resolves when that is done. */
+  compact(): Promise<void>;
+  /** Begins to stop; the answer comes at once. */
+  stop(now: boolean): { state: string };
+}
+
+export interface LogQuery {
+  readonly stream: "stdout" | "stderr";
+  readonly follow: boolean;
+  readonly signal: AbortSignal;
+}

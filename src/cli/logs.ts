@@ -1,0 +1,66 @@
+import type { LogOptions } from "../client/index.ts";
+import type { Context } from "./context.ts";
+import { lineJoiner, type TaskLine } from "./log-lines.ts";
+import { parseTarget } from "./targets.ts";
+import { type Define, examples } from "./verb.ts";
+
+const NEWLINE = Buffer.from("\n");
+
+/** Writes lines as JSON, or behind their task's id. */
+const lineWriter =
+  (context: Context, stream: "stdout" | "stderr") =>
+  async (lines: readonly TaskLine[]): Promise<void> => {
+    if (lines.length === 0) return;
+    const parts = lines.flatMap(({ task, line }) =>
+      context.json
+        ? [Buffer.from(`${JSON.stringify({ task, stream, line: line.toString("utf8") })}\n`)]
+        : [Buffer.from(`${context.style.dim(`${task}:`)} `), line, NEWLINE],
+    );
+    await context.out.bytes(Buffer.concat(parts));
+  };
+
+const taskOutput = async (context: Context, run: number, index: number, options: LogOptions): Promise<void> => {
+  const pieces = context.client.taskLogs(run, index, options);
+  if (!context.json) {
+    for await (const piece of pieces) await context.out.bytes(piece);
+    return;
+  }
+  const write = lineWriter(context, options.stream ?? "stdout");
+  const lines = lineJoiner();
+  for await (const piece of pieces) await write(lines.add(`${run}.${index}`, piece));
+  await write(lines.end());
+};
+
+const runOutput = async (context: Context, id: number, options: LogOptions): Promise<void> => {
+  const { total, numbering } = await context.client.run(id);
+  if (total === 1) return taskOutput(context, id, numbering.start, options);
+  const write = lineWriter(context, options.stream ?? "stdout");
+  const lines = lineJoiner();
+  for await (const { task, data } of context.client.logs(id, options)) await write(lines.add(task, data));
+  await write(lines.end());
+};
+
+export const define: Define = (command, { act }) =>
+  void command
+    .argument("<RUN|RUN.TASK>", "a run (3) or one of its tasks (3.17)")
+    .option("-f, --follow", "go on while tasks write, until the end")
+    .option("--stderr", "what was written to standard error, instead of standard output")
+    .description(
+      "What tasks wrote: of one task byte by byte; of a run line by line, each behind the task's id. With --json one " +
+        "document a line: {task, stream, line}.",
+    )
+    .addHelpText("after", examples(["slipway logs 3.17", "slipway logs 3 -f", "slipway logs 3.17 --stderr"]))
+    .action(
+      act(async (context, [target], command) => {
+        const { follow = false, stderr = false } = command.opts<{ follow?: boolean; stderr?: boolean }>();
+        const { run, task } = parseTarget(target!);
+        const { closed } = context.out;
+        const options: LogOptions = { follow, stream: stderr ? "stderr" : "stdout", signal: closed };
+        try {
+          await (task === undefined ? runOutput(context, run, options) : taskOutput(context, run, task, options));
+        } catch (error) {
+          // The reader of our output has left (`| head`): so do we.
+          if (!closed.aborted) throw error;
+        }
+      }),
+    );

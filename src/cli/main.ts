@@ -1,0 +1,129 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { Command, CommanderError } from "commander";
+import { SlipwayError } from "../errors.ts";
+import { createContext, type Globals, type Surroundings } from "./context.ts";
+import { outputTo } from "./output.ts";
+import { asSlipwayError, debugText, errorText } from "./render/error.ts";
+import { styleFor, wantsColor } from "./render/style.ts";
+import { type Cli, examples, globalsOf, withGlobals } from "./verb.ts";
+import { VERBS } from "./verbs.ts";
+
+const interrupted = (): never => process.exit(130);
+
+/** A flag given before `--`, even where the rest of the line could not be understood. */
+const hasFlag = (argv: readonly string[], flag: string): boolean => {
+  const end = argv.indexOf("--");
+  return argv.slice(0, end < 0 ? undefined : end).includes(flag);
+};
+
+/** The tree of commands: names and summaries now, everything else of a verb when it is used. */
+const buildProgram = (around: Surroundings, exit: (status: number) => void): Command => {
+  const program: Command = new Command("slipway")
+    .description("Slipway launches work onto any HPC cluster, and onto this machine.")
+    .usage("[options] COMMAND …")
+    .enablePositionalOptions()
+    .exitOverride()
+    .helpCommand(false)
+    .configureHelp({ showGlobalOptions: false })
+    .configureOutput({
+      writeOut: (text) => around.out.text(text),
+      // Help that was not asked for (a noun without its verb) is shown; messages become errors of the table.
+      writeErr: (text) => {
+        if (text.startsWith("Usage:") && program.opts<Globals>().json !== true) around.err.text(`${text}\n`);
+      },
+    })
+    .addHelpText(
+      "after",
+      examples([
+        "slipway run -- echo hello                     one task on this machine",
+        "slipway run --array 1-100 -- ./sim {item}     a hundred",
+        "slipway run examples/montecarlo.yaml          a file with tasks that wait for each other",
+        "slipway run --help                            all options of a command",
+      ]),
+    );
+  program.option("-V, --version", "print the version").on("option:version", () => {
+    const text = readFileSync(path.join(around.root, "package.json"), "utf8");
+    around.out.line((JSON.parse(text) as { version: string }).version);
+    throw new CommanderError(0, "commander.version", "");
+  });
+  withGlobals(program);
+
+  const cli: Cli = {
+    act:
+      (handler) =>
+      async (...given) => {
+        const command = given.at(-1) as Command;
+        const context = createContext(around, globalsOf(command));
+        try {
+          exit((await handler(context, command.args, command)) ?? 0);
+        } finally {
+          context.close();
+        }
+      },
+    everything: async () => {
+      const whole = buildProgram(around, exit);
+      for (const command of whole.commands) await complete(command);
+      return whole;
+    },
+  };
+  const complete = async (command: Command): Promise<void> => {
+    const entry = VERBS.find(({ name }) => name === command.name());
+    if (entry === undefined) return;
+    (await entry.load()).define(command, cli);
+    withGlobals(command);
+  };
+  for (const { name, summary, group } of VERBS)
+    program.command(name).summary(summary).description(summary).helpGroup(group);
+  program.hook("preSubcommand", (_program, command) => complete(command));
+  return program;
+};
+
+/** `slipway help VERB` is `slipway VERB --help`. */
+const withoutHelpVerb = (argv: readonly string[]): readonly string[] =>
+  argv[0] === "help" ? [...argv.slice(1, 3).filter((word) => !word.startsWith("-")), "--help"] : argv;
+
+const usageError = (error: CommanderError): SlipwayError => {
+  const message = error.message.replace(/^error: /, "").replaceAll("\n", " ");
+  return new SlipwayError(
+    "usage",
+    { detail: error.code === "commander.help" ? "no command was given" : message },
+    error,
+  );
+};
+
+/**
+ * Runs one command line and returns its exit status. `root` is where Slipway is installed. Never throws: an error is
+ * printed as text, or as JSON with --json, and becomes the status its table row says.
+ */
+export const main = async (argv: readonly string[], root: string): Promise<number> => {
+  const around: Surroundings = {
+    root,
+    out: outputTo(process.stdout),
+    err: outputTo(process.stderr),
+    env: process.env,
+  };
+  process.on("SIGINT", interrupted);
+  let status = 0;
+  try {
+    const program = buildProgram(around, (value) => {
+      status = value;
+    });
+    await program.parseAsync(withoutHelpVerb(argv), { from: "user" });
+  } catch (error) {
+    status = report(error, argv, around);
+  }
+  await Promise.all([around.out.flushed(), around.err.flushed()]);
+  return status === 0 ? Number(process.exitCode ?? 0) : status;
+};
+
+/** Prints an error and says its exit status. */
+const report = (error: unknown, argv: readonly string[], { err, env }: Surroundings): number => {
+  if (error instanceof CommanderError && error.exitCode === 0) return 0;
+  const known = error instanceof CommanderError ? usageError(error) : asSlipwayError(error);
+  const style = styleFor(wantsColor(env, err.isTerminal, !hasFlag(argv, "--no-color")));
+  if (hasFlag(argv, "--json")) err.line(JSON.stringify(known));
+  else err.line(errorText(known, style));
+  if (hasFlag(argv, "--debug")) err.line(debugText(error));
+  return known.row.exit;
+};

@@ -1,0 +1,107 @@
+import type { RunView, TaskView } from "../../api/schemas.ts";
+import { canceledOf, isFinalRun } from "../../client/outcome.ts";
+import { endedOf, progressOf } from "./progress.ts";
+import { stateColored, type Style } from "./style.ts";
+import { facts, table } from "./table.ts";
+import { count, duration, localTime, plural, printable, secondsBetween } from "./text.ts";
+
+/** How long a run took or takes; `now` is the clock's milliseconds. */
+export const elapsed = (run: RunView, now: number): number | undefined =>
+  secondsBetween(run.started ?? run.submitted, run.finished ?? now);
+
+const known = (seconds: number | undefined): string => (seconds === undefined ? "-" : duration(seconds));
+
+export const runsTable = (runs: readonly RunView[], style: Style, now: number, width?: number): string =>
+  table(
+    runs,
+    [
+      { title: "RUN", value: (run) => String(run.id), right: true },
+      { title: "NAME", value: (run) => run.name, shrinksTo: 12 },
+      {
+        title: "STATE",
+        value: (run) => run.state,
+        paint: (text, run) => text.replace(run.state, stateColored(run.state, style)),
+      },
+      { title: "TASKS", value: (run) => count(run.total), right: true },
+      { title: "DONE", value: (run) => count(progressOf(run).done), right: true },
+      { title: "FAILED", value: (run) => count(progressOf(run).failed), right: true },
+      { title: "CANCELED", value: (run) => count(progressOf(run).canceled), right: true },
+      { title: "RUNNING", value: (run) => count(progressOf(run).running), right: true },
+      { title: "SUBMITTED", value: (run) => localTime(run.submitted) },
+      { title: "TIME", value: (run) => known(elapsed(run, now)), right: true },
+    ],
+    width,
+  );
+
+/** What tasks ended how, in words: `996 done, 4 failed`. */
+export const outcomes = (run: RunView, style: Style): string => {
+  const { done, failed, running, total } = progressOf(run);
+  const canceled = canceledOf(run);
+  const waiting = total - endedOf(progressOf(run)) - running;
+  const parts = [`${count(done)} done`];
+  if (failed > 0) parts.push(style.red(`${count(failed)} failed`));
+  if (canceled > 0) parts.push(style.yellow(`${count(canceled)} canceled`));
+  if (run.unneeded > 0) parts.push(`${count(run.unneeded)} not needed`);
+  if (running > 0) parts.push(style.cyan(`${count(running)} running`));
+  if (waiting > 0) parts.push(`${count(waiting)} waiting`);
+  return parts.join(", ");
+};
+
+export const groupsTable = (run: RunView, width?: number): string =>
+  table(
+    run.groups ?? [],
+    [
+      { title: "GROUP", value: (group) => group.name, shrinksTo: 12 },
+      { title: "TASKS", value: (group) => count(group.total), right: true },
+      { title: "DONE", value: (group) => count(group.counts["DONE"] ?? 0), right: true },
+      { title: "FAILED", value: (group) => count(group.counts["FAILED"] ?? 0), right: true },
+      { title: "CANCELED", value: (group) => count(group.counts["CANCELED"] ?? 0), right: true },
+      { title: "RUNNING", value: (group) => count(group.counts["AGENT_EXECUTING"] ?? 0), right: true },
+      { title: "AFTER", value: (group) => group.after.join(", "), shrinksTo: 12 },
+    ],
+    width,
+  );
+
+/** Failed tasks, each with why and what it said last. */
+export const failuresList = (tasks: readonly TaskView[], style: Style): string =>
+  tasks
+    .map((task) => {
+      const why = task.reason ?? `${task.signal === null ? `exit code ${task.exitCode ?? "?"}` : task.signal}`;
+      const lines = [`  ${style.red(task.id)}  ${printable(task.name)}: ${printable(why)}`];
+      const last = task.lastStderr?.trimEnd().split("\n").at(-1)?.trim();
+      if (last !== undefined && last !== "") lines.push(`        ${style.dim(printable(last).slice(0, 300))}`);
+      return lines.join("\n");
+    })
+    .join("\n");
+
+/** `show RUN`. */
+export const runScreen = (
+  run: RunView,
+  failures: readonly TaskView[],
+  style: Style,
+  now: number,
+  width?: number,
+): string => {
+  const took = elapsed(run, now);
+  const sections = [
+    `${style.bold(`run ${run.id}`)}  ${printable(run.name)}  ${stateColored(run.state, style)}`,
+    facts([
+      ["tasks", `${count(run.total)}: ${outcomes(run, style)}`],
+      ["submitted", localTime(run.submitted)],
+      ["started", run.started === null ? undefined : localTime(run.started)],
+      ["finished", run.finished === null ? undefined : localTime(run.finished)],
+      ["time", took === undefined || run.started === null ? undefined : duration(took)],
+      ["to go", isFinalRun(run) || run.eta === null ? undefined : duration(run.eta)],
+      ["retries", run.retries > 0 ? count(run.retries) : undefined],
+      ["losses", run.losses > 0 ? `${count(run.losses)} (run again at no cost)` : undefined],
+      ["reason", run.reason === null ? undefined : printable(run.reason)],
+    ]),
+  ];
+  if ((run.groups?.length ?? 0) > 1) sections.push(groupsTable(run, width));
+  const failed = progressOf(run).failed;
+  if (failures.length > 0) {
+    const more = failed > failures.length ? `, the first ${failures.length}` : "";
+    sections.push(`${plural(failed, "failed task")}${more}:\n${failuresList(failures, style)}`);
+  }
+  return sections.join("\n\n");
+};

@@ -1,0 +1,94 @@
+import type { ClusterView, FleetView, PilotView, StatusView } from "../../api/schemas.ts";
+import { runsTable } from "./runs.ts";
+import { stateColored, type Style } from "./style.ts";
+import { facts, table } from "./table.ts";
+import { resourcesText } from "./task.ts";
+import { count, duration, localTime, printable, secondsBetween } from "./text.ts";
+
+export const pilotsTable = (pilots: readonly PilotView[], style: Style, now: number, width?: number): string =>
+  table(
+    pilots,
+    [
+      { title: "PILOT", value: (pilot) => pilot.id },
+      { title: "CLUSTER", value: (pilot) => pilot.cluster, shrinksTo: 10 },
+      { title: "QUEUE", value: (pilot) => pilot.queue, shrinksTo: 8 },
+      {
+        title: "STATE",
+        value: (pilot) => pilot.state,
+        paint: (text, pilot) => text.replace(pilot.state, stateColored(pilot.state, style)),
+      },
+      { title: "JOB", value: (pilot) => pilot.nativeId ?? "-" },
+      { title: "AGENTS", value: (pilot) => String(pilot.agents.length), right: true },
+      {
+        title: "RUNNING",
+        value: (pilot) => count(pilot.agents.reduce((sum, agent) => sum + agent.running, 0)),
+        right: true,
+      },
+      {
+        title: "AGE",
+        value: (pilot) => {
+          const seconds = secondsBetween(pilot.active ?? pilot.requested, pilot.ended ?? now);
+          return seconds === undefined ? "-" : duration(seconds);
+        },
+        right: true,
+      },
+      { title: "REASON", value: (pilot) => pilot.reason ?? "", shrinksTo: 12 },
+    ],
+    width,
+  );
+
+const fleetsTable = (fleets: readonly FleetView[], width?: number): string =>
+  table(
+    fleets,
+    [
+      { title: "CLUSTER", value: (fleet) => fleet.cluster, shrinksTo: 10 },
+      { title: "QUEUE", value: (fleet) => fleet.queue, shrinksTo: 8 },
+      { title: "STRATEGY", value: (fleet) => fleet.strategy },
+      { title: "PILOTS", value: (fleet) => String(fleet.pilots), right: true },
+      { title: "WAITING", value: (fleet) => count(fleet.waiting), right: true },
+      { title: "PROBLEM", value: (fleet) => fleet.problem ?? "", shrinksTo: 12 },
+    ],
+    width,
+  );
+
+export const statusScreen = (status: StatusView, style: Style, now: number, width?: number): string => {
+  const { server } = status;
+  const up = secondsBetween(server.started, now);
+  const state = server.state === "running" ? style.green(server.state) : style.red(server.state);
+  const sections = [
+    facts([
+      ["server", `${state}${server.detail === null ? "" : ` (${printable(server.detail)})`}`],
+      ["address", printable(server.url)],
+      ["process", `${server.pid} on ${printable(server.host)}`],
+      ["home", printable(server.home)],
+      ["version", printable(server.version)],
+      ["started", `${localTime(server.started)}${up === undefined ? "" : ` (${duration(up)} ago)`}`],
+    ]),
+  ];
+  if (status.fleets.length > 0) sections.push(fleetsTable(status.fleets, width));
+  sections.push(status.pilots.length > 0 ? pilotsTable(status.pilots, style, now, width) : "no pilots");
+  sections.push(status.runs.length > 0 ? runsTable(status.runs, style, now, width) : "no runs");
+  return sections.join("\n\n");
+};
+
+export const clustersTable = (clusters: readonly ClusterView[], width?: number): string =>
+  table(
+    clusters,
+    [
+      { title: "CLUSTER", value: (cluster) => cluster.name },
+      { title: "TYPE", value: (cluster) => cluster.type },
+      { title: "DEFAULT", value: (cluster) => (cluster.default ? "yes" : "") },
+      { title: "QUEUES", value: (cluster) => cluster.queues.join(", "), shrinksTo: 12 },
+      { title: "RESOURCES", value: (cluster) => resourcesText(cluster.resources), shrinksTo: 16 },
+    ],
+    width,
+  );
+
+export const clusterScreen = (cluster: ClusterView, style: Style): string =>
+  [
+    `${style.bold(printable(cluster.name))}  ${printable(cluster.type)}${cluster.default ? "  (default)" : ""}`,
+    facts([
+      ["queues", printable(cluster.queues.join(", ")) || "none"],
+      ["resources", resourcesText(cluster.resources) || undefined],
+    ]),
+  ].join("\n");

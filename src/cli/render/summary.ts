@@ -1,0 +1,45 @@
+import type { RunView, TaskView } from "../../api/schemas.ts";
+import { progressOf } from "./progress.ts";
+import { elapsed, failuresList, outcomes } from "./runs.ts";
+import { stateColored, type Style } from "./style.ts";
+import { count, duration, perSecond, plural, printable } from "./text.ts";
+
+/** What to type next after failures, with the ids filled in. */
+export const nextSteps = (run: RunView, failure: TaskView | undefined): string => {
+  const lines: string[] = [];
+  if (failure !== undefined) {
+    lines.push(`slipway why ${failure.id}`);
+    lines.push(`slipway logs ${failure.id} --stderr`);
+  } else lines.push(`slipway why ${run.id}`);
+  lines.push(`slipway retry ${run.id} --failed`);
+  return `next:\n${lines.map((line) => `  ${line}`).join("\n")}`;
+};
+
+/** The end of `run` and `wait`: what became of the run, what failed and why, what to type next. */
+export const runSummary = (
+  run: RunView,
+  failures: readonly TaskView[],
+  style: Style,
+  now: number,
+  succeeded: boolean,
+): string => {
+  const took = elapsed(run, now);
+  const { done, failed } = progressOf(run);
+  const rate = took !== undefined && took > 0 && run.total > 1 ? (done + failed) / took : undefined;
+  const time = took === undefined ? "" : ` in ${duration(took)}`;
+  const speed = rate === undefined || rate === 0 ? "" : `, ${perSecond(rate)} tasks/s`;
+  const lines = [
+    `run ${run.id} ${printable(run.name)}: ${stateColored(run.state, style)}, ${outcomes(run, style)}${time}${speed}`,
+  ];
+  const repeated: string[] = [];
+  if (run.retries > 0) repeated.push(run.retries === 1 ? "1 retry" : `${count(run.retries)} retries`);
+  if (run.losses > 0) repeated.push(`${plural(run.losses, "attempt")} lost and run again`);
+  if (repeated.length > 0) lines.push(`  with ${repeated.join(", ")}`);
+  if (run.reason !== null) lines.push(`  ${printable(run.reason)}`);
+  if (failures.length > 0) {
+    lines.push(failuresList(failures, style));
+    if (failed > failures.length) lines.push(`  … and ${count(failed - failures.length)} more`);
+  }
+  if (!succeeded) lines.push(nextSteps(run, failures[0]));
+  return lines.join("\n");
+};

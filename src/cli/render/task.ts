@@ -1,0 +1,68 @@
+import type { AttemptView, TaskView } from "../../api/schemas.ts";
+import { formatSize } from "../../core/quantities.ts";
+import { isByteResource } from "../../core/resources.ts";
+import { stateColored, type Style } from "./style.ts";
+import { facts, table } from "./table.ts";
+import { duration, localTime, printable, secondsBetween, shown } from "./text.ts";
+
+/** `cpus 2, mem 500M`. */
+export const resourcesText = (resources: Readonly<Record<string, number>>): string =>
+  Object.entries(resources)
+    .filter(([, amount]) => amount > 0)
+    .map(([name, amount]) => `${printable(name)} ${isByteResource(name) ? formatSize(amount) : String(amount)}`)
+    .join(", ");
+
+const ending = (attempt: AttemptView): string => {
+  if (attempt.lost) return "lost";
+  if (attempt.signal !== null) return attempt.signal;
+  return attempt.exitCode === null ? "-" : `exit ${attempt.exitCode}`;
+};
+
+const attemptsTable = (attempts: readonly AttemptView[], now: number, width?: number): string =>
+  table(
+    attempts,
+    [
+      { title: "ATTEMPT", value: (attempt) => String(attempt.n), right: true },
+      { title: "WHERE", value: (attempt) => attempt.host ?? attempt.agent ?? "-", shrinksTo: 10 },
+      { title: "PILOT", value: (attempt) => attempt.pilot ?? "-", shrinksTo: 8 },
+      { title: "STARTED", value: (attempt) => localTime(attempt.started) },
+      {
+        title: "TIME",
+        value: (attempt) => {
+          const seconds = secondsBetween(attempt.started, attempt.finished ?? now);
+          return seconds === undefined ? "-" : duration(seconds);
+        },
+        right: true,
+      },
+      { title: "END", value: ending },
+      { title: "REASON", value: (attempt) => attempt.reason ?? "", shrinksTo: 12 },
+    ],
+    width,
+  );
+
+const output = (path: string | null, size: number | null): string | undefined =>
+  path === null ? (size === null ? undefined : formatSize(size)) : printable(path);
+
+/** `show RUN.TASK`. */
+export const taskScreen = (task: TaskView, style: Style, now: number, width?: number): string => {
+  const sections = [
+    `${style.bold(`task ${task.id}`)}  ${printable(task.name)}  ${stateColored(task.state, style)}`,
+    facts([
+      ["command", printable(shown(task.command))],
+      ["item", task.item === null ? undefined : printable(task.item)],
+      ["directory", printable(task.cwd)],
+      ["resources", resourcesText(task.resources) || undefined],
+      ["exit code", task.exitCode === null ? undefined : String(task.exitCode)],
+      ["signal", task.signal ?? undefined],
+      ["reason", task.reason === null ? undefined : printable(task.reason)],
+      ["stdout", output(task.stdout, task.stdoutBytes)],
+      ["stderr", output(task.stderr, task.stderrBytes)],
+    ]),
+  ];
+  if (task.attempts.length > 0) sections.push(attemptsTable(task.attempts, now, width));
+  if (task.lastStderr !== null && task.lastStderr !== "") {
+    const lines = task.lastStderr.trimEnd().split("\n");
+    sections.push(`last lines of stderr:\n${lines.map((line) => `  ${printable(line)}`).join("\n")}`);
+  }
+  return sections.join("\n\n");
+};

@@ -1,0 +1,74 @@
+import type { Command } from "commander";
+import { nearest } from "../config/nearest.ts";
+import { SlipwayError } from "../errors.ts";
+import { isRunFile, isSeparated } from "./submission.ts";
+
+const collect = (value: string, before: readonly string[] | undefined): string[] => [...(before ?? []), value];
+
+/** Options may follow a file, though not a command, whose own they would be. */
+const takeOptionsAfterFile = (command: Command): void => {
+  const [file, ...rest] = command.args;
+  const raw = (command.parent as (Command & { readonly rawArgs: readonly string[] }) | null)?.rawArgs ?? [];
+  if (file === undefined || rest.length === 0 || !rest[0]!.startsWith("-")) return;
+  if (!isRunFile(file, isSeparated(raw, command.args), process.cwd())) return;
+  const { operands, unknown } = command.parseOptions(rest);
+  const [odd] = unknown;
+  if (odd !== undefined) {
+    const near = nearest(
+      odd.replace(/=.*/, ""),
+      command.options.map((option) => option.long ?? ""),
+    );
+    throw new SlipwayError("usage", {
+      detail: `unknown option '${odd}'${near === undefined ? "" : `; did you mean ${near}?`}`,
+    });
+  }
+  command.args = [file, ...operands];
+};
+
+/** Arguments and options of `run` and `submit`; the same keys exist in a file's tasks. */
+export const defineSubmission = (command: Command): Command =>
+  command
+    .usage("[options] FILE.yaml\n       slipway " + command.name() + " [options] -- COMMAND…")
+    .argument("[FILE|COMMAND...]", "a run's file, or a command and its arguments")
+    .passThroughOptions()
+    .hook("preAction", takeOptionsAfterFile)
+    .optionsGroup("Tasks:")
+    .option("--name <name>", "the run's name")
+    .option("--array <range>", "a task for each number: 1-100, 1-100:2, 1-3,7; {item} is the number")
+    .option("--each-line <file>", "a task for each line of a file; {item} is the line")
+    .option("--from-json <file>", "a task for each value: a JSON array, or one value a line; {item}, {item.key}")
+    .option("--stdin", "a task for each line of standard input")
+    .optionsGroup("Resources:")
+    .option("--cpus <n>", "cores (default 1)")
+    .option("--gpus <x>", "GPUs; 0.5 shares one")
+    .option("--mem <size>", "memory: 500M, 2G; a task over it is killed")
+    .option("--tmp <size>", "room in its private TMPDIR")
+    .option("--resource <name=n>", "any resource that clusters.yaml declares; may be repeated", collect)
+    .option("--nodes <n>", "nodes (multi-node tasks)")
+    .option("--ranks <n>", "ranks (multi-node tasks)")
+    .option("--cpus-per-rank <n>", "cores of each rank")
+    .option("--gpus-per-rank <x>", "GPUs of each rank")
+    .option("--pin", "bind the task's processes to its own cores")
+    .optionsGroup("Time, order and failure:")
+    .option("--time-limit <d>", "killed after this: 90, 10m, 1h30m, 02:00:00")
+    .option("--time-request <d>", "start only where at least this much time is left")
+    .option("--priority <n>", "higher first (default 0)")
+    .option("--retries <n>", "how often a failed task is tried again (default 0)")
+    .option("--retry-delay <d>", "wait this long before trying again")
+    .option("--max-fails <n>", "more failed tasks than this cancel the rest")
+    .option("--after <runs>", "start when these runs are done: 3 or 3,4", collect)
+    .optionsGroup("Surroundings:")
+    .option("--env <k=v>", "a variable for the tasks; may be repeated", collect)
+    .option("--export <what>", "variables to take along: all (default), none, or NAME,NAME")
+    .option("--cwd <dir>", "the tasks' directory (default: here)")
+    .option("--stdout <path>", "write standard output to a file, {task} and the like filled in")
+    .option("--stderr <path>", "the same for standard error")
+    .optionsGroup("Where:")
+    .option("--cluster <name>", "a cluster of clusters.yaml")
+    .option("--queue <name>", "one of its queues")
+    .option("--via <how>", "pilot (default) or job")
+    .option("--local", "on this machine")
+    .option("-b, --backend <options>", "options for the workload manager, as it spells them")
+    .option("--clusters <file>", "the clusters.yaml for the server that this command starts")
+    .option("--executor <kind>", "process (default), or null: answers at once, to measure all but the work")
+    .optionsGroup("Options:");

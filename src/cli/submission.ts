@@ -1,0 +1,141 @@
+import { randomUUID } from "node:crypto";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import path from "node:path";
+import type { Command } from "commander";
+import type { ItemStream, RunDocument as RequestDocument } from "../client/index.ts";
+import { buildRun } from "../config/build-run.ts";
+import { readClustersFile } from "../config/clusters-file.ts";
+import { requestBody } from "../config/request-body.ts";
+import { loadRunFile, reasonOf, type RunDocument } from "../config/run-file.ts";
+import { optionsFrom, runFromCommand, withOptions } from "../config/run-from-command.ts";
+import { SlipwayError } from "../errors.ts";
+import { itemStreams } from "./item-files.ts";
+
+/** A run that is ready to be sent: everything that can be checked here was checked. */
+export interface Submission {
+  readonly document: RequestDocument;
+  readonly items: readonly ItemStream[];
+  /** Things the user should know although nothing is wrong. */
+  readonly warnings: readonly string[];
+  /** The clusters file that a server started for this run is to use. */
+  readonly clusters: string | undefined;
+  /** Whether that file was named with --clusters. */
+  readonly namesClusters: boolean;
+}
+
+/** What was typed after the verb. */
+export interface Typed {
+  readonly args: readonly string[];
+  /** Whether `--` stood before the first of them. */
+  readonly separated: boolean;
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly cwd: string;
+  readonly env: Readonly<NodeJS.ProcessEnv>;
+}
+
+const isYaml = (word: string): boolean => /\.ya?ml$/i.test(word);
+
+/** A word is a run's file when it looks like one: *.yaml and *.yml always, *.json where such a file exists. */
+export const isRunFile = (word: string, separated: boolean, cwd: string): boolean =>
+  !separated && (isYaml(word) || (/\.json$/i.test(word) && existsSync(path.resolve(cwd, word))));
+
+/** Node shows bytes that are not UTF-8 as U+FFFD: a program would receive other bytes than were typed. */
+const refuseChangedText = (words: readonly string[]): void => {
+  if (!words.some((word) => word.includes("\uFFFD"))) return;
+  let raw: Buffer;
+  try {
+    raw = readFileSync("/proc/self/cmdline");
+  } catch {
+    // Without /proc there is no way to tell; a U+FFFD that was really typed is fine.
+    return;
+  }
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(raw);
+  } catch (error) {
+    throw new SlipwayError("usage", { detail: "an argument is not valid UTF-8 text" }, error);
+  }
+};
+
+/** `--cwd` of a command can be looked at now, unless it depends on the task or on what runs before. */
+const checkDirectory = (options: Readonly<Record<string, unknown>>, cwd: string): void => {
+  const wanted = options["cwd"];
+  if (typeof wanted !== "string" || wanted === "" || /[{}\0]/.test(wanted) || options["after"] !== undefined) return;
+  const stats = statSync(path.resolve(cwd, wanted), { throwIfNoEntry: false });
+  if (stats?.isDirectory() === true) return;
+  throw new SlipwayError("bad-value", {
+    where: "command line",
+    key: "--cwd",
+    detail: stats === undefined ? `there is no directory ${wanted}` : `${wanted} is not a directory`,
+    remedy: "Relative paths start in the directory where the command was typed.",
+  });
+};
+
+/** The file named with --clusters, else the one beside the run's file. Read here only to report its problems now. */
+const clustersFile = (given: unknown, beside: string | undefined, cwd: string): string | undefined => {
+  const file = typeof given === "string" ? path.resolve(cwd, given) : beside;
+  if (file === undefined || (given === undefined && !existsSync(file))) return undefined;
+  try {
+    readClustersFile(readFileSync(file, "utf8"), file);
+  } catch (error) {
+    if (error instanceof SlipwayError) throw error;
+    throw new SlipwayError("no-such-file", { where: "--clusters", path: file, detail: reasonOf(error) }, error);
+  }
+  return file;
+};
+
+const readDocument = ({ args, separated, options, cwd }: Typed): { document: RunDocument; file?: string } => {
+  const given = optionsFrom(options);
+  const [first] = args;
+  if (first === undefined)
+    throw new SlipwayError("usage", { detail: "nothing to run: give a file (run.yaml), or a command after --" });
+  if (!isRunFile(first, separated, cwd)) {
+    checkDirectory(options, cwd);
+    return { document: runFromCommand(args, given) };
+  }
+  if (args.length > 1)
+    throw new SlipwayError("usage", {
+      detail: `${first} is a run's file and takes no arguments ('${args[1]}'); to execute it, write -- before it`,
+    });
+  return { document: withOptions(loadRunFile(first), given), file: path.resolve(cwd, first) };
+};
+
+/** Reads and checks what was typed. Nothing is sent. */
+export const readSubmission = async (typed: Typed): Promise<Submission> => {
+  refuseChangedText([...typed.args, ...Object.values(typed.options).flat().map(String)]);
+  const { document, file } = readDocument(typed);
+  const beside = file === undefined ? undefined : path.join(path.dirname(file), "clusters.yaml");
+  const clusters = clustersFile(typed.options["clusters"], beside, typed.cwd);
+  const { spec, items, dropped } = buildRun(document, { cwd: typed.cwd, env: typed.env });
+  return {
+    document: requestBody(document, spec, randomUUID()),
+    items: await itemStreams(spec.groups, items),
+    warnings: dropped.map((name) => `the variable ${name} is not UTF-8 text and is not passed on`),
+    clusters,
+    namesClusters: typed.options["clusters"] !== undefined,
+  };
+};
+
+const currentDirectory = (): string => {
+  try {
+    return process.cwd();
+  } catch (error) {
+    throw new SlipwayError("usage", { detail: "the current directory does not exist any more" }, error);
+  }
+};
+
+/** `--` is not among a command's arguments; they are the end of what was typed, so it is the word before them. */
+export const isSeparated = (raw: readonly string[], args: readonly string[]): boolean =>
+  raw[raw.length - args.length - 1] === "--";
+
+/** The command line of a `run` or `submit` that commander has parsed. */
+export const prepareSubmission = (command: Command): Promise<Submission> => {
+  const raw = (command.parent as (Command & { readonly rawArgs: readonly string[] }) | null)?.rawArgs ?? [];
+  return readSubmission({
+    args: command.args,
+    // Options after a file were taken out of the arguments: then it was a file, and not separated.
+    separated: isSeparated(raw, command.args),
+    options: command.opts(),
+    cwd: currentDirectory(),
+    env: process.env,
+  });
+};

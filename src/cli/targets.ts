@@ -1,0 +1,32 @@
+import { SlipwayError } from "../errors.ts";
+
+/** What a user names on the command line: a run (`3`) or one of its tasks (`3.17`). */
+export interface Target {
+  readonly run: number;
+  readonly task?: number;
+}
+
+const PATTERN = /^(\d{1,15})(?:\.(\d{1,15}))?$/;
+
+export const parseTarget = (text: string): Target => {
+  const match = PATTERN.exec(text);
+  if (match === null)
+    throw new SlipwayError("usage", { detail: `'${text}' is neither a run (3) nor a task of one (3.17)` });
+  const run = Number(match[1]);
+  return match[2] === undefined ? { run } : { run, task: Number(match[2]) };
+};
+
+export const parseRun = (text: string): number => {
+  const { run, task } = parseTarget(text);
+  if (task !== undefined)
+    throw new SlipwayError("usage", { detail: `'${text}' is a task; this command takes a run (${run})` });
+  return run;
+};
+
+/** A number on the command line, with the option's name in the error. */
+export const parseWhole = (option: string, text: string, least: number, most: number): number => {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value < least || value > most)
+    throw new SlipwayError("usage", { detail: `${option}: '${text}' is not a whole number from ${least} to ${most}` });
+  return value;
+};

@@ -1,0 +1,41 @@
+import type { Define } from "./verb.ts";
+
+export interface VerbEntry {
+  readonly name: string;
+  readonly summary: string;
+  readonly group: string;
+  /** Read when the verb is used: start-up pays for one verb only. */
+  readonly load: () => Promise<{ readonly define: Define }>;
+}
+
+const verb = (group: string, name: string, summary: string, load: VerbEntry["load"]): VerbEntry => ({
+  name,
+  summary,
+  group,
+  load,
+});
+
+const WORK = "Work:";
+const LOOK = "Look:";
+const SERVER = "Server:";
+
+/** Every command, in the order help shows them. */
+export const VERBS: readonly VerbEntry[] = [
+  verb(WORK, "run", "submit, follow with a progress bar, print a summary", () => import("./run.ts")),
+  verb(WORK, "submit", "submit, print the run's id, return", () => import("./submit.ts")),
+  verb(WORK, "wait", "wait until runs have ended", () => import("./wait.ts")),
+  verb(WORK, "cancel", "cancel a run, or some of its tasks", () => import("./cancel.ts")),
+  verb(WORK, "retry", "run failed tasks again", () => import("./retry.ts")),
+  verb(LOOK, "list", "the runs", () => import("./list.ts")),
+  verb(LOOK, "show", "one run or one task in detail", () => import("./show.ts")),
+  verb(LOOK, "logs", "what tasks wrote", () => import("./logs.ts")),
+  verb(LOOK, "why", "why it is not running, or why it failed, and what would help", () => import("./why.ts")),
+  verb(LOOK, "events", "what happened, in order", () => import("./events.ts")),
+  verb(LOOK, "status", "one screen: server, fleets, pilots, runs", () => import("./status.ts")),
+  verb(SERVER, "up", "start the server", () => import("./up.ts")),
+  verb(SERVER, "down", "let running tasks end, then stop the server", () => import("./down.ts")),
+  verb(SERVER, "pilots", "the jobs that hold agents and pull tasks", () => import("./pilots.ts")),
+  verb(SERVER, "clusters", "where tasks can run", () => import("./clusters.ts")),
+  verb(SERVER, "journal", "the log of events that the server's state is rebuilt from", () => import("./journal.ts")),
+  verb(SERVER, "completion", "completion of commands for your shell", () => import("./completion.ts")),
+];

@@ -1,0 +1,243 @@
+import type { z } from "zod";
+import type {
+  CancelAnswer,
+  ClusterView,
+  EventView,
+  PilotView,
+  RetryAnswer,
+  RunView,
+  ServerView,
+  StatusView,
+  SubmitAnswer,
+  TaskView,
+  WhyView,
+} from "../api/schemas.ts";
+import { SlipwayError } from "../errors.ts";
+import { type Endpoint, readEndpoint } from "../protocol/endpoint.ts";
+import { readJsonLines } from "./lines.ts";
+import { isFinalRun } from "./outcome.ts";
+import { type FollowOptions, pause, resumed } from "./resume.ts";
+import { type ItemStream, type RunDocument, submission, withUuid } from "./submit.ts";
+import { isConnectionLost, openTransport, readJson, type Request, type Transport } from "./transport.ts";
+
+export type { FollowOptions } from "./resume.ts";
+export { type ItemStream, inBatches, type RunDocument } from "./submit.ts";
+export { canceledOf, isFinalRun, succeeded } from "./outcome.ts";
+export { isConnectionLost } from "./transport.ts";
+
+export type Stream = "stdout" | "stderr";
+export type OutputPiece = { readonly task: string; readonly data: Buffer };
+
+export interface LogOptions {
+  readonly stream?: Stream;
+  readonly follow?: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface TasksQuery {
+  readonly state?: string;
+  readonly offset?: number;
+  readonly limit?: number;
+}
+
+export interface EventsQuery extends FollowOptions {
+  readonly follow?: boolean;
+  readonly run?: number | undefined;
+  /** Only events after this sequence number. */
+  readonly since?: number | undefined;
+}
+
+/** The typed SDK: everything a server can be asked. A task is named by its run and its index. */
+export interface Client {
+  /** Where the server is, as its home says now. */
+  endpoint(): Promise<Endpoint>;
+  server(): Promise<ServerView>;
+  stop(options?: { now?: boolean }): Promise<{ state: string }>;
+  status(): Promise<StatusView>;
+  /** Answers when the run is on the server's disk. A repeated submission (same `uuid`) is the same run. */
+  submit(document: RunDocument, items?: readonly ItemStream[]): Promise<z.infer<typeof SubmitAnswer>>;
+  runs(options?: { limit?: number }): Promise<RunView[]>;
+  run(id: number): Promise<RunView>;
+  /** The run now, then whenever it changed, until it has ended; goes on after a restart of the server. */
+  watch(id: number, options?: FollowOptions): AsyncGenerator<RunView>;
+  tasks(run: number, query?: TasksQuery): Promise<TaskView[]>;
+  task(run: number, index: number): Promise<TaskView>;
+  /** The bytes a task wrote. */
+  taskLogs(run: number, index: number, options?: LogOptions): AsyncGenerator<Buffer>;
+  /** What the tasks of a run wrote, in pieces. */
+  logs(run: number, options?: LogOptions): AsyncGenerator<OutputPiece>;
+  cancel(run: number, options?: { tasks?: readonly number[]; reason?: string }): Promise<z.infer<typeof CancelAnswer>>;
+  retry(run: number, which?: "failed" | "all"): Promise<z.infer<typeof RetryAnswer>>;
+  why(run: number, index?: number): Promise<WhyView>;
+  /** Events so far, and with `follow` those to come; goes on where it stopped after a restart of the server. */
+  events(query?: EventsQuery): AsyncGenerator<EventView>;
+  pilots(): Promise<PilotView[]>;
+  clusters(): Promise<ClusterView[]>;
+  cluster(name: string): Promise<ClusterView>;
+  close(): void;
+}
+
+export interface ConnectOptions {
+  readonly home: string;
+  /** Where to find the server; the home's endpoint file unless a test says otherwise. */
+  readonly endpoint?: () => Promise<Endpoint | undefined>;
+}
+
+const query = (values: Readonly<Record<string, string | number | undefined>>): string => {
+  const wanted = new URLSearchParams();
+  for (const [key, value] of Object.entries(values)) if (value !== undefined) wanted.set(key, String(value));
+  return wanted.size === 0 ? "" : `?${wanted}`;
+};
+
+/** A client of the server of a home. The endpoint is read when needed and again after a lost connection. */
+export const connect = ({ home, endpoint = async () => readEndpoint(home) }: ConnectOptions): Client => {
+  let open: Promise<Transport> | undefined;
+  const opened: Transport[] = [];
+
+  const find = async (): Promise<Endpoint> => {
+    const found = await endpoint();
+    if (found === undefined) throw new SlipwayError("no-server", { home });
+    return found;
+  };
+  const transport = async (): Promise<Transport> => {
+    open ??= find().then(async (found) => {
+      const made = await openTransport(home, found);
+      opened.push(made);
+      return made;
+    });
+    try {
+      return await open;
+    } catch (error) {
+      open = undefined;
+      throw error;
+    }
+  };
+  /** The next request looks for the server anew. What still goes through the old connections is left alone. */
+  const forget = (): void => {
+    open = undefined;
+  };
+  const close = (): void => {
+    forget();
+    for (const each of opened.splice(0)) each.close();
+  };
+
+  const send = async (request: Request): Promise<AsyncIterable<Buffer>> => {
+    const through = await transport();
+    try {
+      return await through.send(request);
+    } catch (error) {
+      if (isConnectionLost(error)) forget();
+      throw error;
+    }
+  };
+  const following = (options: FollowOptions): FollowOptions => ({
+    ...options,
+    onLost: (error) => {
+      forget();
+      options.onLost?.(error);
+    },
+  });
+  /** Reading again after a lost connection is always safe. */
+  const get = async <T>(path: string): Promise<T> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return (await readJson(await send({ path }))) as T;
+      } catch (error) {
+        if (attempt === 2 || !isConnectionLost(error)) throw error;
+      }
+    }
+  };
+  const post = async <T>(path: string, json: unknown): Promise<T> =>
+    (await readJson(await send({ method: "POST", path, json }))) as T;
+
+  const submit = async (
+    document: RunDocument,
+    items: readonly ItemStream[] = [],
+  ): Promise<z.infer<typeof SubmitAnswer>> => {
+    const named = withUuid(document);
+    const tries = items.some((stream) => stream.once === true) ? 1 : 3;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const body = submission(named, items);
+        const answer = await readJson(await send({ method: "POST", path: "/runs", body }));
+        return answer as z.infer<typeof SubmitAnswer>;
+      } catch (error) {
+        if (attempt >= tries || !isConnectionLost(error)) throw error;
+        await pause(300 * attempt);
+      }
+    }
+  };
+
+  const watch = (id: number, options: FollowOptions = {}): AsyncGenerator<RunView> =>
+    resumed(async function* (connected): AsyncGenerator<RunView, boolean> {
+      const body = await send({ path: `/runs/${id}/watch`, follow: true, signal: options.signal });
+      connected();
+      for await (const view of readJsonLines(body)) {
+        yield view as RunView;
+        if (isFinalRun(view as RunView)) return true;
+      }
+      return false;
+    }, following(options));
+
+  const events = ({ follow = false, run, since, ...options }: EventsQuery = {}): AsyncGenerator<EventView> => {
+    let last = since;
+    let epoch: number | undefined;
+    return resumed(async function* (connected): AsyncGenerator<EventView, boolean> {
+      const now = (await transport()).endpoint.epoch;
+      // Each server counts its events from the start: of a successor, all are new.
+      if (epoch !== undefined && epoch !== now) last = undefined;
+      epoch = now;
+      const wanted = query({ follow: follow ? 1 : undefined, run, since: last });
+      const body = await send({ path: `/events${wanted}`, follow, signal: options.signal });
+      connected();
+      for await (const line of readJsonLines(body)) {
+        const event = line as EventView | { resume: number };
+        if ("resume" in event) return false;
+        if (last !== undefined && event.seq <= last) continue;
+        last = event.seq;
+        yield event;
+      }
+      return !follow;
+    }, following(options));
+  };
+
+  async function* taskLogs(run: number, index: number, options: LogOptions = {}): AsyncGenerator<Buffer> {
+    yield* await send(logRequest(`/runs/${run}/tasks/${index}/logs`, options));
+  }
+
+  async function* logs(run: number, options: LogOptions = {}): AsyncGenerator<OutputPiece> {
+    for await (const line of readJsonLines(await send(logRequest(`/runs/${run}/logs`, options)))) {
+      const { task, data } = line as { task: string; data: string };
+      yield { task, data: Buffer.from(data, "base64") };
+    }
+  }
+
+  return {
+    endpoint: find,
+    server: () => get("/server"),
+    stop: ({ now = false } = {}) => post("/server/stop", { now }),
+    status: () => get("/status"),
+    submit,
+    runs: ({ limit } = {}) => get(`/runs${query({ limit })}`),
+    run: (id) => get(`/runs/${id}`),
+    watch,
+    tasks: (run, { state, offset, limit } = {}) => get(`/runs/${run}/tasks${query({ state, offset, limit })}`),
+    task: (run, index) => get(`/runs/${run}/tasks/${index}`),
+    taskLogs,
+    logs,
+    cancel: (run, options = {}) => post(`/runs/${run}/cancel`, options),
+    retry: (run, which = "failed") => post(`/runs/${run}/retry`, { which }),
+    why: (run, index) => get(index === undefined ? `/runs/${run}/why` : `/runs/${run}/tasks/${index}/why`),
+    events,
+    pilots: () => get("/pilots"),
+    clusters: () => get("/clusters"),
+    cluster: (name) => get(`/clusters/${encodeURIComponent(name)}`),
+    close,
+  };
+};
+
+const logRequest = (path: string, { stream = "stdout", follow = false, signal }: LogOptions): Request => ({
+  path: path + query({ stream, follow: follow ? 1 : undefined }),
+  follow,
+  signal,
+});

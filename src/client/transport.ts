@@ -1,0 +1,167 @@
+import http from "node:http";
+import path from "node:path";
+import { readFile } from "node:fs/promises";
+import { errorFromJSON, SlipwayError } from "../errors.ts";
+import type { Endpoint } from "../protocol/endpoint.ts";
+import { addressOf, agentFor } from "./dial.ts";
+
+const BASE = "/api/v1";
+/** An answer that is not a stream must move within this time. */
+const ANSWER_TIMEOUT = 120_000;
+const LARGEST_ERROR = 1024 * 1024;
+
+export interface Request {
+  readonly method?: "GET" | "POST";
+  /** Below /api/v1, with its query. */
+  readonly path: string;
+  readonly json?: unknown;
+  /** A body sent piece by piece with back-pressure, as NDJSON. */
+  readonly body?: AsyncIterable<string>;
+  /** A stream that may be silent for as long as it likes. */
+  readonly follow?: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Transport {
+  readonly endpoint: Endpoint;
+  /** Resolves with the body of a 2xx answer, not read yet; everything else is thrown as a SlipwayError. */
+  send(request: Request): Promise<AsyncIterable<Buffer>>;
+  close(): void;
+}
+
+/** Whether an error means that the connection, not the request, is at fault. */
+export const isConnectionLost = (error: unknown): error is SlipwayError =>
+  error instanceof SlipwayError && (error.code === "server-gone" || error.code === "no-server");
+
+const readToken = async (home: string): Promise<string | undefined> => {
+  try {
+    return (await readFile(path.join(home, "keys", "client.token"), "utf8")).trim();
+  } catch {
+    // The unix socket needs none; elsewhere the server answers `unauthorized`, which says where the token is.
+    return undefined;
+  }
+};
+
+const bodyOf = async (response: http.IncomingMessage): Promise<string> => {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > LARGEST_ERROR) break;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+};
+
+const refusal = async (response: http.IncomingMessage): Promise<SlipwayError> => {
+  const text = await bodyOf(response);
+  try {
+    const known = errorFromJSON(JSON.parse(text));
+    if (known !== undefined) return known;
+  } catch {
+    // Not JSON: reported as it is below.
+  }
+  return new SlipwayError("internal", {
+    detail: `the server answered ${response.statusCode ?? "nothing"} ${text.slice(0, 200)}`.trim(),
+  });
+};
+
+/** Writes pieces as fast as the server takes them, until all are sent or the server has answered. */
+const pour = async (
+  request: http.ClientRequest,
+  body: AsyncIterable<string>,
+  answered: () => boolean,
+): Promise<void> => {
+  for await (const piece of body) {
+    if (answered() || request.destroyed) return;
+    if (request.write(piece)) continue;
+    await new Promise<void>((resolve) => {
+      const go = (): void => {
+        for (const event of ["drain", "close", "error", "response"]) request.off(event, go);
+        resolve();
+      };
+      for (const event of ["drain", "close", "error", "response"]) request.once(event, go);
+    });
+  }
+  if (!answered()) request.end();
+};
+
+export const openTransport = async (home: string, endpoint: Endpoint): Promise<Transport> => {
+  const agent = agentFor(endpoint);
+  const token = await readToken(home);
+  const lost = (cause: unknown): SlipwayError =>
+    new SlipwayError(
+      "server-gone",
+      {
+        address: addressOf(endpoint),
+        detail: cause instanceof Error ? cause.message : String(cause),
+        log: path.join(home, "logs", "server.log"),
+      },
+      cause,
+    );
+
+  const exchange = (wanted: Request): Promise<http.IncomingMessage> =>
+    new Promise((resolve, reject) => {
+      let answered = false;
+      const headers: http.OutgoingHttpHeaders = { host: "slipway", accept: "application/json, application/x-ndjson" };
+      if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
+      const text = wanted.json === undefined ? undefined : JSON.stringify(wanted.json);
+      if (text !== undefined) {
+        headers["content-type"] = "application/json";
+        headers["content-length"] = Buffer.byteLength(text);
+      } else if (wanted.body !== undefined) headers["content-type"] = "application/x-ndjson";
+      else if (wanted.method === "POST") headers["content-length"] = 0;
+
+      const request = http.request({ agent, method: wanted.method ?? "GET", path: BASE + wanted.path, headers });
+      const abort = (): void => {
+        request.destroy(new Error("interrupted"));
+      };
+      if (wanted.signal?.aborted === true) abort();
+      wanted.signal?.addEventListener("abort", abort, { once: true });
+      request.once("close", () => wanted.signal?.removeEventListener("abort", abort));
+      if (wanted.follow !== true)
+        request.setTimeout(ANSWER_TIMEOUT, () =>
+          request.destroy(new Error(`no answer within ${ANSWER_TIMEOUT / 1000} s`)),
+        );
+      request.once("response", (response) => {
+        answered = true;
+        resolve(response);
+      });
+      // Stays for the life of the request: after an answer, its stream reports what went wrong.
+      request.on("error", (error) => reject(lost(error)));
+      if (wanted.body === undefined) request.end(text);
+      else
+        pour(request, wanted.body, () => answered).catch((error: unknown) => {
+          // The source of the body failed (a file that cannot be read): without its end nothing was submitted.
+          reject(error instanceof Error ? error : new Error(String(error)));
+          request.destroy();
+        });
+    });
+
+  /** The body of an answer. A connection lost half-way says so; leaving early closes the connection. */
+  async function* chunksOf(response: http.IncomingMessage): AsyncGenerator<Buffer> {
+    try {
+      yield* response as AsyncIterable<Buffer>;
+    } catch (error) {
+      throw lost(error);
+    }
+  }
+
+  const send = async (wanted: Request): Promise<AsyncIterable<Buffer>> => {
+    const response = await exchange(wanted);
+    const status = response.statusCode ?? 0;
+    if (status >= 200 && status < 300) return chunksOf(response);
+    const error = await refusal(response).catch((cause: unknown) => lost(cause));
+    response.destroy();
+    throw error;
+  };
+
+  return { endpoint, send, close: () => agent.destroy() };
+};
+
+/** Reads a whole JSON answer. */
+export const readJson = async (body: AsyncIterable<Buffer>): Promise<unknown> => {
+  const chunks: Buffer[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  return JSON.parse(Buffer.concat(chunks).toString("utf8"));
+};

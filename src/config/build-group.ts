@@ -1,0 +1,173 @@
+import { checkItem } from "../core/items.ts";
+import { parseDuration } from "../core/quantities.ts";
+import type { Command, Dependency, GroupSpec } from "../core/spec.ts";
+import type { RunDocument } from "./run-file.ts";
+import { LATER, type DefaultsInput, type TaskInput } from "./run-schema.ts";
+import { badValue, parsed, type Path, type Source } from "./source.ts";
+import { readEach, type ItemsInput, type TaskItems } from "./task-items.ts";
+import { collectAmounts, dependsOnItem, readResources } from "./task-resources.ts";
+import { checkName, checkPath, checkTemplate, checkText, type ItemKind } from "./text-rules.ts";
+
+const MAX_RETRIES = 1000;
+const MAX_PRIORITY = 1_000_000;
+
+/** A task's entry with the run's defaults behind it. */
+export interface Entry {
+  readonly task: TaskInput;
+  readonly defaults: DefaultsInput;
+  /** Where a key was written: in the task, else in the defaults. */
+  path(key: keyof TaskInput): Path;
+}
+
+export const entryOf = (document: RunDocument, index: number): Entry => {
+  const task = document.value.tasks[index]!;
+  return {
+    task,
+    defaults: document.value.defaults ?? {},
+    path: (key) =>
+      task[key] === undefined && key in (document.value.defaults ?? {}) ? ["defaults", key] : ["tasks", index, key],
+  };
+};
+
+const valueOf = <K extends keyof DefaultsInput>({ task, defaults }: Entry, key: K): DefaultsInput[K] =>
+  task[key] ?? defaults[key];
+
+/** An object without the keys that have no value. */
+export const without = <T extends object>(fields: { readonly [K in keyof T]: T[K] | undefined }): T =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+
+/** Refuses what belongs to later versions, so that nothing is ignored silently. */
+export const refuseLater = (source: Source, entry: DefaultsInput, path: Path): void => {
+  for (const key in entry) {
+    const what = LATER[key];
+    if (what !== undefined) {
+      badValue(source, [...path, key], `not supported yet: ${what} will come with a later version`, "Remove this key.");
+    }
+  }
+  if (entry.via === "job") {
+    badValue(source, [...path, "via"], "job is not supported yet; tasks go through pilots", "Remove this key.");
+  }
+};
+
+const readCommand = (source: Source, path: Path, run: TaskInput["run"], items: ItemKind): Command => {
+  if (typeof run === "string") {
+    if (run.trim() === "") badValue(source, path, "the command is empty", "Write what to run.");
+    checkTemplate(source, path, run, items, { shell: true });
+    return run;
+  }
+  if (run.length === 0 || run[0] === "") badValue(source, path, "the command is empty", "Write what to run.");
+  for (const [i, argument] of run.entries()) checkTemplate(source, [...path, i], argument, items);
+  return run;
+};
+
+export const checkEnvName = (source: Source, path: Path, name: string): void => {
+  checkText(source, path, name);
+  if (name === "" || name.includes("=") || name === "__proto__") {
+    badValue(source, path, `'${name.slice(0, 60)}' cannot name a variable`, "A name is not empty and holds no =.");
+  }
+};
+
+const readEnv = (source: Source, entry: Entry, index: number, items: ItemKind): Record<string, string> | undefined => {
+  const { task, defaults } = entry;
+  if (task.env === undefined && defaults.env === undefined) return undefined;
+  for (const [values, path] of [
+    [defaults.env, ["defaults", "env"]],
+    [task.env, ["tasks", index, "env"]],
+  ] as const) {
+    for (const [name, value] of Object.entries(values ?? {})) {
+      checkEnvName(source, [...path, name], name);
+      checkTemplate(source, [...path, name], value, items);
+    }
+  }
+  return { ...defaults.env, ...task.env };
+};
+
+export const wholeNumber = (
+  source: Source,
+  path: Path,
+  value: number | undefined,
+  min: number,
+  max: number,
+): number | undefined =>
+  value !== undefined && (value < min || value > max)
+    ? badValue(source, path, `must be between ${min} and ${max}, not ${value}`)
+    : value;
+
+const duration = (
+  source: Source,
+  entry: Entry,
+  key: "time-limit" | "time-request" | "retry-delay",
+): number | undefined => {
+  const value = valueOf(entry, key);
+  if (value === undefined) return undefined;
+  const seconds = parsed(source, entry.path(key), () => parseDuration(value));
+  return key === "time-limit" && seconds === 0 ? badValue(source, entry.path(key), "must be more than 0") : seconds;
+};
+
+const readCluster = (source: Source, entry: Entry): string | undefined => {
+  const cluster = valueOf(entry, "cluster");
+  if (cluster !== undefined) checkName(source, entry.path("cluster"), cluster);
+  if (valueOf(entry, "local") !== true) return cluster;
+  // A task's own `local` is stronger than a default cluster, and the other way round.
+  if (entry.task.cluster !== undefined && entry.task.local !== true) return cluster;
+  const clash =
+    cluster !== undefined && cluster !== "local" && (entry.task.local !== true || entry.task.cluster !== undefined);
+  return clash
+    ? badValue(source, entry.path("local"), `contradicts cluster: ${cluster}`, "Keep one of them.")
+    : "local";
+};
+
+/** One entry as the server keeps it, and what its items are. */
+export const readGroup = (
+  source: Source,
+  entry: Entry,
+  index: number,
+  name: string,
+  after: readonly Dependency[],
+  context: { readonly cwd: string; readonly limit: number },
+): { group: GroupSpec; each: TaskItems } => {
+  refuseLater(source, entry.task, ["tasks", index]);
+  const written = new Map<string, { value: string | number; path: Path }>();
+  collectAmounts(source, entry.defaults, ["defaults"], written);
+  collectAmounts(source, entry.task, ["tasks", index], written);
+  const perItem = [...written.values()].some(({ value }) => dependsOnItem(value));
+  const each = readEach(source, ["tasks", index, "each"], entry.task.each, { ...context, perItem });
+  const text = (key: "cwd" | "stdout" | "stderr"): string | undefined => {
+    const value = valueOf(entry, key);
+    return value === undefined ? undefined : checkPath(source, entry.path(key), value, each.kind);
+  };
+  const queue = valueOf(entry, "queue");
+  if (queue !== undefined) checkName(source, entry.path("queue"), queue);
+  const amounts = readResources(source, written, each.kind);
+  const group = without<GroupSpec>({
+    name,
+    command: readCommand(source, ["tasks", index, "run"], entry.task.run, each.kind),
+    items: each.items,
+    after,
+    resources: amounts.resources,
+    itemResources: amounts.itemResources,
+    env: readEnv(source, entry, index, each.kind),
+    cwd: text("cwd"),
+    stdout: text("stdout"),
+    stderr: text("stderr"),
+    timeLimit: duration(source, entry, "time-limit"),
+    timeRequest: duration(source, entry, "time-request"),
+    priority: wholeNumber(source, entry.path("priority"), valueOf(entry, "priority"), -MAX_PRIORITY, MAX_PRIORITY) ?? 0,
+    retries: wholeNumber(source, entry.path("retries"), valueOf(entry, "retries"), 0, MAX_RETRIES) ?? 0,
+    retryDelay: duration(source, entry, "retry-delay") ?? 0,
+    executor: valueOf(entry, "executor") ?? "process",
+    pin: valueOf(entry, "pin"),
+    cluster: readCluster(source, entry),
+    queue,
+  });
+  checkValues(source, ["tasks", index, "each", "values"], group, each.input);
+  return { group, each };
+};
+
+/** Values that are written out are checked here; everything that is streamed is checked where it arrives. */
+const checkValues = (source: Source, path: Path, group: GroupSpec, input: ItemsInput | undefined): void => {
+  if (input?.kind !== "values" || !Array.isArray(input.values)) return;
+  for (const [i, stored] of (input.values as readonly string[]).entries()) {
+    parsed(source, [...path, i], () => checkItem(group, stored, input.json, i));
+  }
+};

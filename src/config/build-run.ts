@@ -1,0 +1,135 @@
+import { isAbsolute, resolve } from "node:path";
+import { itemCount, type GroupSpec, type RunSpec } from "../core/spec.ts";
+import { SlipwayError } from "../errors.ts";
+import { checkEnvName, entryOf, readGroup, refuseLater, wholeNumber, without } from "./build-group.ts";
+import { readRunAfter, readTaskAfter, refuseCycles } from "./dependencies.ts";
+import { captureEnvironment, MAX_ENVIRONMENT_BYTES } from "./environment.ts";
+import type { RunDocument } from "./run-file.ts";
+import { badValue } from "./source.ts";
+import type { ItemsInput } from "./task-items.ts";
+import { checkName, checkText } from "./text-rules.ts";
+
+export const DEFAULT_TASKS_PER_RUN = 10_000_000;
+const MAX_FAILS = 2 ** 31 - 1;
+
+export interface BuildContext {
+  /** Where the command was typed; a request's own `cwd` comes before it. */
+  readonly cwd?: string;
+  /** The environment to capture from, unless the request carries one. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Most tasks a run may have (`limits.tasks-per-run`). */
+  readonly limit?: number;
+}
+
+export interface BuiltRun {
+  readonly spec: RunSpec;
+  /** For each group of kind `list`, where its items come from. Lists that are still to be read count 0 in the spec. */
+  readonly items: ReadonlyMap<number, ItemsInput>;
+  /** Variables that could not be captured because they are not UTF-8. */
+  readonly dropped: readonly string[];
+  readonly uuid?: string;
+}
+
+/** Every group's name, unique. Entries without one are `task-N`, or named as the run when they are alone. */
+const readNames = ({ value, source }: RunDocument, runName: string): string[] => {
+  const taken = new Map<string, number>();
+  for (const [i, { name }] of value.tasks.entries()) {
+    if (name === undefined) continue;
+    const path = ["tasks", i, "name"];
+    checkName(source, path, name);
+    if (name.startsWith("run:")) badValue(source, path, "must not start with run:, which means an earlier run");
+    const first = taken.get(name);
+    if (first !== undefined) {
+      const { where } = source.locate(["tasks", first, "name"]);
+      badValue(source, path, `'${name}' is already the name of the task at ${where}`, "Give each task its own name.");
+    }
+    taken.set(name, i);
+  }
+  return value.tasks.map(({ name }, i) => {
+    if (name !== undefined) return name;
+    if (value.tasks.length === 1 && !runName.startsWith("run:")) return runName;
+    let free = `task-${i + 1}`;
+    while (taken.has(free)) free += "_";
+    taken.set(free, i);
+    return free;
+  });
+};
+
+const readEnvironment = (document: RunDocument, context: BuildContext): ReturnType<typeof captureEnvironment> => {
+  const { value, source } = document;
+  const refuse = (detail: string): never => badValue(source, ["export"], detail);
+  const captured =
+    value.environment === undefined
+      ? captureEnvironment(context.env ?? {}, value.export ?? "all", refuse)
+      : { environment: value.environment, dropped: [] };
+  let bytes = 0;
+  for (const [name, text] of Object.entries(captured.environment)) {
+    checkEnvName(source, ["environment", name], name);
+    checkText(source, ["environment", name], text);
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(text) + 2;
+  }
+  if (bytes > MAX_ENVIRONMENT_BYTES) {
+    throw new SlipwayError("too-large", {
+      what: "the environment",
+      size: `${bytes} bytes`,
+      limit: `${MAX_ENVIRONMENT_BYTES} bytes`,
+    });
+  }
+  return captured;
+};
+
+const readCwd = ({ value, source }: RunDocument, context: BuildContext): string => {
+  if (value.cwd !== undefined) {
+    checkText(source, ["cwd"], value.cwd);
+    if (value.cwd === "") badValue(source, ["cwd"], "is empty");
+  }
+  const cwd = context.cwd === undefined ? value.cwd : resolve(context.cwd, value.cwd ?? ".");
+  if (cwd === undefined || !isAbsolute(cwd)) badValue(source, ["cwd"], "must be an absolute directory");
+  return resolve(cwd!);
+};
+
+/** Makes a run ready for the server: everything checked, defaults applied, names resolved. */
+export const buildRun = (document: RunDocument, context: BuildContext): BuiltRun => {
+  const { value, source, defaultName } = document;
+  const limit = context.limit ?? DEFAULT_TASKS_PER_RUN;
+  if (value.tasks.length === 0) badValue(source, ["tasks"], "has no tasks", "Write at least one.");
+  const name = value.name === undefined ? defaultName : checkName(source, ["name"], value.name);
+  const cwd = readCwd(document, context);
+  refuseLater(source, value.defaults ?? {}, ["defaults"]);
+  const names = readNames(document, name);
+  const indices = new Map(names.map((each, i) => [each, i]));
+  const runAfter = readRunAfter(source, ["after"], value.after);
+
+  const groups: GroupSpec[] = [];
+  const items = new Map<number, ItemsInput>();
+  let total = 0;
+  let numbering = { start: 0, step: 1 };
+  for (const i of value.tasks.keys()) {
+    const entry = entryOf(document, i);
+    const own = readTaskAfter(source, ["tasks", i, "after"], entry.task.after, indices);
+    const { group, each } = readGroup(source, entry, i, names[i]!, [...runAfter, ...own], { cwd, limit });
+    groups.push(group);
+    if (each.input !== undefined) items.set(i, each.input);
+    if (each.numbering !== undefined && value.tasks.length === 1) numbering = each.numbering;
+    total += itemCount(group.items);
+  }
+  if (total > limit) throw new SlipwayError("too-many-tasks", { count: total, limit });
+  refuseCycles(
+    source,
+    names,
+    groups.map(({ after }) => after),
+  );
+  const { environment, dropped } = readEnvironment(document, context);
+  const maxFails = wholeNumber(source, ["max-fails"], value["max-fails"], 0, MAX_FAILS);
+  const spec = without<RunSpec>({ name, cwd, env: environment, groups, maxFails, numbering });
+  return without<BuiltRun>({ spec, items, dropped, uuid: value.uuid });
+};
+
+/** The spec with the counts of lists that have been read since: group index → number of items. */
+export const withCounts = (spec: RunSpec, counts: ReadonlyMap<number, number>): RunSpec => ({
+  ...spec,
+  groups: spec.groups.map((group, i) => {
+    const count = counts.get(i);
+    return count === undefined ? group : { ...group, items: { kind: "list", count } };
+  }),
+});

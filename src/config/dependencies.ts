@@ -1,0 +1,110 @@
+import type { Condition, Dependency } from "../core/spec.ts";
+import { SlipwayError } from "../errors.ts";
+import { shown } from "../core/quantities.ts";
+import { suggest } from "./nearest.ts";
+import type { TaskInput } from "./run-schema.ts";
+import { badValue, refuse, type Path, type Source } from "./source.ts";
+
+const CONDITIONS: readonly string[] = ["ok", "any", "failed"] satisfies Condition[];
+const MAX_RUN_ID = 2 ** 31 - 1;
+
+interface Entry {
+  readonly name: string;
+  readonly on: Condition;
+}
+
+/** All forms of `after` as a list of names with conditions. */
+const entriesOf = (source: Source, path: Path, after: TaskInput["after"]): Entry[] => {
+  if (after === undefined) return [];
+  const list = Array.isArray(after) ? after : [after];
+  return list.flatMap((entry) => {
+    if (typeof entry !== "object") return [{ name: String(entry), on: "ok" }];
+    return Object.entries(entry).map(([name, on]) => {
+      if (typeof on === "string" && CONDITIONS.includes(on)) return { name, on: on as Condition };
+      const near = typeof on === "string" ? suggest(on, CONDITIONS) : "";
+      return badValue(source, path, `the condition on '${name}' must be ok, any or failed, not ${shown(on)}${near}`);
+    });
+  });
+};
+
+const runId = (source: Source, path: Path, text: string): number => {
+  const id = /^\d{1,10}$/.test(text) ? Number(text) : 0;
+  if (id < 1 || id > MAX_RUN_ID) badValue(source, path, `${shown(text)} is no run's id; write run:3`);
+  return id;
+};
+
+/** Each dependency once; the same one with two conditions is a contradiction. */
+const unique = (source: Source, path: Path, entries: readonly Entry[]): Entry[] => {
+  const seen = new Map<string, Condition>();
+  return entries.filter(({ name, on }) => {
+    const before = seen.get(name);
+    if (before !== undefined && before !== on)
+      badValue(source, path, `'${name}' is named with both ${before} and ${on}`);
+    seen.set(name, on);
+    return before === undefined;
+  });
+};
+
+/** The run's own `after`: ids of earlier runs, `3` or `run:3`. */
+export const readRunAfter = (source: Source, path: Path, after: TaskInput["after"]): Dependency[] =>
+  unique(
+    source,
+    path,
+    entriesOf(source, path, after).map(({ name, on }) => ({ name: name.replace(/^run:/, "").trim(), on })),
+  ).map(({ name, on }) => ({ run: runId(source, path, name), on }));
+
+/** A task's `after`: names of tasks of the same run, or `run:3`. */
+export const readTaskAfter = (
+  source: Source,
+  path: Path,
+  after: TaskInput["after"],
+  groups: ReadonlyMap<string, number>,
+): Dependency[] =>
+  unique(source, path, entriesOf(source, path, after)).map(({ name, on }) => {
+    if (name.startsWith("run:")) return { run: runId(source, path, name.slice(4)), on };
+    const group = groups.get(name);
+    return group === undefined
+      ? refuse("unknown-task", source, path, { name: name.slice(0, 200), suggestion: suggest(name, groups.keys()) })
+      : { group, on };
+  });
+
+const groupsIn = (after: readonly Dependency[]): number[] =>
+  after.flatMap((dependency) => ("group" in dependency ? [dependency.group] : []));
+
+/** Follows what is left from one task that can never start; some task must come a second time. */
+const pathThrough = (left: ReadonlySet<number>, after: readonly (readonly Dependency[])[]): number[] => {
+  const order = new Map<number, number>();
+  const path: number[] = [];
+  let at: number = left.values().next().value!;
+  while (!order.has(at)) {
+    order.set(at, path.length);
+    path.push(at);
+    at = groupsIn(after[at]!).find((group) => left.has(group))!;
+  }
+  return [...path.slice(order.get(at)!), at];
+};
+
+const MOST_SHOWN = 12;
+
+/** Refuses tasks that wait for each other, naming the circle. Linear in tasks and dependencies; no recursion. */
+export const refuseCycles = (
+  source: Source,
+  names: readonly string[],
+  after: readonly (readonly Dependency[])[],
+): void => {
+  const waiting = after.map((list) => groupsIn(list).length);
+  const followers: number[][] = after.map(() => []);
+  for (const [i, list] of after.entries()) for (const group of groupsIn(list)) followers[group]!.push(i);
+  const ready = [...waiting.keys()].filter((i) => waiting[i] === 0);
+  const left = new Set(after.keys());
+  for (let next = ready.pop(); next !== undefined; next = ready.pop()) {
+    left.delete(next);
+    for (const follower of followers[next]!) if (--waiting[follower]! === 0) ready.push(follower);
+  }
+  if (left.size === 0) return;
+  const circle = pathThrough(left, after);
+  const shownNames = circle.map((i) => names[i]!);
+  if (shownNames.length > MOST_SHOWN) shownNames.splice(MOST_SHOWN - 2, shownNames.length - MOST_SHOWN, "…");
+  const { where } = source.locate(["tasks", circle[0]!, "after"]);
+  throw new SlipwayError("cycle", { where, path: shownNames.join(" → ") });
+};

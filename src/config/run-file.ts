@@ -1,0 +1,121 @@
+import { readFileSync, statSync } from "node:fs";
+import { basename, extname } from "node:path";
+import { SlipwayError } from "../errors.ts";
+import { formatSize } from "../core/quantities.ts";
+import { checkShape, type KeyHint, type KeysAt } from "./check-shape.ts";
+import { EachInput, RUN_KEYS, RUN_PLAN, RunInput, TASK_KEYS } from "./run-schema.ts";
+import { badValue, jsonSource, type Source } from "./source.ts";
+import { nameFrom } from "./text-rules.ts";
+import { MAX_FILE_BYTES, readYaml } from "./yaml-document.ts";
+
+/** A run as it was written, its shape checked. Files, requests and command lines all become this. */
+export interface RunDocument {
+  readonly value: RunInput;
+  readonly source: Source;
+  /** The run's name when it has none of its own. */
+  readonly defaultName: string;
+}
+
+const EACH_KEYS = Object.keys(EachInput.shape);
+const ONLY_TASKS = new Set(["name", "run", "each", "after"]);
+const ONLY_REQUESTS: readonly string[] = ["environment", "uuid"];
+
+const keysAt: KeysAt = (path) => {
+  if (path.at(-1) === "each") return EACH_KEYS.filter((key) => key !== "stream");
+  if (path[0] === "tasks") return TASK_KEYS;
+  if (path[0] === "defaults") return TASK_KEYS.filter((key) => !ONLY_TASKS.has(key));
+  return RUN_KEYS.filter((key) => !ONLY_REQUESTS.includes(key));
+};
+
+/** Keys that are right, but somewhere else. */
+const misplaced: KeyHint = (key, path) => {
+  if (path.length === 0 && TASK_KEYS.includes(key)) return " here; it belongs to a task, or under `defaults`";
+  if (path[0] === "defaults" && ONLY_TASKS.has(key)) return " here; it belongs to a task";
+  if (path.length > 0 && path.length <= 2 && RUN_KEYS.includes(key)) return " here; it belongs to the top of the file";
+  return undefined;
+};
+
+/** Checks the shape of a value from anywhere. */
+export const documentOf = (value: unknown, source: Source, defaultName: string): RunDocument => ({
+  value: checkShape(RunInput, value, source, keysAt, misplaced),
+  source,
+  defaultName,
+});
+
+/** `x-…` keys at the top are for anchors and notes. */
+const withoutNotes = (value: unknown): unknown =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value).filter(([key]) => !key.startsWith("x-")))
+    : value;
+
+/** Reads the text of a run file. Every problem is a SlipwayError whose `where` is `file:line:column`. */
+export const readRunFile = (text: string, fileName: string): RunDocument => {
+  const yaml = readYaml(text, fileName, RUN_PLAN);
+  const kind = Array.isArray(yaml.value) ? "a list" : typeof yaml.value === "object" ? "empty" : "plain text";
+  if (typeof yaml.value !== "object" || yaml.value === null || Array.isArray(yaml.value)) {
+    throw new SlipwayError("bad-file", {
+      where: `${fileName}:1:1`,
+      detail: `a run file is a map with the key \`tasks\`; this one is ${kind}`,
+    });
+  }
+  const document = documentOf(withoutNotes(yaml.value), yaml, nameFrom(basename(fileName, extname(fileName)), "run"));
+  for (const key of ONLY_REQUESTS) {
+    if (Object.hasOwn(document.value, key)) badValue(yaml, [key], "belongs to requests, not to files", "Remove it.");
+  }
+  for (const [i, task] of document.value.tasks.entries()) {
+    if (task.each?.stream !== undefined) {
+      badValue(yaml, ["tasks", i, "each", "stream"], "belongs to requests, not to files", "Use lines, json or values.");
+    }
+  }
+  return document;
+};
+
+/** Reads a run file from disk. */
+export const loadRunFile = (path: string): RunDocument => {
+  let bytes: Buffer;
+  try {
+    const { size } = statSync(path);
+    if (size > MAX_FILE_BYTES) {
+      throw new SlipwayError("too-large", { what: path, size: formatSize(size), limit: formatSize(MAX_FILE_BYTES) });
+    }
+    bytes = readFileSync(path);
+  } catch (error) {
+    if (error instanceof SlipwayError) throw error;
+    throw new SlipwayError("no-such-file", { where: "command line", path, detail: reasonOf(error) }, error);
+  }
+  return readRunFile(decodeUtf8(bytes, path), path);
+};
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file",
+  EISDIR: "it is a directory",
+  EACCES: "permission denied",
+};
+
+/** Why a file cannot be read, in words. */
+export const reasonOf = (error: unknown): string => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return REASONS[code ?? ""] ?? message;
+};
+
+/** Text, or an error: bytes that are not UTF-8 are never replaced silently. */
+export const decodeUtf8 = (bytes: Uint8Array, path: string): string => {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw new SlipwayError("bad-file", { where: path, detail: "the file is not UTF-8 text" }, error);
+  }
+};
+
+/** Reads the body of a request: the same keys as JSON. `where` of a problem is its path, such as `tasks[1].cpus`. */
+export const readRunBody = (body: unknown): RunDocument => {
+  const document = documentOf(body, jsonSource, "run");
+  for (const [i, { each }] of document.value.tasks.entries()) {
+    const key = each?.lines !== undefined ? "lines" : each?.json !== undefined ? "json" : undefined;
+    if (key !== undefined) {
+      const remedy = `Send each: {stream: "${key}"} and the items in the request's stream, or each: {values: […]}.`;
+      badValue(jsonSource, ["tasks", i, "each", key], "the server reads no files of its clients", remedy);
+    }
+  }
+  return document;
+};

@@ -1,0 +1,159 @@
+import { basename } from "node:path";
+import { SlipwayError } from "../errors.ts";
+import { buildRun } from "./build-run.ts";
+import { documentOf, type RunDocument } from "./run-file.ts";
+import { DefaultsInput, type EachInput, type RunInput } from "./run-schema.ts";
+import type { Path, Source } from "./source.ts";
+import { nameFrom } from "./text-rules.ts";
+
+/** The options of `run` and `submit`, by their long names; values as typed. Options given many times are lists. */
+export interface CommandOptions {
+  readonly name?: string;
+  readonly array?: string;
+  readonly "each-line"?: string;
+  readonly "from-json"?: string;
+  readonly stdin?: boolean;
+  readonly resource?: readonly string[];
+  readonly env?: readonly string[];
+  readonly after?: string | readonly string[];
+  readonly "max-fails"?: string | number;
+  readonly export?: string;
+  /** Any key that tasks and defaults share: cpus, mem, time-limit, cluster… */
+  readonly [task: string]: unknown;
+}
+
+const ITEM_OPTIONS = ["array", "each-line", "from-json", "stdin"] as const;
+const TASK_OPTIONS = Object.keys(DefaultsInput.shape).filter((key) => key !== "resources" && key !== "env");
+const WHOLE = ["priority", "retries", "max-fails"];
+
+/** `timeLimit` as `time-limit`, which is how files and users spell it; options that were not given are left out. */
+export const optionsFrom = (parsed: Readonly<Record<string, unknown>>): CommandOptions =>
+  Object.fromEntries(
+    Object.entries(parsed)
+      .filter(([, value]) => value !== undefined)
+      .map(([key, value]) => [key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`), value]),
+  );
+
+const usage = (detail: string): never => {
+  throw new SlipwayError("usage", { detail });
+};
+
+const list = (value: unknown): string[] => (value === undefined ? [] : [value].flat().map(String));
+
+/** `NAME=VALUE` options as a map. */
+const pairs = (flag: string, given: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    given.map((text): [string, string] => {
+      const at = text.indexOf("=");
+      return at < 1
+        ? usage(`${flag} takes NAME=VALUE, not '${text.slice(0, 60)}'`)
+        : [text.slice(0, at), text.slice(at + 1)];
+    }),
+  );
+
+/** Whole numbers as numbers; what is none stays text and is refused with its place. */
+const typed = (key: string, value: unknown): unknown =>
+  WHOLE.includes(key) && typeof value === "string" && /^[-+]?\d{1,15}$/.test(value.trim()) ? Number(value) : value;
+
+const eachOf = (options: CommandOptions): EachInput | undefined => {
+  const given = ITEM_OPTIONS.filter((key) => options[key] !== undefined && options[key] !== false);
+  if (given.length > 1) usage(`--${given.join(" and --")} cannot be used together`);
+  if (options.array !== undefined) return { array: options.array };
+  if (options["each-line"] !== undefined) return { lines: options["each-line"] };
+  if (options["from-json"] !== undefined) return { json: options["from-json"] };
+  return options.stdin === true ? { lines: "-" } : undefined;
+};
+
+/** Keys that go into a task. */
+const taskPart = (options: CommandOptions): Record<string, unknown> => {
+  const part: Record<string, unknown> = {};
+  for (const key of TASK_OPTIONS) if (options[key] !== undefined) part[key] = typed(key, options[key]);
+  const resources = pairs("--resource", list(options.resource));
+  const env = pairs("--env", list(options.env));
+  if (Object.keys(resources).length > 0) part["resources"] = resources;
+  if (Object.keys(env).length > 0) part["env"] = env;
+  return part;
+};
+
+/** Keys that go to the top of a run. `--after 3,4` names runs. */
+const runPart = (options: CommandOptions): Record<string, unknown> => {
+  const after = list(options.after).flatMap((text) => text.split(","));
+  return {
+    ...(options.name === undefined ? {} : { name: options.name }),
+    ...(options["max-fails"] === undefined ? {} : { "max-fails": typed("max-fails", options["max-fails"]) }),
+    ...(options.export === undefined ? {} : { export: options.export }),
+    ...(after.length === 0 ? {} : { after }),
+  };
+};
+
+const FLAGS: Readonly<Record<string, string>> = { lines: "--each-line", json: "--from-json", array: "--array" };
+
+const flagOf = (path: Path): string => {
+  const [key, name] = path[0] === "tasks" ? path.slice(2) : path;
+  if (key === undefined || key === "run") return "COMMAND";
+  if (key === "resources") return `--resource ${name ?? ""}`.trim();
+  if (key === "env") return `--env ${name ?? ""}`.trim();
+  return key === "each" ? (FLAGS[name ?? ""] ?? "items") : `--${key}`;
+};
+
+/** Problems of options name the flag. */
+const commandLine: Source = { locate: (path) => ({ where: "command line", key: flagOf(path) }) };
+
+/** The document of `slipway run [options] -- COMMAND…`: what a file with one task would hold. */
+export const runFromCommand = (command: readonly string[], options: CommandOptions = {}): RunDocument => {
+  const each = eachOf(options);
+  const task = { run: [...command], ...(each === undefined ? {} : { each }), ...taskPart(options) };
+  const defaultName = nameFrom(basename(command[0] ?? ""), "run");
+  return documentOf({ ...runPart(options), tasks: [task] }, commandLine, defaultName);
+};
+
+/** A file with options beside it: what is typed wins over what the file says, in every task. */
+export const withOptions = (document: RunDocument, options: CommandOptions): RunDocument => {
+  for (const key of ITEM_OPTIONS) {
+    if (options[key] !== undefined && options[key] !== false) {
+      usage(`--${key} goes with a command; in a file, write \`each\` in the task`);
+    }
+  }
+  // Checked alone first, so that a problem is reported as the option's, not as the file's.
+  const checked = documentOf(
+    { ...runPart(options), tasks: [{ run: ["true"], ...taskPart(options) }] },
+    commandLine,
+    "run",
+  );
+  const items = { each: { values: [{}] } };
+  const [{ run: _run, ...typedTask }] = checked.value.tasks as [RunInput["tasks"][number]];
+  buildRun(
+    { ...checked, value: { ...checked.value, tasks: [{ run: ["true"], ...items, ...withoutItemUse(typedTask) }] } },
+    { cwd: "/" },
+  );
+  const { tasks: _tasks, after, ...run } = checked.value;
+  const afters = [document.value.after, after].flat().filter((entry) => entry !== undefined);
+  const value: RunInput = {
+    ...document.value,
+    ...run,
+    ...(afters.length === 0 ? {} : { after: afters }),
+    tasks: document.value.tasks.map((task) => ({
+      ...withoutOther(task, typedTask),
+      ...typedTask,
+      ...merged("resources", task, typedTask),
+      ...merged("env", task, typedTask),
+    })),
+  };
+  return { ...document, value };
+};
+
+type Task = RunInput["tasks"][number];
+
+/** Options that use `{item…}` are only checked together with the file's items. */
+const withoutItemUse = (task: Partial<Task>): Partial<Task> =>
+  Object.fromEntries(Object.entries(task).filter(([, value]) => !JSON.stringify(value).includes("{item")));
+
+/** `--local` replaces a task's cluster, and `--cluster` its `local`. */
+const withoutOther = (task: Task, typedTask: Partial<Task>): Task => {
+  const { cluster: _cluster, queue: _queue, ...elsewhere } = task;
+  const { local: _local, ...anywhere } = task;
+  return typedTask.local === true ? elsewhere : typedTask.cluster === undefined ? task : anywhere;
+};
+
+const merged = (key: "resources" | "env", task: Task, typedTask: Partial<Task>): Partial<Task> =>
+  typedTask[key] === undefined ? {} : { [key]: { ...task[key], ...typedTask[key] } };

@@ -1,0 +1,160 @@
+import { z } from "zod";
+import type { TextPlan } from "./yaml-document.ts";
+
+/**
+ * The shape of a run as people write it: a YAML file, the options of a command, and the body of a REST request are all
+ * this. Here only the shape is checked; build-run.ts checks what the values mean.
+ */
+
+const words = (error: string) => z.string({ error });
+const text = words("must be text");
+
+/** Text that may be written as a number or truth value: arguments, environment values, names. */
+const anyText = z.union([z.string(), z.number(), z.boolean()], { error: "must be text" }).transform(String);
+
+const amount = z.union([z.number(), z.string()], { error: "must be a number, or text such as 500M or {item.mem}" });
+const duration = z.union([z.number(), z.string()], { error: "must be a duration such as 90, 10m or 01:30:00" });
+const whole = z.number({ error: "must be a whole number" }).int({ error: "must be a whole number" });
+const flag = z.boolean({ error: "must be true or false" });
+
+const afterEntry = z.union([z.string(), z.number(), z.record(z.string(), z.unknown())], {
+  error: "must be a name, or {NAME: ok|any|failed}",
+});
+const after = z.union([afterEntry, z.array(afterEntry)], {
+  error: "must be a task's name, run:ID, {NAME: ok|any|failed}, or a list of these",
+});
+
+export const EachInput = z.strictObject(
+  {
+    array: z.union([z.string(), z.number()], { error: "must be a range such as 1-100 or 1-100:2" }).optional(),
+    lines: words("must be the path of a file").optional(),
+    json: words("must be the path of a file").optional(),
+    values: z.array(z.unknown(), { error: "must be a list" }).optional(),
+    /** Only in requests: the items follow in the request's stream, as lines (`true`) or one JSON value per line. */
+    stream: z.union([z.literal(true), z.enum(["lines", "json"])], { error: "must be true, lines or json" }).optional(),
+  },
+  { error: "must be a map with one of array, lines, json, values" },
+);
+
+/** Keys that tasks and `defaults` share. */
+const shared = {
+  cpus: amount.optional(),
+  gpus: amount.optional(),
+  mem: amount.optional(),
+  tmp: amount.optional(),
+  resources: z.record(z.string(), amount, { error: "must be a map of names and amounts" }).optional(),
+  "time-limit": duration.optional(),
+  "time-request": duration.optional(),
+  priority: whole.optional(),
+  retries: whole.optional(),
+  "retry-delay": duration.optional(),
+  env: z
+    .record(z.string(), z.union([anyText, z.null().transform(() => "")], { error: "must be text" }), {
+      error: "must be a map of names and values",
+    })
+    .optional(),
+  cwd: text.optional(),
+  stdout: text.optional(),
+  stderr: text.optional(),
+  cluster: text.optional(),
+  queue: text.optional(),
+  via: z.enum(["pilot", "job"], { error: "must be pilot or job" }).optional(),
+  local: flag.optional(),
+  pin: flag.optional(),
+  executor: z
+    .union([z.literal("process"), z.literal("null"), z.null()], { error: "must be process or null" })
+    .transform((value) => value ?? ("null" as const))
+    .optional(),
+  // Known, and refused until they do something: see LATER.
+  in: z.unknown().optional(),
+  out: z.unknown().optional(),
+  nodes: z.unknown().optional(),
+  ranks: z.unknown().optional(),
+  "cpus-per-rank": z.unknown().optional(),
+  "gpus-per-rank": z.unknown().optional(),
+  backend: z.unknown().optional(),
+};
+
+/** Keys of cli.md that do nothing yet. Refused, so that nobody believes they took effect. */
+export const LATER: Readonly<Record<string, string>> = {
+  in: "file staging",
+  out: "file staging",
+  nodes: "tasks over several nodes",
+  ranks: "tasks over several nodes",
+  "cpus-per-rank": "tasks over several nodes",
+  "gpus-per-rank": "tasks over several nodes",
+  backend: "options for a workload manager",
+};
+
+export const DefaultsInput = z.strictObject(shared, { error: "must be a map of keys and values" });
+
+export const TaskInput = z.strictObject(
+  {
+    name: anyText.optional(),
+    run: z.union([z.string(), z.array(anyText)], {
+      error: "must be a command: text for the shell, or a list of arguments",
+    }),
+    each: EachInput.optional(),
+    after: after.optional(),
+    ...shared,
+  },
+  { error: "must be a map of keys and values" },
+);
+
+export const RunInput = z.strictObject(
+  {
+    name: anyText.optional(),
+    defaults: DefaultsInput.optional(),
+    tasks: z.array(TaskInput, { error: "must be a list of tasks" }),
+    "max-fails": whole.optional(),
+    export: z.union([z.string(), z.array(z.string())], { error: "must be all, none or a list of names" }).optional(),
+    after: after.optional(),
+    cwd: text.optional(),
+    /** Only in requests: the submitter's environment, already filtered. */
+    environment: z.record(z.string(), z.string(), { error: "must be a map of names and texts" }).optional(),
+    /** Only in requests: a repeated request with the same uuid is the same run. */
+    uuid: z.uuid({ error: "must be a UUID" }).optional(),
+  },
+  { error: "must be a map with the key `tasks`" },
+);
+
+export type EachInput = z.infer<typeof EachInput>;
+export type DefaultsInput = z.infer<typeof DefaultsInput>;
+export type TaskInput = z.infer<typeof TaskInput>;
+export type RunInput = z.infer<typeof RunInput>;
+
+export const TASK_KEYS = Object.keys(TaskInput.shape);
+export const RUN_KEYS = Object.keys(RunInput.shape);
+
+const asText: TextPlan = { text: true };
+const textList: TextPlan = { text: true, items: asText };
+const sharedPlan = {
+  env: { rest: asText },
+  cwd: asText,
+  stdout: asText,
+  stderr: asText,
+  cluster: asText,
+  queue: asText,
+  executor: asText,
+};
+
+/** Where a file's scalars are text, however they look. */
+export const RUN_PLAN: TextPlan = {
+  keys: {
+    name: asText,
+    export: textList,
+    cwd: asText,
+    defaults: { keys: sharedPlan },
+    tasks: {
+      items: {
+        keys: {
+          ...sharedPlan,
+          name: asText,
+          run: textList,
+          after: textList,
+          each: { keys: { array: asText, lines: asText, json: asText, values: { items: asText } } },
+        },
+      },
+    },
+  },
+};

@@ -1,0 +1,166 @@
+import {
+  isAlias,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  type Document,
+  type Node,
+  type Pair,
+} from "yaml";
+import { SlipwayError } from "../errors.ts";
+import { formatSize } from "../core/quantities.ts";
+import { keyText, type Path, type Source } from "./source.ts";
+
+/** Which scalars are taken as they were written: `0.10`, `true` and `007` in a command are text, not numbers. */
+export interface TextPlan {
+  readonly text?: boolean;
+  readonly items?: TextPlan;
+  readonly keys?: Readonly<Record<string, TextPlan>>;
+  /** For every key of a map that `keys` does not name. */
+  readonly rest?: TextPlan;
+}
+
+export interface YamlDocument extends Source {
+  readonly value: unknown;
+}
+
+export const MAX_FILE_BYTES = 64 * 2 ** 20;
+const MAX_DEPTH = 64;
+/** Values that aliases may add to those in the text itself. */
+const MAX_ALIASED = 1_000_000;
+
+/**
+ * YAML as plain values, with places for errors. Refused: what is not YAML, duplicate keys, keys that are not text, aliases
+ * that multiply beyond measure, deep nesting, and more than 64 MB. Merge keys (`<<: *base`) work.
+ */
+export const readYaml = (text: string, file: string, plan: TextPlan = {}): YamlDocument => {
+  if (text.length > MAX_FILE_BYTES || Buffer.byteLength(text) > MAX_FILE_BYTES) {
+    throw new SlipwayError("too-large", {
+      what: file,
+      size: formatSize(text.length),
+      limit: formatSize(MAX_FILE_BYTES),
+    });
+  }
+  const lines = new LineCounter();
+  const at = (offset: number | undefined): string => {
+    const { line, col } = lines.linePos(offset ?? 0);
+    return `${file}:${Math.max(1, line)}:${Math.max(1, col)}`;
+  };
+  const bad = (offset: number | undefined, detail: string): never => {
+    throw new SlipwayError("bad-file", { where: at(offset), detail });
+  };
+  const document = compose(text, lines, bad);
+  const [error] = document.errors;
+  if (error !== undefined) bad(error.pos[0], `not valid YAML: ${error.message.replace(/\s+/g, " ")}`);
+  return {
+    value: convert(document, plan, bad),
+    locate: (path, part = "value") => ({ where: at(offsetOf(document, path, part)), key: keyText(path) || "file" }),
+  };
+};
+
+type Bad = (offset: number | undefined, detail: string) => never;
+
+const compose = (text: string, lineCounter: LineCounter, bad: Bad): Document.Parsed => {
+  try {
+    // Duplicates are found below in linear time; the library compares every key with every other.
+    return parseDocument(text, {
+      lineCounter,
+      uniqueKeys: false,
+      merge: true,
+      stringKeys: true,
+      prettyErrors: false,
+      logLevel: "error",
+    });
+  } catch (error) {
+    if (error instanceof RangeError) return bad(0, "nested too deeply");
+    throw error;
+  }
+};
+
+const startOf = (node: unknown): number | undefined => (node as Node | null | undefined)?.range?.[0];
+
+const convert = (document: Document.Parsed, plan: TextPlan, bad: Bad): unknown => {
+  /** Anchored nodes already seen: their value and how many values they hold, aliases expanded. */
+  const anchors = new Map<string, { readonly value: unknown; readonly size: number }>();
+  let aliased = 0;
+  let size = 0;
+
+  const read = (node: unknown, plan: TextPlan | undefined, depth: number): unknown => {
+    if (depth > MAX_DEPTH) bad(startOf(node), `nested more than ${MAX_DEPTH} levels deep`);
+    if (isAlias(node)) {
+      const target =
+        anchors.get(node.source) ?? bad(startOf(node), `the alias *${node.source} has no anchor before it`);
+      aliased += target.size;
+      size += target.size;
+      if (aliased > MAX_ALIASED) bad(startOf(node), `aliases expand to more than ${MAX_ALIASED} values`);
+      return target.value;
+    }
+    const before = size++;
+    const value = isMap(node)
+      ? readMap(node.items, plan, depth)
+      : isSeq(node)
+        ? node.items.map((item) => read(item, plan?.items, depth + 1))
+        : readScalar(node, plan);
+    const anchor = (node as Node | null)?.anchor;
+    if (anchor !== undefined) anchors.set(anchor, { value, size: size - before });
+    return value;
+  };
+
+  const readScalar = (node: unknown, plan: TextPlan | undefined): unknown => {
+    if (!isScalar(node)) return null;
+    if (plan?.text !== true || typeof node.value === "string") return node.value;
+    // A value left out stays empty rather than becoming the text "null".
+    return node.source === undefined || node.source === "" ? null : node.source;
+  };
+
+  const readMap = (pairs: readonly Pair[], plan: TextPlan | undefined, depth: number): Record<string, unknown> => {
+    const own = new Map<string, unknown>();
+    const merged: unknown[] = [];
+    for (const pair of pairs) {
+      const key = isScalar(pair.key) ? pair.key.value : pair.key;
+      const source = isScalar(pair.key) ? pair.key.source : undefined;
+      if (key === "<<" || source === "<<") {
+        const value = read(pair.value, plan, depth + 1);
+        merged.push(...(Array.isArray(value) ? value : [value]));
+        if (merged.some((base) => typeof base !== "object" || base === null))
+          bad(startOf(pair.value), "<< takes a map, or a list of maps");
+        continue;
+      }
+      if (typeof key !== "string") return bad(startOf(pair.key), "a key must be text");
+      if (key === "__proto__") bad(startOf(pair.key), "'__proto__' cannot be used as a key");
+      if (own.has(key)) bad(startOf(pair.key), `the key '${key}' appears twice`);
+      own.set(key, read(pair.value, plan?.keys?.[key] ?? plan?.rest, depth + 1));
+    }
+    for (const base of merged) {
+      for (const [key, value] of Object.entries(base as object)) if (!own.has(key)) own.set(key, value);
+    }
+    return Object.fromEntries(own);
+  };
+
+  return read(document.contents, plan, 0);
+};
+
+/** Where in the text a path leads, or as far as it goes; through aliases, to what they stand for. */
+const offsetOf = (document: Document.Parsed, path: Path, part: "key" | "value"): number | undefined => {
+  let node: unknown = document.contents;
+  let offset = startOf(node);
+  for (const [i, step] of path.entries()) {
+    if (isAlias(node)) node = node.resolve(document);
+    let next: unknown;
+    if (isMap(node)) {
+      const pair = node.items.find((item) => isPair(item) && isScalar(item.key) && item.key.value === step);
+      if (pair === undefined) return offset;
+      next = pair.value;
+      const key = startOf(pair.key);
+      offset = part === "key" && i === path.length - 1 ? key : (startOf(next) ?? key);
+    } else if (isSeq(node) && typeof step === "number") {
+      next = node.items[step];
+      offset = startOf(next) ?? offset;
+    } else return offset;
+    node = next;
+  }
+  return offset;
+};

@@ -1,0 +1,146 @@
+import { applyAssigned, applyEnded, applyLost, applyReturned, cancelAll } from "./attempts.ts";
+import type { AgentJoined, Event, PilotChanged, PilotRequested, RunCanceled, RunCommitted, RunItems } from "./events.ts";
+import { PackedItems, evaluateItemResources } from "./items.ts";
+import { cancelRows, cascade, openRun } from "./outcomes.ts";
+import type { Resources } from "./resources.ts";
+import type { RunSpec } from "./spec.ts";
+import { applyRetried } from "./retry.ts";
+import { type Group, type GroupInput, createRun, groupOf, isFinishedRun } from "./run.ts";
+import { type Apply, type Effects, type State } from "./state.ts";
+import { isFinalPilot, mayAdvancePilot } from "./states.ts";
+
+/**
+ * State is a fold over events: apply(state, event, effects). It reads no clock and does no I/O; the same events give
+ * the same state, live or replayed. What must happen outside is told to `effects`.
+ */
+export const apply = (state: State, event: Event, effects: Effects): void => {
+  switch (event.type) {
+    case "server.started":
+      state.epoch = event.epoch;
+      // submissions of the server before that were not committed never happened
+      state.drafts.clear();
+      return;
+    case "run.opened":
+      state.nextRun = Math.max(state.nextRun, event.run + 1);
+      state.drafts.set(event.run, { opened: event, items: new Map() });
+      return;
+    case "run.items":
+      return applyItems(state, event, effects);
+    case "run.committed":
+      return applyCommitted(state, event, effects);
+    case "run.canceled":
+      return applyCanceled(state, event, effects);
+    case "run.retried":
+      return applyRetried(state, event, effects);
+    case "tasks.assigned":
+      return applyAssigned(state, event, effects);
+    case "tasks.returned":
+      return applyReturned(state, event, effects);
+    case "tasks.ended":
+      return applyEnded(state, event, effects);
+    case "agent.joined":
+      return applyJoined(state, event, effects);
+    case "agents.lost":
+      return applyLost(state, event, effects);
+    case "pilot.requested":
+      return applyPilotRequested(state, event, effects);
+    case "pilot.changed":
+      return applyPilotChanged(state, event, effects);
+  }
+};
+
+const applyItems: Apply<RunItems> = (state, event) => {
+  const draft = state.drafts.get(event.run);
+  if (draft === undefined) return;
+  let store = draft.items.get(event.group);
+  if (store === undefined) {
+    store = new PackedItems(event.json);
+    draft.items.set(event.group, store);
+  }
+  for (const item of event.items) store.add(item);
+};
+
+const applyCommitted: Apply<RunCommitted> = (state, event, effects) => {
+  const draft = state.drafts.get(event.run);
+  if (draft === undefined) return;
+  state.drafts.delete(event.run);
+  const { uuid } = draft.opened;
+  // the length of a list is known when its last item has come
+  const spec: RunSpec = {
+    ...draft.opened.spec,
+    groups: draft.opened.spec.groups.map((group, index) =>
+      group.items.kind === "list" ? { ...group, items: { kind: "list", count: draft.items.get(index)?.length ?? 0 } } : group,
+    ),
+  };
+  const inputs = new Map<number, GroupInput>();
+  for (const [index, group] of spec.groups.entries()) {
+    const items = draft.items.get(index);
+    const rowResources: Resources[] = [];
+    if (items !== undefined && group.itemResources !== undefined)
+      for (let i = 0; i < items.length; i += 1) rowResources.push(evaluateItemResources(group, items, i));
+    if (items !== undefined)
+      inputs.set(index, { items, rowResources: group.itemResources === undefined ? undefined : rowResources });
+  }
+  const run = createRun(event.run, uuid, spec, event.at, inputs);
+  state.runs.set(run.id, run);
+  state.byUuid.set(uuid, run.id);
+  openRun(state, run, event.at, effects);
+};
+
+const applyCanceled: Apply<RunCanceled> = (state, event, effects) => {
+  const run = state.runs.get(event.run);
+  if (run === undefined || isFinishedRun(run)) return;
+  if (event.rows === undefined) return cancelAll(state, run, event.reason, event.at, effects);
+  const moved = new Set<Group>();
+  for (const row of event.rows) {
+    if (row >= run.total) continue;
+    const group = groupOf(run.groups, row);
+    if (cancelRows(run, group, row, row + 1, event.reason, 0, event.at, effects) > 0) moved.add(group);
+  }
+  if (moved.size > 0) cascade(state, run, [...moved], event.at, effects);
+};
+
+const applyJoined: Apply<AgentJoined> = (state, event) => {
+  state.nextAgent = Math.max(state.nextAgent, event.agent + 1);
+  state.agentByUuid.set(event.uuid, event.agent);
+  state.agents.set(event.agent, {
+    id: event.agent,
+    uuid: event.uuid,
+    pilot: event.pilot,
+    host: event.host,
+    version: event.version,
+    joined: event.at,
+    resources: event.resources,
+    output: event.output,
+    seq: event.seq,
+    ended: 0,
+    reason: "",
+  });
+};
+
+const applyPilotRequested: Apply<PilotRequested> = (state, event) => {
+  state.nextPilot = Math.max(state.nextPilot, event.pilot + 1);
+  state.pilots.set(event.pilot, {
+    id: event.pilot,
+    cluster: event.cluster,
+    queue: event.queue,
+    jobName: event.jobName,
+    requested: event.at,
+    state: "PMGR_LAUNCHING_PENDING",
+    nativeId: "",
+    reason: "",
+    active: 0,
+    ended: 0,
+  });
+};
+
+const applyPilotChanged: Apply<PilotChanged> = (state, event) => {
+  const pilot = state.pilots.get(event.pilot);
+  if (pilot === undefined) return;
+  if (event.nativeId !== undefined) pilot.nativeId = event.nativeId;
+  if (event.reason !== undefined) pilot.reason = event.reason;
+  if (!mayAdvancePilot(pilot.state, event.state)) return;
+  pilot.state = event.state;
+  if (event.state === "PMGR_ACTIVE") pilot.active = event.at;
+  if (isFinalPilot(event.state)) pilot.ended = event.at;
+};

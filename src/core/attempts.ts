@@ -1,0 +1,268 @@
+import { Ending, NO_CODE, type ResultColumns, type TasksAssigned, type TasksEnded, type TasksReturned, type AgentsLost } from "./events.ts";
+import { cancelRows, cascade, endTask, setState } from "./outcomes.ts";
+import { type Group, type Run, groupOf, internReason, isFinishedRun } from "./run.ts";
+import type { Apply, Effects, State } from "./state.ts";
+import { Task, isFinalTask } from "./states.ts";
+import { Flag, type Page, isReady, touch } from "./table.ts";
+
+/** The life of attempts: assigned, returned, ended, lost. */
+
+export const applyAssigned: Apply<TasksAssigned> = (state, event) => {
+  for (const { run: id, ranges } of event.parts) {
+    const run = state.runs.get(id);
+    if (run === undefined) continue;
+    for (let i = 0; i < ranges.length; i += 2) {
+      for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end; row += 1) {
+        const page = touch(run.table, row);
+        const slot = row % run.table.pageRows;
+        if (!isReady(page.state[slot]!, page.agent[slot]!)) continue;
+        page.attempt[slot]! += 1;
+        page.agent[slot] = event.agent;
+        page.assigned[slot] = event.at;
+        page.started[slot] = 0;
+        page.finished[slot] = 0;
+        if (page.state[slot] !== Task.SCHEDULING) setState(run, row, Task.SCHEDULING);
+      }
+    }
+  }
+};
+
+/** Whether this agent has this row now, in an attempt that has not ended. */
+const holds = (page: Page, slot: number, agent: number): boolean =>
+  page.agent[slot] === agent && page.state[slot]! >= Task.SCHEDULING && !isFinalTask(page.state[slot]!);
+
+export const applyReturned: Apply<TasksReturned> = (state, event, effects) => {
+  for (const { run: id, ranges } of event.parts) {
+    const run = state.runs.get(id);
+    if (run === undefined) continue;
+    const touched = new Set<Group>();
+    for (let i = 0; i < ranges.length; i += 2)
+      for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end; row += 1) {
+        const page = touch(run.table, row);
+        const slot = row % run.table.pageRows;
+        if (!holds(page, slot, event.agent)) continue;
+        effects.left(run, row, event.agent);
+        page.agent[slot] = 0;
+        page.attempt[slot]! -= 1;
+        if ((page.flags[slot]! & Flag.CANCEL) === 0) {
+          // it stays in TMGR_SCHEDULING: a task never moves backward within an attempt
+          effects.ready(run, row, 1);
+          continue;
+        }
+        const group = groupOf(run.groups, row);
+        if (endTask(run, group, row, Task.CANCELED, event.at, effects) !== undefined) touched.add(group);
+      }
+    if (touched.size > 0) cascade(state, run, [...touched], event.at, effects);
+  }
+};
+
+const remember = (run: Run, row: number, lost: boolean): void => {
+  const page = touch(run.table, row);
+  const slot = row % run.table.pageRows;
+  const list = run.history.get(row) ?? [];
+  list.push({
+    n: page.attempt[slot]!,
+    agent: page.agent[slot]!,
+    assigned: page.assigned[slot]!,
+    started: page.started[slot]!,
+    finished: page.finished[slot]!,
+    exit: page.exit[slot]!,
+    signal: page.signal[slot]!,
+    reason: run.reasons[page.reason[slot]!] ?? "",
+    lost,
+    outAt: page.outAt[slot]!,
+    outBytes: page.outBytes[slot]!,
+    errBytes: page.errBytes[slot]!,
+  });
+  run.history.set(row, list);
+};
+
+/** Puts the latest attempt into the history and makes the row ready for the next one. */
+export const reopen = (run: Run, row: number, lost: boolean, to: number): void => {
+  const page = touch(run.table, row);
+  const slot = row % run.table.pageRows;
+  if (page.attempt[slot]! > 0) remember(run, row, lost);
+  page.agent[slot] = 0;
+  page.assigned[slot] = 0;
+  page.started[slot] = 0;
+  page.finished[slot] = 0;
+  page.outAt[slot] = -1;
+  page.outBytes[slot] = 0;
+  page.errBytes[slot] = 0;
+  page.exit[slot] = -1;
+  page.signal[slot] = 0;
+  page.reason[slot] = 0;
+  page.flags[slot] = 0;
+  setState(run, row, to);
+};
+
+const describe = (group: Group, ending: number, code: number): string => {
+  switch (ending) {
+    case Ending.SIGNAL:
+      return `killed by signal ${-code}`;
+    case Ending.TIME_LIMIT:
+      return `over its time limit of ${group.spec.timeLimit ?? 0} s`;
+    case Ending.MEMORY:
+      return "over its memory limit";
+    case Ending.NOT_STARTED:
+      return "could not be started";
+    default:
+      return code === 127 ? "exit code 127 (command not found)" : code === 126 ? "exit code 126 (not executable)" : `exit code ${code}`;
+  }
+};
+
+/** Weight of the newest execution time in a group's moving average. */
+const NEWEST = 0.1;
+
+const applyColumns = (state: State, agent: number, run: Run, columns: ResultColumns, at: number, effects: Effects): void => {
+  const details = new Map(columns.details);
+  const moved = new Set<Group>();
+  let group = run.groups[0]!;
+  for (let i = 0; i < columns.rows.length; i += 1) {
+    const row = columns.rows[i]!;
+    if (row >= run.total) continue;
+    const page = touch(run.table, row);
+    const slot = row % run.table.pageRows;
+    // the result of an attempt that was superseded, or that came before: no change
+    if (page.attempt[slot] !== columns.attempt[i] || !holds(page, slot, agent)) continue;
+    if (row < group.first || row >= group.first + group.count) group = groupOf(run.groups, row);
+    effects.left(run, row, agent);
+    const ending = columns.ending[i]!;
+    const code = columns.code[i]!;
+    const started = columns.started[i]!;
+    page.started[slot] = started;
+    page.finished[slot] = columns.finished[i]!;
+    page.outAt[slot] = columns.outAt[i]!;
+    page.outBytes[slot] = columns.outBytes[i]!;
+    page.errBytes[slot] = columns.errBytes[i]!;
+    page.exit[slot] = code >= 0 ? code : -1;
+    page.signal[slot] = code < 0 && code !== NO_CODE ? -code : 0;
+    if (run.started === 0 && started > 0) run.started = started;
+    if (ending === Ending.EXIT) {
+      const took = columns.finished[i]! - started;
+      group.meanMs = group.meanMs < 0 ? took : group.meanMs + NEWEST * (took - group.meanMs);
+    }
+    if (ending === Ending.EXIT && code === 0) {
+      page.flags[slot]! &= ~Flag.CANCEL;
+      page.reason[slot] = 0;
+      if (endTask(run, group, row, Task.DONE, at, effects) !== undefined) moved.add(group);
+      continue;
+    }
+    if ((page.flags[slot]! & Flag.CANCEL) !== 0) {
+      endTask(run, group, row, Task.CANCELED, at, effects);
+      moved.add(group);
+      continue;
+    }
+    page.reason[slot] = internReason(run, details.get(i) ?? describe(group, ending, code));
+    if (ending >= Ending.CANCELED) {
+      reopen(run, row, true, Task.PENDING);
+      effects.ready(run, row, 1);
+      continue;
+    }
+    page.fails[slot]! += 1;
+    if (page.fails[slot]! <= group.spec.retries) {
+      run.retries += 1;
+      reopen(run, row, false, Task.PENDING);
+      if (group.spec.retryDelay > 0) {
+        touch(run.table, row).finished[slot] = at; // when the delay began, kept for the queues after a restart
+        effects.delayed(run, row, at + group.spec.retryDelay * 1000);
+      } else effects.ready(run, row, 1);
+      continue;
+    }
+    endTask(run, group, row, Task.FAILED, at, effects);
+    moved.add(group);
+  }
+  if (moved.size === 0) return;
+  cascade(state, run, [...moved], at, effects);
+  enforceMaxFails(state, run, at, effects);
+};
+
+const enforceMaxFails = (state: State, run: Run, at: number, effects: Effects): void => {
+  const { maxFails } = run.spec;
+  if (maxFails === undefined || run.canceled !== "" || isFinishedRun(run) || run.counts[Task.FAILED]! <= maxFails) return;
+  cancelAll(state, run, `more than ${maxFails} task${maxFails === 1 ? "" : "s"} failed (max-fails)`, at, effects);
+};
+
+/** Cancels all of a run that has not ended. */
+export const cancelAll = (state: State, run: Run, reason: string, at: number, effects: Effects): void => {
+  run.canceled = reason;
+  for (const group of run.groups) {
+    cancelRows(run, group, group.first, group.first + group.count, reason, 0, at, effects);
+  }
+  cascade(state, run, run.groups, at, effects);
+};
+
+export const applyEnded: Apply<TasksEnded> = (state, event, effects) => {
+  const agent = state.agents.get(event.agent);
+  if (agent === undefined || event.seq <= agent.seq) return;
+  agent.seq = event.seq;
+  for (const columns of event.parts) {
+    const run = state.runs.get(columns.run);
+    if (run !== undefined) applyColumns(state, event.agent, run, columns, event.at, effects);
+  }
+};
+
+/** Visits every row that one of these agents has now. */
+export const forEachHeld = (run: Run, agents: ReadonlySet<number>, visit: (row: number, page: Page, slot: number) => void): void => {
+  const { table } = run;
+  for (let index = 0; index < table.pages.length; index += 1) {
+    const page = table.pages[index];
+    if (page === undefined) continue;
+    const rows = Math.min(table.pageRows, run.total - index * table.pageRows);
+    for (let slot = 0; slot < rows; slot += 1) {
+      const agent = page.agent[slot]!;
+      if (agent !== 0 && agents.has(agent) && holds(page, slot, agent)) visit(index * table.pageRows + slot, page, slot);
+    }
+  }
+};
+
+export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
+  const gone = new Set(event.agents);
+  for (const id of gone) {
+    const agent = state.agents.get(id);
+    if (agent === undefined || agent.ended > 0) continue;
+    agent.ended = event.at;
+    agent.reason = event.reason;
+  }
+  for (const run of state.runs.values()) {
+    if (isFinishedRun(run)) continue;
+    const moved = new Set<Group>();
+    forEachHeld(run, gone, (row, page, slot) => {
+      const group = groupOf(run.groups, row);
+      effects.left(run, row, page.agent[slot]!);
+      page.finished[slot] = event.at;
+      if ((page.flags[slot]! & Flag.CANCEL) !== 0) {
+        endTask(run, group, row, Task.CANCELED, event.at, effects);
+        moved.add(group);
+        return;
+      }
+      run.losses += 1;
+      page.losses[slot]! += 1;
+      const losses = page.losses[slot]!;
+      page.reason[slot] = internReason(run, event.reason);
+      if (losses <= state.lossLimit) {
+        reopen(run, row, true, Task.PENDING);
+        effects.ready(run, row, 1);
+        return;
+      }
+      page.reason[slot] = internReason(run, `lost ${losses} times, the last time: ${event.reason}`);
+      endTask(run, group, row, Task.FAILED, event.at, effects);
+      moved.add(group);
+    });
+    if (moved.size === 0) continue;
+    cascade(state, run, [...moved], event.at, effects);
+    enforceMaxFails(state, run, event.at, effects);
+  }
+};
+
+/** An agent says that an attempt has begun to execute. Not journaled: its result carries the same facts. */
+export const markStarted = (state: State, agent: number, id: number, row: number, attempt: number, at: number): void => {
+  const run = state.runs.get(id);
+  if (run === undefined || row >= run.total) return;
+  const page = touch(run.table, row);
+  const slot = row % run.table.pageRows;
+  if (page.attempt[slot] !== attempt || !holds(page, slot, agent) || page.state[slot]! >= Task.EXECUTING) return;
+  page.started[slot] = at;
+  if (run.started === 0) run.started = at;
+  setState(run, row, Task.EXECUTING);
+};

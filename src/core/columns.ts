@@ -1,0 +1,104 @@
+import type { ResultColumns } from "./events.ts";
+
+/**
+ * Columns on the wire and in the journal. A column whose entries are all equal is one number; rows that count up by
+ * one are their first number; everything else is little-endian bytes. A result of an ordinary array task takes about
+ * twenty bytes.
+ */
+
+type Typed = Uint8Array | Uint16Array | Int16Array | Uint32Array | Float64Array;
+
+/** One column as sent: a constant, or bytes. */
+export type PackedColumn = number | Uint8Array;
+
+export interface PackedColumns {
+  readonly run: number;
+  readonly n: number;
+  /** The first row if the rows count up by one. */
+  readonly from?: number;
+  readonly rows?: Uint8Array;
+  readonly attempt: PackedColumn;
+  readonly ending: PackedColumn;
+  readonly code: PackedColumn;
+  readonly started: PackedColumn;
+  readonly finished: PackedColumn;
+  readonly outAt: PackedColumn;
+  readonly outBytes: PackedColumn;
+  readonly errBytes: PackedColumn;
+  readonly details?: readonly (readonly [number, string])[];
+}
+
+/** More results than this in one message are refused: no sender makes them. */
+export const MAX_RESULTS = 1_000_000;
+
+const bytesOf = (column: Typed): Uint8Array => new Uint8Array(column.buffer, column.byteOffset, column.byteLength);
+
+const pack = (column: Typed): PackedColumn => {
+  const first = column[0]!;
+  for (let i = 1; i < column.length; i += 1) if (column[i] !== first) return bytesOf(column);
+  return first;
+};
+
+export const packResults = (columns: ResultColumns): PackedColumns => {
+  const { rows } = columns;
+  const n = rows.length;
+  let counting = true;
+  for (let i = 1; i < n && counting; i += 1) counting = rows[i] === rows[0]! + i;
+  return {
+    run: columns.run,
+    n,
+    ...(counting ? { from: rows[0]! } : { rows: bytesOf(rows) }),
+    attempt: pack(columns.attempt),
+    ending: pack(columns.ending),
+    code: pack(columns.code),
+    started: pack(columns.started),
+    finished: pack(columns.finished),
+    outAt: pack(columns.outAt),
+    outBytes: pack(columns.outBytes),
+    errBytes: pack(columns.errBytes),
+    ...(columns.details.length > 0 ? { details: columns.details } : {}),
+  };
+};
+
+interface View<T extends Typed> {
+  new (length: number): T;
+  new (buffer: ArrayBuffer): T;
+  readonly BYTES_PER_ELEMENT: number;
+}
+
+const unpack = <T extends Typed>(View: View<T>, column: PackedColumn | undefined, n: number): T => {
+  if (typeof column === "number") return new View(n).fill(column) as T;
+  if (!(column instanceof Uint8Array) || column.byteLength !== n * View.BYTES_PER_ELEMENT)
+    throw new RangeError("a column has another length than its message says");
+  // a copy, because the source is a slice of a frame at any alignment
+  const copy = new ArrayBuffer(column.byteLength);
+  new Uint8Array(copy).set(column);
+  return new View(copy);
+};
+
+/** The inverse of packResults; throws a RangeError on anything malformed. */
+export const unpackResults = (packed: PackedColumns): ResultColumns => {
+  const { n, from } = packed;
+  if (!Number.isInteger(n) || n < 1 || n > MAX_RESULTS || !Number.isInteger(packed.run))
+    throw new RangeError("results of an impossible number");
+  let rows: Uint32Array;
+  if (from === undefined) rows = unpack(Uint32Array, packed.rows, n);
+  else {
+    if (!Number.isInteger(from) || from < 0 || from + n > 0xffff_ffff) throw new RangeError("results of an impossible row");
+    rows = new Uint32Array(n);
+    for (let i = 0; i < n; i += 1) rows[i] = from + i;
+  }
+  return {
+    run: packed.run,
+    rows,
+    attempt: unpack(Uint16Array, packed.attempt, n),
+    ending: unpack(Uint8Array, packed.ending, n),
+    code: unpack(Int16Array, packed.code, n),
+    started: unpack(Float64Array, packed.started, n),
+    finished: unpack(Float64Array, packed.finished, n),
+    outAt: unpack(Float64Array, packed.outAt, n),
+    outBytes: unpack(Float64Array, packed.outBytes, n),
+    errBytes: unpack(Float64Array, packed.errBytes, n),
+    details: packed.details ?? [],
+  };
+};

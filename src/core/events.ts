@@ -1,0 +1,181 @@
+import type { Resources } from "./resources.ts";
+import type { RunSpec } from "./spec.ts";
+import type { PilotState } from "./states.ts";
+
+/**
+ * What happened, as the journal keeps it. State is nothing but these events applied in order. `at` is the server's
+ * clock in epoch milliseconds. Events carry ranges and columns, never one record per task of an array.
+ */
+export type Event =
+  | ServerStarted
+  | RunOpened
+  | RunItems
+  | RunCommitted
+  | RunCanceled
+  | RunRetried
+  | TasksAssigned
+  | TasksReturned
+  | TasksEnded
+  | AgentJoined
+  | AgentsLost
+  | PilotRequested
+  | PilotChanged;
+
+export interface ServerStarted {
+  readonly type: "server.started";
+  readonly at: number;
+  readonly epoch: number;
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+}
+
+/** A submission begins; nothing of it is visible before its commit. */
+export interface RunOpened {
+  readonly type: "run.opened";
+  readonly at: number;
+  readonly run: number;
+  readonly uuid: string;
+  readonly spec: RunSpec;
+}
+
+/** Items of a list, in order; strings as they stand in `{item}`, JSON text where `json` is set. */
+export interface RunItems {
+  readonly type: "run.items";
+  readonly run: number;
+  readonly group: number;
+  readonly json: boolean;
+  readonly items: readonly string[];
+}
+
+export interface RunCommitted {
+  readonly type: "run.committed";
+  readonly at: number;
+  readonly run: number;
+}
+
+export interface RunCanceled {
+  readonly type: "run.canceled";
+  readonly at: number;
+  readonly run: number;
+  /** Rows, or undefined for all that have not ended. */
+  readonly rows?: readonly number[];
+  readonly reason: string;
+}
+
+export interface RunRetried {
+  readonly type: "run.retried";
+  readonly at: number;
+  readonly run: number;
+  readonly which: "failed" | "all";
+}
+
+/** Rows of one run as `[from, count, from, count, …]`. */
+export interface RowRanges {
+  readonly run: number;
+  readonly ranges: readonly number[];
+}
+
+/** Tasks given to an agent: each begins its next attempt. Journaled before the agent hears of it. */
+export interface TasksAssigned {
+  readonly type: "tasks.assigned";
+  readonly at: number;
+  readonly agent: number;
+  readonly parts: readonly RowRanges[];
+}
+
+/** Tasks that an agent gave back untouched: the attempt is as if it had not begun. */
+export interface TasksReturned {
+  readonly type: "tasks.returned";
+  readonly at: number;
+  readonly agent: number;
+  readonly parts: readonly RowRanges[];
+}
+
+/** How an attempt ended. */
+export const Ending = {
+  EXIT: 0,
+  SIGNAL: 1,
+  /** It could not be started: directory, output file, or no such program. */
+  NOT_STARTED: 2,
+  TIME_LIMIT: 3,
+  MEMORY: 4,
+  CANCELED: 5,
+  /** Ended by its agent's own end (drained, told to stop): run again at no cost. */
+  INTERRUPTED: 6,
+} as const;
+
+/** In the code column: neither an exit code nor a signal. */
+export const NO_CODE = -1000;
+
+/** Results of one run's tasks, one column per fact; all columns have `rows.length` entries. */
+export interface ResultColumns {
+  readonly run: number;
+  readonly rows: Uint32Array;
+  readonly attempt: Uint16Array;
+  readonly ending: Uint8Array;
+  /** Exit code, minus the signal's number, or NO_CODE. */
+  readonly code: Int16Array;
+  readonly started: Float64Array;
+  readonly finished: Float64Array;
+  readonly outAt: Float64Array;
+  readonly outBytes: Float64Array;
+  readonly errBytes: Float64Array;
+  /** Texts for the few that need one: index into the columns → reason. */
+  readonly details: readonly (readonly [number, string])[];
+}
+
+/** A message of results. (agent, seq) makes it idempotent: a repeated one changes nothing. */
+export interface TasksEnded {
+  readonly type: "tasks.ended";
+  readonly at: number;
+  readonly agent: number;
+  readonly seq: number;
+  readonly parts: readonly ResultColumns[];
+}
+
+export interface AgentJoined {
+  readonly type: "agent.joined";
+  readonly at: number;
+  readonly agent: number;
+  /** Made by the agent at its start: one process, one uuid. */
+  readonly uuid: string;
+  readonly pilot: number;
+  readonly host: string;
+  readonly version: string;
+  readonly resources: Resources;
+  /** The file of its output stream. */
+  readonly output: string;
+  /** Results up to this number are none of this agent's: it was given up under another number before. */
+  readonly seq: number;
+}
+
+/** Agents that are surely gone, or whose lease is over: what they had is run again, as a loss. */
+export interface AgentsLost {
+  readonly type: "agents.lost";
+  readonly at: number;
+  readonly agents: readonly number[];
+  readonly reason: string;
+  /** Gone after giving everything back: nothing was lost. */
+  readonly orderly?: boolean;
+}
+
+/** The intent to start a pilot, journaled before the workload manager is asked. */
+export interface PilotRequested {
+  readonly type: "pilot.requested";
+  readonly at: number;
+  readonly pilot: number;
+  readonly cluster: string;
+  readonly queue: string;
+  /** Unique: by it the job is found again when the manager's answer was lost. */
+  readonly jobName: string;
+}
+
+export interface PilotChanged {
+  readonly type: "pilot.changed";
+  readonly at: number;
+  readonly pilot: number;
+  readonly state: PilotState;
+  readonly nativeId?: string;
+  readonly reason?: string;
+}

@@ -1,0 +1,147 @@
+import { fieldOf, itemOf, itemProblem } from "./item.ts";
+import { PackedItems } from "./packed-items.ts";
+import { parseResource, shown } from "./quantities.ts";
+import type { Resources } from "./resources.ts";
+import type { GroupSpec } from "./spec.ts";
+import { compileTrusted, expand, type Template, type TemplateContext } from "./template.ts";
+
+export { fieldOf, itemOf, itemProblem, MAX_ITEM_BYTES, storedJson, type Item } from "./item.ts";
+export { PackedItems } from "./packed-items.ts";
+
+/** The items of a group: what `{item}` is in each of its tasks. */
+
+export interface Range {
+  readonly from: number;
+  readonly step: number;
+  readonly count: number;
+}
+
+/** One range, or several that follow each other. Nothing is allocated for its elements. */
+export interface ParsedArray {
+  readonly count: number;
+  readonly ranges: readonly Range[];
+}
+
+const RANGE = /^(\d{1,16})(?:-(\d{1,16})(?::(\d{1,16}))?)?$/;
+const FORMS = "write 1-100, 1-100:2 (every second), 7, or a list such as 1-3,7";
+
+const parseRange = (text: string): Range => {
+  const [matched, first, last = first, every = "1"] = RANGE.exec(text.trim()) ?? [];
+  if (matched === undefined) throw new RangeError(`${shown(text)} is no array; ${FORMS}`);
+  const [from, to, step] = [Number(first), Number(last), Number(every)];
+  if (!Number.isSafeInteger(to) || !Number.isSafeInteger(from)) throw new RangeError(`${shown(text)} is too large`);
+  if (step < 1) throw new RangeError(`${shown(text)}: the step must be at least 1`);
+  if (to < from) throw new RangeError(`${shown(text)} goes backwards; write the smaller number first`);
+  return { from, step, count: Math.floor((to - from) / step) + 1 };
+};
+
+/** `1-100`, `1-100:2`, `5`, `1-3,7`. Any count is answered, however large: the caller refuses before allocating. */
+export const parseArray = (text: string | number): ParsedArray => {
+  const parts = String(text).split(",", 100_001);
+  if (parts.length > 100_000) throw new RangeError("an array list has at most 100,000 parts; use a file of lines");
+  const ranges = parts.map(parseRange);
+  return { count: ranges.reduce((sum, range) => sum + range.count, 0), ranges };
+};
+
+/** The elements in order, one at a time. */
+export function* arrayValues(parsed: ParsedArray): Generator<string> {
+  for (const { from, step, count } of parsed.ranges) for (let i = 0; i < count; i++) yield String(from + i * step);
+}
+
+/** What is compiled once per group for its items. */
+interface ItemRules {
+  /** Resource name → template, for the amounts that depend on the item. */
+  readonly amounts: readonly (readonly [string, Template])[];
+  /** `{item.key}` paths anywhere in the group. */
+  readonly fields: readonly (readonly string[])[];
+  /** The string command, when a value may have to be refused where it stands. */
+  readonly shell: Template | undefined;
+  /** Results by their texts: rows that ask for the same share one object. */
+  readonly seen: Map<string, Resources>;
+}
+
+const rulesByGroup = new WeakMap<GroupSpec, ItemRules>();
+const MOST_SHARED = 10_000;
+
+const templatesOf = (group: GroupSpec): Template[] => {
+  const { command, env = {}, cwd, stdout, stderr } = group;
+  const plain = [...(typeof command === "string" ? [] : command), ...Object.values(env), cwd, stdout, stderr];
+  const templates = plain.filter((text) => text !== undefined).map((text) => compileTrusted(text));
+  return typeof command === "string" ? [compileTrusted(command, { shell: true }), ...templates] : templates;
+};
+
+const rulesOf = (group: GroupSpec): ItemRules => {
+  const known = rulesByGroup.get(group);
+  if (known !== undefined) return known;
+  const amounts = Object.entries(group.itemResources ?? {}).map(
+    ([name, text]) => [name, compileTrusted(text)] as const,
+  );
+  const templates = templatesOf(group);
+  const fields = new Map<string, readonly string[]>();
+  for (const template of [...templates, ...amounts.map(([, template]) => template)]) {
+    for (const path of template.fields) fields.set(path.join("."), path);
+  }
+  const shell = typeof group.command === "string" && templates[0]!.uses.has("item") ? templates[0] : undefined;
+  const rules: ItemRules = { amounts, fields: [...fields.values()], shell, seen: new Map() };
+  rulesByGroup.set(group, rules);
+  return rules;
+};
+
+const contextFor = (stored: string, json: boolean): TemplateContext => ({
+  run: "",
+  task: "",
+  name: "",
+  attempt: "",
+  cwd: "",
+  item: itemOf(stored, json),
+});
+
+const amountsFor = (group: GroupSpec, rules: ItemRules, context: TemplateContext): Resources => {
+  const texts = rules.amounts.map(([, template]) => expand(template, context));
+  const key = texts.join("\0");
+  const shared = rules.seen.get(key);
+  if (shared !== undefined) return shared;
+  const resources: Record<string, number> = { ...group.resources };
+  for (const [i, [name]] of rules.amounts.entries()) {
+    try {
+      resources[name] = parseResource(name, texts[i]!);
+    } catch (error) {
+      throw new RangeError(`${name}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+  if (rules.seen.size < MOST_SHARED) rules.seen.set(key, resources);
+  return resources;
+};
+
+const naming = <T>(index: number, stored: string, work: () => T): T => {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new RangeError(`item ${index} (${shown(stored)}): ${error.message}`, { cause: error });
+  }
+};
+
+/** What one task of a group asks for, in units, with the amounts that depend on its item. */
+export const evaluateItemResources = (group: GroupSpec, items: PackedItems, index: number): Resources => {
+  const rules = rulesOf(group);
+  if (rules.amounts.length === 0) return group.resources;
+  const stored = items.get(index);
+  return naming(index, stored, () => amountsFor(group, rules, contextFor(stored, items.json)));
+};
+
+/**
+ * Checks one item on its way in: that it is sound text, has every field the group names, and that its amounts are in
+ * bounds. Throws a RangeError that names the item; after it, nothing of this item can fail in the engine.
+ */
+export const checkItem = (group: GroupSpec, stored: string, json: boolean, index: number): Resources =>
+  naming(index, stored, () => {
+    const problem = itemProblem(stored, json);
+    if (problem !== undefined) throw new RangeError(problem);
+    const rules = rulesOf(group);
+    if (rules.fields.length === 0 && rules.amounts.length === 0 && rules.shell === undefined) return group.resources;
+    const context = contextFor(stored, json);
+    for (const path of rules.fields) fieldOf(context.item!, path);
+    if (rules.shell !== undefined) expand(rules.shell, context);
+    return rules.amounts.length === 0 ? group.resources : amountsFor(group, rules, context);
+  });

@@ -1,0 +1,47 @@
+import { reopen } from "./attempts.ts";
+import type { RunRetried } from "./events.ts";
+import { judge, openRun } from "./outcomes.ts";
+import { type Run, isFinishedRun } from "./run.ts";
+import type { Apply } from "./state.ts";
+import { Task } from "./states.ts";
+import { Flag, touch } from "./table.ts";
+
+/**
+ * `retry` reopens final tasks: the failed ones and those cancelled for their sake, or all. Their old outcome stays in
+ * the history, their own retries and losses count from zero, and dependencies are looked at anew.
+ */
+export const applyRetried: Apply<RunRetried> = (state, event, effects) => {
+  const run = state.runs.get(event.run);
+  if (run === undefined || !isFinishedRun(run)) return;
+  run.finished = 0;
+  run.canceled = "";
+  for (let row = 0; row < run.total; row += 1) {
+    const page = touch(run.table, row);
+    const slot = row % run.table.pageRows;
+    if (event.which === "failed" && page.state[slot] === Task.DONE) continue;
+    if ((page.flags[slot]! & Flag.UNNEEDED) !== 0) run.unneeded -= 1;
+    reopen(run, row, false, Task.NEW);
+    page.fails[slot] = 0;
+    page.losses[slot] = 0;
+  }
+  recount(run);
+  openRun(state, run, event.at, effects);
+};
+
+/** Sets every group's counters and open dependencies from its rows, in order, so that barriers hold again. */
+const recount = (run: Run): void => {
+  for (const group of run.groups) {
+    group.done = 0;
+    group.failed = 0;
+    group.canceled = 0;
+    group.base = Task.NEW;
+    for (let row = group.first; row < group.first + group.count; row += 1)
+      if (touch(run.table, row).state[row % run.table.pageRows] === Task.DONE) group.done += 1;
+  }
+  for (const group of run.groups) {
+    // dependencies on other runs are settled by openRun
+    group.waits = group.spec.after.filter(
+      (dependency) => "run" in dependency || judge(run.groups[dependency.group]!, dependency.on) !== "met",
+    ).length;
+  }
+};

@@ -1,0 +1,198 @@
+import { FRACTION, type Resources, shapeKey } from "./resources.ts";
+import { type Condition, type GroupSpec, type RunSpec, itemCount, taskCount } from "./spec.ts";
+import { TASK_STATES, Task } from "./states.ts";
+import type { PackedItems } from "./items.ts";
+import { type Table, createTable } from "./table.ts";
+
+/** What placement needs to know of a task; equal shapes share one object within a run. */
+export interface Shape {
+  readonly key: string;
+  readonly resources: Resources;
+  readonly timeRequest: number;
+  readonly cluster: string | undefined;
+  readonly queue: string | undefined;
+}
+
+/** An earlier attempt of a task; the latest one is in the table. */
+export interface Attempt {
+  readonly n: number;
+  readonly agent: number;
+  readonly assigned: number;
+  readonly started: number;
+  readonly finished: number;
+  readonly exit: number;
+  readonly signal: number;
+  readonly reason: string;
+  readonly lost: boolean;
+  readonly outAt: number;
+  readonly outBytes: number;
+  readonly errBytes: number;
+}
+
+/** The tasks of one entry of a run's file: rows `first … first+count-1`, sharing one template. */
+export interface Group {
+  readonly index: number;
+  readonly spec: GroupSpec;
+  readonly first: number;
+  readonly count: number;
+  readonly items: PackedItems | undefined;
+  /** One shape for all, or one for each row when resources depend on the item. */
+  readonly shape: Shape;
+  readonly rowShapes: readonly Shape[] | undefined;
+  readonly dependents: { readonly group: number; readonly on: Condition }[];
+  /** State of rows that nothing has touched: NEW while dependencies are open, then PENDING. */
+  base: number;
+  /** Dependencies not yet met. */
+  waits: number;
+  done: number;
+  failed: number;
+  canceled: number;
+  /** Moving average of execution time in milliseconds; -1 while unknown. */
+  meanMs: number;
+}
+
+export interface Run {
+  readonly id: number;
+  readonly uuid: string;
+  readonly spec: RunSpec;
+  readonly submitted: number;
+  readonly total: number;
+  readonly groups: readonly Group[];
+  readonly table: Table;
+  /** Tasks per state code. */
+  readonly counts: Float64Array;
+  /** Earlier attempts, only of tasks that had more than one. */
+  readonly history: Map<number, Attempt[]>;
+  /** Interned texts; index 0 is "no reason". */
+  readonly reasons: string[];
+  readonly reasonIds: Map<string, number>;
+  started: number;
+  finished: number;
+  canceled: string;
+  unneeded: number;
+  retries: number;
+  losses: number;
+}
+
+/** A shape from a group's spec and the resources of one task. */
+export const shapeOf = (spec: GroupSpec, resources: Resources): Shape => ({
+  key: `${spec.cluster ?? ""}/${spec.queue ?? ""}/${spec.timeRequest ?? 0}/${shapeKey(resources)}`,
+  resources,
+  timeRequest: spec.timeRequest ?? 0,
+  cluster: spec.cluster,
+  queue: spec.queue,
+});
+
+export interface GroupInput {
+  readonly items: PackedItems | undefined;
+  /** Resources per row, when they depend on the item. */
+  readonly rowResources: readonly Resources[] | undefined;
+}
+
+/** A run as it stands right after its submission: all tasks NEW, dependencies counted, nothing evaluated yet. */
+export const createRun = (
+  id: number,
+  uuid: string,
+  spec: RunSpec,
+  submitted: number,
+  inputs: ReadonlyMap<number, GroupInput>,
+): Run => {
+  const shapes = new Map<string, Shape>();
+  const intern = (shape: Shape): Shape => {
+    const known = shapes.get(shape.key);
+    if (known === undefined) shapes.set(shape.key, shape);
+    return known ?? shape;
+  };
+  let first = 0;
+  const groups = spec.groups.map((group, index): Group => {
+    const count = itemCount(group.items);
+    const input = inputs.get(index);
+    const made: Group = {
+      index,
+      spec: group,
+      first,
+      count,
+      items: input?.items,
+      shape: intern(shapeOf(group, group.resources)),
+      rowShapes: input?.rowResources?.map((resources) => intern(shapeOf(group, resources))),
+      dependents: [],
+      base: Task.NEW,
+      waits: group.after.length,
+      done: 0,
+      failed: 0,
+      canceled: 0,
+      meanMs: -1,
+    };
+    first += count;
+    return made;
+  });
+  for (const group of groups)
+    for (const dependency of group.spec.after)
+      if ("group" in dependency) groups[dependency.group]!.dependents.push({ group: group.index, on: dependency.on });
+  const counts = new Float64Array(TASK_STATES.length);
+  counts[Task.NEW] = first;
+  const total = taskCount(spec);
+  return {
+    id,
+    uuid,
+    spec,
+    submitted,
+    total,
+    groups,
+    table: createTable(total, (row) => groupOf(groups, row).base),
+    counts,
+    history: new Map(),
+    reasons: [""],
+    reasonIds: new Map(),
+    started: 0,
+    finished: 0,
+    canceled: "",
+    unneeded: 0,
+    retries: 0,
+    losses: 0,
+  };
+};
+
+/** The group that holds a row. */
+export const groupOf = (groups: readonly Group[], row: number): Group => {
+  let low = 0;
+  let high = groups.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (groups[middle]!.first <= row) low = middle;
+    else high = middle - 1;
+  }
+  return groups[low]!;
+};
+
+export const shapeOfRow = (group: Group, row: number): Shape => group.rowShapes?.[row - group.first] ?? group.shape;
+
+/** The number people see for a row, and back. */
+export const indexOfRow = (run: Run, row: number): number => run.spec.numbering.start + row * run.spec.numbering.step;
+
+export const rowOfIndex = (run: Run, index: number): number | undefined => {
+  const row = (index - run.spec.numbering.start) / run.spec.numbering.step;
+  return Number.isInteger(row) && row >= 0 && row < run.total ? row : undefined;
+};
+
+export const internReason = (run: Run, reason: string): number => {
+  if (reason === "") return 0;
+  const known = run.reasonIds.get(reason);
+  if (known !== undefined) return known;
+  run.reasons.push(reason);
+  run.reasonIds.set(reason, run.reasons.length - 1);
+  return run.reasons.length - 1;
+};
+
+export const isFinishedRun = (run: Run): boolean => run.finished > 0;
+
+export type RunState = "WAITING" | "RUNNING" | "DONE" | "FAILED" | "CANCELED";
+
+export const runState = (run: Run): RunState => {
+  if (run.finished === 0) return run.started === 0 ? "WAITING" : "RUNNING";
+  if (run.counts[Task.FAILED]! > 0) return "FAILED";
+  return run.counts[Task.CANCELED]! > run.unneeded ? "CANCELED" : "DONE";
+};
+
+/** Whole cores of a shape, at least one: what concurrency is counted in. */
+export const cpusOf = (shape: Shape): number => Math.max(1, Math.ceil((shape.resources["cpus"] ?? 0) / FRACTION));

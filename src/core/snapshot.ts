@@ -1,0 +1,269 @@
+import { packr } from "./codec.ts";
+import { decodeEvent, encodeEvent } from "./codec.ts";
+import { apply } from "./apply.ts";
+import { PackedItems, evaluateItemResources } from "./items.ts";
+import { outcomeOf } from "./outcomes.ts";
+import type { Resources } from "./resources.ts";
+import { type Attempt, type GroupInput, type Run, createRun, isFinishedRun } from "./run.ts";
+import type { RunSpec } from "./spec.ts";
+import { type Agent, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
+import { Task } from "./states.ts";
+import { restorePage } from "./table.ts";
+
+/**
+ * The state as records: what a snapshot holds instead of the events that led there. A run's own records are also what
+ * its archive file holds. Numbers up to 99 are events, from 100 on parts of a snapshot.
+ */
+
+export interface StateRecord {
+  readonly type: number;
+  readonly payload: Uint8Array;
+}
+
+const Part = {
+  STATE: 100,
+  AGENT: 101,
+  PILOT: 102,
+  SUMMARY: 103,
+  RUN: 110,
+  ITEMS: 111,
+  PAGE: 112,
+  HISTORY: 113,
+  RUN_END: 114,
+} as const;
+
+/** Bytes of pages are handed through this, so that whoever writes them may compress. */
+export interface PageCodec {
+  pack(bytes: Uint8Array): Uint8Array;
+  unpack(bytes: Uint8Array): Uint8Array;
+}
+
+const HISTORY_PER_RECORD = 5000;
+
+const record = (type: number, body: unknown): StateRecord => ({ type, payload: packr.pack(body) });
+
+export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
+  yield record(Part.RUN, {
+    id: run.id,
+    uuid: run.uuid,
+    spec: run.spec,
+    submitted: run.submitted,
+    started: run.started,
+    finished: run.finished,
+    canceled: run.canceled,
+    unneeded: run.unneeded,
+    retries: run.retries,
+    losses: run.losses,
+    counts: [...run.counts],
+    reasons: run.reasons,
+    groups: run.groups.map(({ base, waits, done, failed, canceled, meanMs }) => [base, waits, done, failed, canceled, meanMs]),
+  });
+  for (const group of run.groups)
+    if (group.items !== undefined)
+      for (const block of group.items.serialise()) yield record(Part.ITEMS, { group: group.index, json: group.items.json, block });
+  for (const [index, page] of run.table.pages.entries())
+    if (page !== undefined) yield record(Part.PAGE, { index, bytes: pages.pack(new Uint8Array(page.buffer)) });
+  let entries: [number, Attempt[]][] = [];
+  for (const entry of run.history) {
+    entries.push(entry);
+    if (entries.length < HISTORY_PER_RECORD) continue;
+    yield record(Part.HISTORY, entries);
+    entries = [];
+  }
+  if (entries.length > 0) yield record(Part.HISTORY, entries);
+  yield record(Part.RUN_END, run.id);
+}
+
+interface RunHeader {
+  readonly id: number;
+  readonly uuid: string;
+  readonly spec: RunSpec;
+  readonly submitted: number;
+  readonly started: number;
+  readonly finished: number;
+  readonly canceled: string;
+  readonly unneeded: number;
+  readonly retries: number;
+  readonly losses: number;
+  readonly counts: readonly number[];
+  readonly reasons: readonly string[];
+  readonly groups: readonly (readonly [number, number, number, number, number, number])[];
+}
+
+/** Puts runs together again from their records, in the order in which encodeRun gave them. */
+export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run | undefined) => {
+  let header: RunHeader | undefined;
+  let items = new Map<number, PackedItems>();
+  let run: Run | undefined;
+
+  /** Made when the first page comes, or at the end: all items are known then. */
+  const build = (): Run => {
+    if (run !== undefined) return run;
+    if (header === undefined) throw new RangeError("a part of a run without its beginning");
+    const { spec } = header;
+    const inputs = new Map<number, GroupInput>();
+    for (const [index, store] of items) {
+      const group = spec.groups[index]!;
+      let rowResources: Resources[] | undefined;
+      if (group.itemResources !== undefined)
+        rowResources = Array.from({ length: store.length }, (_, i) => evaluateItemResources(group, store, i));
+      inputs.set(index, { items: store, rowResources });
+    }
+    run = createRun(header.id, header.uuid, spec, header.submitted, inputs);
+    run.counts.set(header.counts);
+    run.started = header.started;
+    run.finished = header.finished;
+    run.canceled = header.canceled;
+    run.unneeded = header.unneeded;
+    run.retries = header.retries;
+    run.losses = header.losses;
+    for (const [id, reason] of header.reasons.entries()) {
+      if (id === 0) continue;
+      run.reasons[id] = reason;
+      run.reasonIds.set(reason, id);
+    }
+    for (const [index, [base, waits, done, failed, canceled, meanMs]] of header.groups.entries())
+      Object.assign(run.groups[index]!, { base, waits, done, failed, canceled, meanMs });
+    return run;
+  };
+
+  return ({ type, payload }) => {
+    switch (type) {
+      case Part.RUN:
+        header = packr.unpack(payload) as RunHeader;
+        items = new Map();
+        run = undefined;
+        return undefined;
+      case Part.ITEMS: {
+        const { group, json, block } = packr.unpack(payload) as { group: number; json: boolean; block: Uint8Array };
+        let store = items.get(group);
+        if (store === undefined) items.set(group, (store = new PackedItems(json)));
+        store.addBlock(block);
+        return undefined;
+      }
+      case Part.PAGE: {
+        const { index, bytes } = packr.unpack(payload) as { index: number; bytes: Uint8Array };
+        restorePage(build().table, index, pages.unpack(bytes));
+        return undefined;
+      }
+      case Part.HISTORY:
+        for (const [row, attempts] of packr.unpack(payload) as [number, Attempt[]][]) build().history.set(row, attempts);
+        return undefined;
+      case Part.RUN_END: {
+        const done = build();
+        run = undefined;
+        header = undefined;
+        return done;
+      }
+      default:
+        throw new RangeError(`a run has no part of type ${type}`);
+    }
+  };
+};
+
+/** Everything but the runs that `skip` names: those are in the archive, and only their summaries are here. */
+export function* encodeState(state: State, summaries: ReadonlyMap<number, RunSummary>, pages: PageCodec): Generator<StateRecord> {
+  yield record(Part.STATE, { epoch: state.epoch, nextRun: state.nextRun, nextAgent: state.nextAgent, nextPilot: state.nextPilot });
+  for (const agent of state.agents.values()) yield record(Part.AGENT, agent);
+  for (const pilot of state.pilots.values()) yield record(Part.PILOT, pilot);
+  for (const summary of state.archived.values()) if (!state.runs.has(summary.id)) yield record(Part.SUMMARY, summary);
+  for (const summary of summaries.values()) yield record(Part.SUMMARY, summary);
+  for (const run of state.runs.values()) if (!summaries.has(run.id)) yield* encodeRun(run, pages);
+  for (const draft of state.drafts.values()) {
+    yield encodeEvent(draft.opened);
+    for (const [group, store] of draft.items) {
+      const items = [...store];
+      for (let i = 0; i < items.length; i += 10_000)
+        yield encodeEvent({ type: "run.items", run: draft.opened.run, group, json: store.json, items: items.slice(i, i + 10_000) });
+    }
+  }
+}
+
+export interface ReplayHooks {
+  /** A run whose details are on disk is needed whole again. */
+  restore(summary: RunSummary): Run;
+}
+
+/** Applies records of a journal, snapshot or events, to a state. Unknown record types of newer versions are an error. */
+export const createReplay = (state: State, pages: PageCodec, hooks: ReplayHooks): ((type: number, payload: Uint8Array) => void) => {
+  const decodeRun = createRunDecoder(pages);
+  return (type, payload) => {
+    if (type < 100) {
+      const event = decodeEvent(type, payload);
+      if (event === undefined) throw new RangeError(`a record of type ${type}, which this version does not know`);
+      if (event.type === "run.retried") bringBack(state, event.run, hooks);
+      apply(state, event, NO_EFFECTS);
+      return;
+    }
+    switch (type) {
+      case Part.STATE:
+        Object.assign(state, packr.unpack(payload) as object);
+        return;
+      case Part.AGENT: {
+        const agent = packr.unpack(payload) as Agent;
+        state.agents.set(agent.id, agent);
+        state.agentByUuid.set(agent.uuid, agent.id);
+        return;
+      }
+      case Part.PILOT: {
+        const pilot = packr.unpack(payload) as Pilot;
+        state.pilots.set(pilot.id, pilot);
+        return;
+      }
+      case Part.SUMMARY: {
+        const summary = packr.unpack(payload) as RunSummary;
+        state.archived.set(summary.id, summary);
+        state.byUuid.set(summary.uuid, summary.id);
+        return;
+      }
+      default: {
+        const run = decodeRun({ type, payload });
+        if (run === undefined) return;
+        state.runs.set(run.id, run);
+        state.byUuid.set(run.uuid, run.id);
+      }
+    }
+  };
+};
+
+/** Takes a run out of the archive, so that it can change again. */
+export const bringBack = (state: State, id: number, hooks: ReplayHooks): void => {
+  const summary = state.archived.get(id);
+  if (summary === undefined || state.runs.has(id)) return;
+  state.runs.set(id, hooks.restore(summary));
+  state.archived.delete(id);
+};
+
+/** After replay: who waits for the end of which run. Live, this is kept as runs come and go. */
+export const linkRuns = (state: State): void => {
+  state.runDependents.clear();
+  for (const run of state.runs.values()) {
+    if (isFinishedRun(run)) continue;
+    for (const group of run.groups) {
+      if (group.base !== Task.NEW || group.waits <= 0) continue;
+      for (const dependency of group.spec.after) {
+        if (!("run" in dependency) || outcomeOf(state, dependency.run) !== undefined) continue;
+        const list = state.runDependents.get(dependency.run) ?? [];
+        list.push({ run: run.id, group: group.index, on: dependency.on });
+        state.runDependents.set(dependency.run, list);
+      }
+    }
+  }
+};
+
+export const summarise = (run: Run, file: string): RunSummary => ({
+  id: run.id,
+  uuid: run.uuid,
+  name: run.spec.name,
+  total: run.total,
+  submitted: run.submitted,
+  started: run.started,
+  finished: run.finished,
+  canceled: run.canceled,
+  unneeded: run.unneeded,
+  retries: run.retries,
+  losses: run.losses,
+  counts: [...run.counts],
+  numbering: run.spec.numbering,
+  file,
+});

@@ -1,0 +1,128 @@
+import type { Event, RunOpened } from "./events.ts";
+import { PackedItems } from "./items.ts";
+import type { Resources } from "./resources.ts";
+import type { Run } from "./run.ts";
+import type { Condition } from "./spec.ts";
+import type { PilotState } from "./states.ts";
+
+export interface Agent {
+  readonly id: number;
+  readonly uuid: string;
+  readonly pilot: number;
+  readonly host: string;
+  readonly version: string;
+  readonly joined: number;
+  readonly resources: Resources;
+  readonly output: string;
+  /** Highest sequence number of its results that was applied. */
+  seq: number;
+  /** When and why it was given up; 0 while it lives. */
+  ended: number;
+  reason: string;
+}
+
+export interface Pilot {
+  readonly id: number;
+  readonly cluster: string;
+  readonly queue: string;
+  readonly jobName: string;
+  readonly requested: number;
+  state: PilotState;
+  nativeId: string;
+  reason: string;
+  active: number;
+  ended: number;
+}
+
+/** What stays in memory of a run whose details have moved to disk. */
+export interface RunSummary {
+  readonly id: number;
+  readonly uuid: string;
+  readonly name: string;
+  readonly total: number;
+  readonly submitted: number;
+  readonly started: number;
+  readonly finished: number;
+  readonly canceled: string;
+  readonly unneeded: number;
+  readonly retries: number;
+  readonly losses: number;
+  readonly counts: readonly number[];
+  readonly numbering: { readonly start: number; readonly step: number };
+  /** Where its details are, relative to the home. */
+  readonly file: string;
+}
+
+/** A submission whose commit has not come yet. */
+export interface Draft {
+  readonly opened: RunOpened;
+  readonly items: Map<number, PackedItems>;
+}
+
+export interface State {
+  epoch: number;
+  nextRun: number;
+  nextAgent: number;
+  nextPilot: number;
+  readonly runs: Map<number, Run>;
+  readonly archived: Map<number, RunSummary>;
+  readonly byUuid: Map<string, number>;
+  readonly drafts: Map<number, Draft>;
+  readonly agents: Map<number, Agent>;
+  readonly agentByUuid: Map<string, number>;
+  readonly pilots: Map<number, Pilot>;
+  /** Groups that wait for the end of another run. */
+  readonly runDependents: Map<number, { readonly run: number; readonly group: number; readonly on: Condition }[]>;
+  /** How often a task may be lost with its agent before it fails. */
+  lossLimit: number;
+}
+
+export const createState = (lossLimit = 5): State => ({
+  epoch: 0,
+  nextRun: 1,
+  nextAgent: 1,
+  nextPilot: 1,
+  runs: new Map(),
+  archived: new Map(),
+  byUuid: new Map(),
+  drafts: new Map(),
+  agents: new Map(),
+  agentByUuid: new Map(),
+  pilots: new Map(),
+  runDependents: new Map(),
+  lossLimit,
+});
+
+/**
+ * What applying an event asks for. Replay passes NO_EFFECTS: the past is never carried out again; queues and timers
+ * are rebuilt from the state afterwards.
+ */
+export interface Effects {
+  /** Rows that may be placed now. */
+  ready(run: Run, from: number, count: number): void;
+  /** A row that may be placed at a later time. */
+  delayed(run: Run, row: number, until: number): void;
+  /** A row that an agent no longer has. */
+  left(run: Run, row: number, agent: number): void;
+  /** An agent must end this attempt. */
+  stop(agent: number, run: Run, row: number, attempt: number): void;
+  /** A task reached a final state (for those who follow events). */
+  ended(run: Run, row: number): void;
+  /** Many tasks were cancelled at once. */
+  canceled(run: Run, from: number, count: number): void;
+  finished(run: Run): void;
+}
+
+const nothing = (): void => undefined;
+
+export const NO_EFFECTS: Effects = {
+  ready: nothing,
+  delayed: nothing,
+  left: nothing,
+  stop: nothing,
+  ended: nothing,
+  canceled: nothing,
+  finished: nothing,
+};
+
+export type Apply<E extends Event> = (state: State, event: E, effects: Effects) => void;

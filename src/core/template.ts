@@ -1,0 +1,168 @@
+import { fieldOf, type Item } from "./item.ts";
+import { quoteFor, shellScanner, type Quoting } from "./shell-quoting.ts";
+
+/**
+ * Placeholders in commands, paths and environment values: `{run} {task} {name} {attempt} {item} {item.key} {cwd}`.
+ *
+ *   {{ … }}          literal braces: `{{item}}` gives `{item}`
+ *   ${…}             left alone: it belongs to the shell
+ *   {print $1} {a,b} left alone: what is between the braces is no name
+ *   {word}           a placeholder; an unknown word is a problem, never passed on silently
+ *
+ * In a string command a value is quoted for the place where it stands (see shell-quoting.ts), unless the whole command is
+ * that one placeholder: then the value is the command.
+ */
+export const PLACEHOLDERS = ["run", "task", "name", "attempt", "item", "cwd"] as const;
+
+export type Placeholder = (typeof PLACEHOLDERS)[number];
+
+interface Slot {
+  readonly name: Placeholder;
+  /** Keys below `{item}`; empty for the value itself. */
+  readonly path: readonly string[];
+  readonly quoting: Quoting;
+}
+
+export interface Template {
+  readonly text: string;
+  readonly parts: readonly (string | Slot)[];
+  readonly uses: ReadonlySet<Placeholder>;
+  /** The `{item.key}` paths, each once. */
+  readonly fields: readonly (readonly string[])[];
+  /** The whole result when there is no placeholder; expand returns this very string. */
+  readonly constant: string | undefined;
+}
+
+export interface TemplateProblem {
+  /** `unknown`: no such placeholder. `malformed`: one that is written or placed wrongly; `detail` says how. */
+  readonly problem: "unknown" | "malformed";
+  readonly name: string;
+  readonly detail: string;
+}
+
+export interface TemplateContext {
+  readonly run: string | number;
+  readonly task: string | number;
+  readonly name: string;
+  readonly attempt: string | number;
+  readonly cwd: string;
+  readonly item?: Item | undefined;
+}
+
+/** The text between braces, when it could be meant as a placeholder. */
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*$/;
+const LONGEST_NAME = 200;
+
+const isKnown = (name: string): name is Placeholder => (PLACEHOLDERS as readonly string[]).includes(name);
+
+const malformed = (name: string, detail: string): TemplateProblem => ({ problem: "malformed", name, detail });
+
+/** Between the braces: a name, a problem, or undefined for text that is no placeholder. */
+const readName = (inside: string): { root: Placeholder; path: string[] } | TemplateProblem | undefined => {
+  if (!NAME.test(inside)) {
+    return /^item[.[]/.test(inside)
+      ? malformed(inside, `{${inside}} is no placeholder: fields are written {item.key} or {item.key.sub}`)
+      : undefined;
+  }
+  const [root, ...path] = inside.split(".");
+  if (!isKnown(root!)) return { problem: "unknown", name: inside, detail: `unknown placeholder {${inside}}` };
+  if (path.length > 0 && root !== "item") return malformed(inside, `{${root}} has no fields; only {item.key} has`);
+  return { root: root as Placeholder, path };
+};
+
+/** Reads a text once; what comes back expands without looking at it again. */
+export const compile = (text: string, options: { readonly shell?: boolean } = {}): Template | TemplateProblem => {
+  const parts: (string | Slot)[] = [];
+  const uses = new Set<Placeholder>();
+  const fields = new Map<string, readonly string[]>();
+  const shell = options.shell === true ? shellScanner() : undefined;
+  /** Open braces: "${", "{{" or one that is left alone. Each "}" closes the last, so "}}" only ends a "{{". */
+  const open: ("dollar" | "escape" | "plain")[] = [];
+  let literal = "";
+  let from = 0;
+
+  const push = (part: string): void => {
+    literal += part;
+  };
+  const flush = (): void => {
+    if (literal === "") return;
+    parts.push(literal);
+    shell?.feed(literal);
+    literal = "";
+  };
+
+  for (let at = 0; at < text.length;) {
+    const char = text.charCodeAt(at);
+    if (char !== 123 && char !== 125) {
+      at++;
+      continue;
+    }
+    push(text.slice(from, at));
+    const doubled = text.charCodeAt(at + 1) === char;
+    let taken = 1;
+    if (char === 125) {
+      const last = open.at(-1);
+      if (last === "escape" && doubled) taken = 2;
+      if (last !== "escape" || doubled) open.pop();
+      push("}");
+    } else if (at > 0 && text[at - 1] === "$") {
+      open.push("dollar");
+      push("{");
+    } else if (doubled) {
+      open.push("escape");
+      taken = 2;
+      push("{");
+    } else {
+      const end = text.indexOf("}", at);
+      const escaped = shell !== undefined && text[at - 1] === "\\";
+      const name = end < 0 || end - at > LONGEST_NAME || escaped ? undefined : readName(text.slice(at + 1, end));
+      if (name === undefined) {
+        open.push("plain");
+        push("{");
+      } else if ("problem" in name) return name;
+      else {
+        flush();
+        const quoting = shell?.quoting() ?? "none";
+        if (quoting === "backtick") {
+          return malformed(name.root, `{${name.root}} cannot stand between backquotes; write $( … ) instead`);
+        }
+        parts.push({ name: name.root, path: name.path, quoting });
+        uses.add(name.root);
+        if (name.path.length > 0) fields.set(name.path.join("."), name.path);
+        taken = end - at + 1;
+      }
+    }
+    at += taken;
+    from = at;
+  }
+  push(text.slice(from));
+  flush();
+  const [slot, ...more] = parts.filter((part) => typeof part !== "string" || part.trim() !== "");
+  if (typeof slot === "object" && more.length === 0) parts[parts.indexOf(slot)] = { ...slot, quoting: "none" };
+  const constant = uses.size === 0 ? parts.join("") : undefined;
+  return { text, parts, uses, fields: [...fields.values()], constant };
+};
+
+/** Compiles a text that was checked before, such as one from a RunSpec. */
+export const compileTrusted = (text: string, options: { readonly shell?: boolean } = {}): Template => {
+  const template = compile(text, options);
+  if ("problem" in template) throw new RangeError(template.detail);
+  return template;
+};
+
+const valueOf = (slot: Slot, context: TemplateContext): string => {
+  if (slot.name !== "item") return String(context[slot.name]);
+  const { item } = context;
+  if (item === undefined) throw new RangeError("{item} has no value: this task has no items");
+  return slot.path.length === 0 ? item.text : fieldOf(item, slot.path);
+};
+
+/** The text for one task. Throws a RangeError when the item lacks a field or a value cannot be put where it is asked. */
+export const expand = (template: Template, context: TemplateContext): string => {
+  if (template.constant !== undefined) return template.constant;
+  let text = "";
+  for (const part of template.parts) {
+    text += typeof part === "string" ? part : quoteFor(valueOf(part, context), part.quoting);
+  }
+  return text;
+};

@@ -1,0 +1,139 @@
+import type { Duplex } from "node:stream";
+import { packr } from "../core/codec.ts";
+
+/** Length-prefixed msgpack over a stream. Sizes are bounded on both sides, before anything is allocated. */
+
+export const MAX_FRAME = 64 * 1024 * 1024;
+/** What a peer may send before it has shown its token. */
+export const MAX_FRAME_UNKNOWN = 16 * 1024 * 1024;
+/** A peer that does not read is dropped when this much waits for it. */
+export const MAX_BUFFERED = 256 * 1024 * 1024;
+
+export class FrameError extends Error {}
+
+/** Cuts a byte stream into frames. Memory is bounded by the largest frame allowed. */
+export const createFrameReader = (limit: number): { push(chunk: Buffer, onFrame: (body: Buffer) => void): void; setLimit(limit: number): void } => {
+  let chunks: Buffer[] = [];
+  let size = 0;
+  let need = 4;
+  const join = (): Buffer => {
+    const all = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size);
+    chunks = [];
+    size = 0;
+    return all;
+  };
+  return {
+    setLimit: (next) => {
+      limit = next;
+    },
+    push: (chunk, onFrame) => {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size < need) return;
+      const all = join();
+      let at = 0;
+      need = 4;
+      while (all.length - at >= 4) {
+        const length = all.readUInt32LE(at);
+        if (length > limit) throw new FrameError(`a frame of ${length} bytes, more than the ${limit} allowed`);
+        if (all.length - at - 4 < length) {
+          need = 4 + length;
+          break;
+        }
+        onFrame(all.subarray(at + 4, at + 4 + length));
+        at += 4 + length;
+      }
+      if (at < all.length) {
+        chunks.push(at === 0 ? all : all.subarray(at));
+        size = all.length - at;
+      }
+    },
+  };
+};
+
+export const encodeFrame = (message: unknown): Buffer => {
+  const body = packr.pack(message);
+  if (body.length > MAX_FRAME) throw new FrameError(`a message of ${body.length} bytes, more than the ${MAX_FRAME} allowed`);
+  const frame = Buffer.allocUnsafe(4 + body.length);
+  frame.writeUInt32LE(body.length, 0);
+  body.copy(frame, 4);
+  return frame;
+};
+
+export interface Channel<Out> {
+  send(message: Out): void;
+  close(): void;
+  destroy(reason: string): void;
+  /** Bytes that the peer has not taken yet. */
+  readonly buffered: number;
+  readonly open: boolean;
+  /** A peer that has proved who it is may send larger frames. */
+  trust(): void;
+  /** Milliseconds of silence from the peer, by a clock that never steps. */
+  silence(): number;
+}
+
+/**
+ * A message channel over a socket. Calls `onClose` exactly once, with the reason. Messages sent in one turn of the
+ * loop share a write; a peer that lets more than MAX_BUFFERED pile up is dropped.
+ */
+export const createChannel = <In, Out>(
+  socket: Duplex & { setNoDelay?(on: boolean): unknown },
+  onMessage: (message: In) => void,
+  onClose: (reason: string) => void,
+): Channel<Out> => {
+  socket.setNoDelay?.(true);
+  const reader = createFrameReader(MAX_FRAME_UNKNOWN);
+  let open = true;
+  let heard = performance.now();
+  let corked = false;
+  const end = (reason: string): void => {
+    if (!open) return;
+    open = false;
+    socket.destroy();
+    onClose(reason);
+  };
+  socket.on("data", (chunk: Buffer) => {
+    heard = performance.now();
+    try {
+      reader.push(chunk, (body) => {
+        if (open) onMessage(packr.unpack(body) as In);
+      });
+    } catch (error) {
+      end(`protocol error: ${(error as Error).message}`);
+    }
+  });
+  socket.on("error", (error) => end(error.message));
+  socket.on("close", () => end("connection closed"));
+  socket.on("end", () => end("connection closed by the other side"));
+  return {
+    send: (message) => {
+      if (!open) return;
+      if (socket.writableLength > MAX_BUFFERED) return end("the other side does not read");
+      if (!corked) {
+        corked = true;
+        socket.cork();
+        process.nextTick(() => {
+          corked = false;
+          socket.uncork();
+        });
+      }
+      socket.write(encodeFrame(message));
+    },
+    close: () => {
+      if (!open) return;
+      open = false;
+      socket.end();
+      onClose("closed");
+    },
+    destroy: end,
+    trust: () => reader.setLimit(MAX_FRAME),
+    silence: () => performance.now() - heard,
+    get buffered() {
+      return socket.writableLength;
+    },
+    get open() {
+      return open;
+    },
+  };
+};

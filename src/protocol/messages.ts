@@ -1,0 +1,164 @@
+import type { PackedColumns } from "../core/columns.ts";
+import type { RowRanges } from "../core/events.ts";
+import type { Resources } from "../core/resources.ts";
+import type { Command } from "../core/spec.ts";
+
+/**
+ * What server and agents say to each other over TLS: msgpack maps in length-prefixed frames, `t` is the kind.
+ * Many tasks travel in one message; templates are sent once per run and agent.
+ */
+
+/** Attempts of one run that an agent has: `attempts[i]` of `rows[i]`. */
+export interface HeldTasks {
+  readonly run: number;
+  readonly rows: readonly number[];
+  readonly attempts: readonly number[];
+}
+
+export interface Hello {
+  readonly t: "hello";
+  readonly version: number;
+  readonly slipway: string;
+  readonly token: string;
+  readonly uuid: string;
+  readonly pilot: number;
+  readonly host: string;
+  readonly pid: number;
+  readonly resources: Resources;
+  readonly output: string;
+  /** The highest epoch it has met: it refuses a server of a lower one. */
+  readonly epoch: number;
+  /** Sequence number of its last results. */
+  readonly seq: number;
+  readonly held: readonly HeldTasks[];
+}
+
+/** Results; kept by the agent until acknowledged. */
+export interface Results {
+  readonly t: "results";
+  readonly seq: number;
+  readonly parts: readonly PackedColumns[];
+}
+
+/** Attempts that have begun and are still going on, and how far their output has come. */
+export interface Progress {
+  readonly t: "progress";
+  readonly tasks: readonly {
+    readonly run: number;
+    readonly row: number;
+    readonly attempt: number;
+    readonly started: number;
+    readonly outAt: number;
+  }[];
+}
+
+/** Tasks given back untouched. */
+export interface Returned {
+  readonly t: "returned";
+  readonly parts: readonly RowRanges[];
+}
+
+export interface Ping {
+  readonly t: "ping";
+}
+
+/** Nothing is left with this agent, and it ends. */
+export interface Bye {
+  readonly t: "bye";
+  readonly reason: string;
+}
+
+export type AgentMessage = Hello | Results | Progress | Returned | Ping | Bye;
+
+export interface Welcome {
+  readonly t: "welcome";
+  readonly agent: number;
+  readonly epoch: number;
+  /** Results up to this one are on disk. */
+  readonly acked: number;
+  /** Attempts it has that were superseded: end them, report nothing. */
+  readonly drop: readonly HeldTasks[];
+  readonly heartbeatMs: number;
+}
+
+export interface Refused {
+  readonly t: "refused";
+  readonly code: string;
+  readonly message: string;
+  /** Whether trying again later may help. */
+  readonly transient: boolean;
+}
+
+/** One group's template. */
+export interface GroupTemplate {
+  readonly index: number;
+  readonly name: string;
+  readonly first: number;
+  readonly command: Command;
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string | undefined;
+  readonly stdout: string | undefined;
+  readonly stderr: string | undefined;
+  readonly timeLimit: number | undefined;
+  readonly executor: "process" | "null";
+  readonly pin: boolean | undefined;
+  readonly priority: number;
+  readonly resources: Resources;
+  /** For `{item}` of a range. */
+  readonly range: { readonly from: number; readonly step: number } | undefined;
+  /** Items of a list are JSON texts. */
+  readonly json: boolean;
+}
+
+export interface Define {
+  readonly t: "define";
+  readonly run: number;
+  readonly runName: string;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>> | undefined;
+  readonly numbering: { readonly start: number; readonly step: number };
+  readonly groups: readonly GroupTemplate[];
+}
+
+/** Tasks of one group. `attempts` is one number if they all begin the same. */
+export interface Assign {
+  readonly t: "assign";
+  readonly run: number;
+  readonly group: number;
+  readonly ranges: readonly number[];
+  readonly attempts: number | readonly number[];
+  /** Only for lists: the items of the rows, in order. */
+  readonly items?: readonly string[];
+  /** Only where resources depend on the item. */
+  readonly resources?: readonly Resources[];
+}
+
+export interface Stop {
+  readonly t: "stop";
+  readonly tasks: readonly HeldTasks[];
+}
+
+export interface TakeBackRequest {
+  readonly t: "takeback";
+  readonly count: number;
+}
+
+export interface Ack {
+  readonly t: "ack";
+  readonly seq: number;
+}
+
+/** Take nothing new, give back what has not begun, end when empty; `now` ends what runs, at no cost to it. */
+export interface Drain {
+  readonly t: "drain";
+  readonly now: boolean;
+  readonly reason: string;
+}
+
+/** The run is over: its template may be dropped. */
+export interface Forget {
+  readonly t: "forget";
+  readonly run: number;
+}
+
+export type ServerMessage = Welcome | Refused | Define | Assign | Stop | TakeBackRequest | Ack | Drain | Forget | Ping;

@@ -1,0 +1,301 @@
+import type { RowRanges } from "../core/events.ts";
+import type { Resources } from "../core/resources.ts";
+import { type Group, type Run, type Shape, groupOf, shapeOfRow } from "../core/run.ts";
+import { DEFAULT_PREFETCH, type PrefetchPolicy, concurrency, prefetchLoad } from "./capacity.ts";
+import { type ShapeQueue, createShapeQueue, dropRun, headOf, pushRange, takeRows } from "./queues.ts";
+
+/**
+ * Which agent gets which tasks. The scheduler holds nothing that the state does not: it is rebuilt after a restart.
+ *
+ * Each agent's tasks are of two kinds, counted per shape: slotted ones fit into its resources together, the others
+ * wait there for a slot (its backlog, the prefetch), so that a free slot never waits for a round trip. First every
+ * agent's slots are filled, then the backlogs, each agent at most its share of what waits.
+ */
+
+export interface AgentOffer {
+  readonly id: number;
+  readonly resources: Resources;
+  readonly cluster: string;
+  readonly queue: string;
+  /** When its pilot ends, in the server's milliseconds; Infinity if never. */
+  readonly endsAt: number;
+}
+
+/** The tasks of one shape that an agent has. */
+interface Placed {
+  readonly shape: Shape;
+  /** How many the empty agent runs at once. */
+  readonly most: number;
+  count: number;
+  slotted: number;
+}
+
+interface AgentLoad {
+  readonly offer: AgentOffer;
+  readonly placed: Map<string, Placed>;
+  /** What the slotted tasks leave. */
+  readonly free: Record<string, number>;
+  count: number;
+  backlog: number;
+  /** The backlog in multiples of what the agent runs at once. */
+  backlogLoad: number;
+  /** Gets nothing new: suspect, draining, or of an older version. */
+  paused: boolean;
+}
+
+export interface Assignment {
+  readonly agent: number;
+  readonly parts: RowRanges[];
+}
+
+/** Ask an agent to give back tasks it has not begun, for another that is idle. */
+export interface TakeBack {
+  readonly agent: number;
+  readonly count: number;
+}
+
+export interface Scheduler {
+  ready(run: Run, from: number, count: number): void;
+  dropRun(run: Run): void;
+  addAgent(offer: AgentOffer): void;
+  removeAgent(id: number): void;
+  pause(id: number, paused: boolean): void;
+  /** A task that an agent has already, found in the state after a restart. */
+  restore(run: Run, row: number, agent: number): void;
+  left(run: Run, row: number, agent: number): void;
+  /** Places what can be placed now. The caller applies the assignments to the state before the next pass. */
+  pass(now: number): Assignment[];
+  /** Where idle agents could help others, when nothing waits here. */
+  rebalance(): TakeBack[];
+  /** Waiting tasks by shape. */
+  demand(): { shape: Shape; waiting: number }[];
+  waiting(): number;
+  /** Tasks that an agent has, and how many of them wait there for a slot. */
+  loadOf(agent: number): { count: number; backlog: number } | undefined;
+}
+
+const EPSILON = 1e-9;
+
+export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Scheduler => {
+  const queues = new Map<string, ShapeQueue>();
+  const agents = new Map<number, AgentLoad>();
+  /** Agents that may have room, and whether something new waits (then all may). */
+  const roomy = new Set<AgentLoad>();
+  let fresh = false;
+  let seq = 0;
+
+  const queueOf = (shape: Shape): ShapeQueue => {
+    let queue = queues.get(shape.key);
+    if (queue === undefined) {
+      queue = createShapeQueue(shape);
+      queues.set(shape.key, queue);
+    }
+    return queue;
+  };
+
+  const pushGroup = (run: Run, group: Group, from: number, count: number): void => {
+    seq += 1;
+    if (group.rowShapes === undefined) {
+      pushRange(queueOf(group.shape), run, group, from, count, seq);
+      return;
+    }
+    for (let row = from; row < from + count; row += 1) pushRange(queueOf(shapeOfRow(group, row)), run, group, row, 1, seq);
+  };
+
+  const canServe = (agent: AgentLoad, shape: Shape, now: number): boolean =>
+    (shape.cluster === undefined || shape.cluster === agent.offer.cluster) &&
+    (shape.queue === undefined || shape.queue === agent.offer.queue) &&
+    (shape.timeRequest === 0 || agent.offer.endsAt - now >= shape.timeRequest * 1000);
+
+  const placedOf = (agent: AgentLoad, shape: Shape): Placed => {
+    let placed = agent.placed.get(shape.key);
+    if (placed === undefined) {
+      placed = { shape, most: concurrency(agent.offer.resources, shape), count: 0, slotted: 0 };
+      agent.placed.set(shape.key, placed);
+    }
+    return placed;
+  };
+
+  const slot = (agent: AgentLoad, placed: Placed, count: number): void => {
+    placed.slotted += count;
+    for (const name in placed.shape.resources) agent.free[name] = (agent.free[name] ?? 0) - count * placed.shape.resources[name]!;
+  };
+
+  const room = (agent: AgentLoad, placed: Placed): number =>
+    Math.min(concurrency(agent.free, placed.shape), placed.most - placed.slotted);
+
+  const setBacklog = (agent: AgentLoad, placed: Placed, change: number): void => {
+    agent.backlog += change;
+    // starting again from zero keeps rounding from piling up
+    agent.backlogLoad = agent.backlog === 0 ? 0 : agent.backlogLoad + change / Math.max(1, placed.most);
+  };
+
+  const add = (agent: AgentLoad, placed: Placed, count: number): void => {
+    placed.count += count;
+    agent.count += count;
+    const slotted = Math.max(0, Math.min(count, room(agent, placed)));
+    slot(agent, placed, slotted);
+    if (count > slotted) setBacklog(agent, placed, count - slotted);
+  };
+
+  /** Tasks of the backlog take the slots that others left, as the agent does. */
+  const promote = (agent: AgentLoad): void => {
+    for (const placed of agent.placed.values()) {
+      const waiting = placed.count - placed.slotted;
+      if (waiting === 0) continue;
+      const moved = Math.max(0, Math.min(waiting, room(agent, placed)));
+      if (moved === 0) continue;
+      slot(agent, placed, moved);
+      setBacklog(agent, placed, -moved);
+      if (agent.backlog === 0) return;
+    }
+  };
+
+  const record = (out: Map<number, Assignment>, agent: number, run: number, from: number, count: number): void => {
+    let assignment = out.get(agent);
+    if (assignment === undefined) {
+      assignment = { agent, parts: [] };
+      out.set(agent, assignment);
+    }
+    const last = assignment.parts.at(-1);
+    if (last?.run === run) (last.ranges as number[]).push(from, count);
+    else assignment.parts.push({ run, ranges: [from, count] });
+  };
+
+  /** Fills one agent's slots, or its backlog with at most `share` tasks. */
+  const fill = (
+    agent: AgentLoad,
+    order: readonly ShapeQueue[],
+    share: number | undefined,
+    now: number,
+    out: Map<number, Assignment>,
+  ): void => {
+    let budget = share ?? Infinity;
+    for (const queue of order) {
+      if (queue.waiting === 0 || !canServe(agent, queue.shape, now)) continue;
+      const placed = placedOf(agent, queue.shape);
+      if (placed.most === 0) continue;
+      while (budget > 0) {
+        const head = headOf(queue);
+        if (head === undefined) break;
+        const most =
+          share === undefined
+            ? room(agent, placed)
+            : (prefetchLoad(prefetch, head.group.meanMs, placed.most) - agent.backlogLoad) * placed.most;
+        const count = Math.min(budget, Math.floor(most + EPSILON));
+        if (count <= 0) break;
+        const taken = takeRows(queue, count);
+        if (taken === undefined) break;
+        add(agent, placed, taken.count);
+        budget -= taken.count;
+        record(out, agent.offer.id, taken.run.id, taken.from, taken.count);
+      }
+      if (budget <= 0) return;
+    }
+  };
+
+  const inOrder = (): ShapeQueue[] => {
+    const heads: { queue: ShapeQueue; priority: number; seq: number }[] = [];
+    for (const [key, queue] of queues) {
+      const head = headOf(queue);
+      if (head === undefined) queues.delete(key);
+      else heads.push({ queue, priority: head.priority, seq: head.seq });
+    }
+    heads.sort((a, b) => b.priority - a.priority || a.seq - b.seq);
+    return heads.map(({ queue }) => queue);
+  };
+
+  return {
+    ready: (run, from, count) => {
+      fresh = true;
+      for (let row = from, end = from + count; row < end; ) {
+        const group = groupOf(run.groups, row);
+        const groupEnd = Math.min(end, group.first + group.count);
+        pushGroup(run, group, row, groupEnd - row);
+        row = groupEnd;
+      }
+    },
+    dropRun: (run) => {
+      for (const queue of queues.values()) dropRun(queue, run);
+    },
+    addAgent: (offer) => {
+      const agent: AgentLoad = {
+        offer,
+        placed: new Map(),
+        free: { ...offer.resources },
+        count: 0,
+        backlog: 0,
+        backlogLoad: 0,
+        paused: false,
+      };
+      agents.set(offer.id, agent);
+      roomy.add(agent);
+    },
+    removeAgent: (id) => {
+      const agent = agents.get(id);
+      if (agent !== undefined) roomy.delete(agent);
+      agents.delete(id);
+    },
+    pause: (id, paused) => {
+      const agent = agents.get(id);
+      if (agent === undefined) return;
+      agent.paused = paused;
+      if (!paused) roomy.add(agent);
+    },
+    restore: (run, row, id) => {
+      const agent = agents.get(id);
+      if (agent !== undefined) add(agent, placedOf(agent, shapeOfRow(groupOf(run.groups, row), row)), 1);
+    },
+    left: (run, row, id) => {
+      const agent = agents.get(id);
+      if (agent === undefined) return;
+      const placed = agent.placed.get(shapeOfRow(groupOf(run.groups, row), row).key);
+      if (placed === undefined || placed.count === 0) return;
+      placed.count -= 1;
+      agent.count -= 1;
+      if (placed.count >= placed.slotted) setBacklog(agent, placed, -1);
+      else {
+        slot(agent, placed, -1);
+        if (agent.backlog > 0) promote(agent);
+      }
+      roomy.add(agent);
+    },
+    pass: (now) => {
+      const candidates = fresh ? [...agents.values()] : [...roomy];
+      fresh = false;
+      roomy.clear();
+      const active = candidates.filter((agent) => !agent.paused);
+      const order = active.length === 0 ? [] : inOrder();
+      if (order.length === 0) return [];
+      const out = new Map<number, Assignment>();
+      for (const agent of active) fill(agent, order, undefined, now, out);
+      const left = order.reduce((sum, queue) => sum + queue.waiting, 0);
+      if (left > 0) {
+        const share = Math.ceil(left / Math.max(1, agents.size));
+        for (const agent of active) fill(agent, order, share, now, out);
+      }
+      return [...out.values()];
+    },
+    rebalance: () => {
+      for (const queue of queues.values()) if (queue.waiting > 0) return [];
+      const idle = [...agents.values()].filter((agent) => !agent.paused && agent.backlog === 0 && agent.count === 0).length;
+      if (idle === 0) return [];
+      const asks: TakeBack[] = [];
+      for (const agent of agents.values()) {
+        if (agent.backlog > 0) asks.push({ agent: agent.offer.id, count: Math.ceil(agent.backlog * (idle / (idle + 1))) });
+        if (asks.length >= idle) break;
+      }
+      return asks;
+    },
+    demand: () => [...queues.values()].filter((queue) => queue.waiting > 0).map(({ shape, waiting }) => ({ shape, waiting })),
+    waiting: () => {
+      let sum = 0;
+      for (const queue of queues.values()) sum += queue.waiting;
+      return sum;
+    },
+    loadOf: (id) => {
+      const agent = agents.get(id);
+      return agent === undefined ? undefined : { count: agent.count, backlog: agent.backlog };
+    },
+  };
+};

@@ -1,0 +1,419 @@
+import { timingSafeEqual } from "node:crypto";
+import type { Duplex } from "node:stream";
+import { forEachHeld, markStarted } from "../core/attempts.ts";
+import { MAX_RESULTS, unpackResults } from "../core/columns.ts";
+import type { RowRanges } from "../core/events.ts";
+import { type Group, type Run, groupOf, shapeOfRow } from "../core/run.ts";
+import { touch } from "../core/table.ts";
+import { type Channel, createChannel } from "../protocol/frames.ts";
+import type { AgentMessage, Assign, Define, HeldTasks, Hello, Results, ServerMessage } from "../protocol/messages.ts";
+import { PROTOCOL_VERSION, judgeVersion } from "../protocol/version.ts";
+import { checkAgentMessage } from "./agent-messages.ts";
+import type { Engine } from "./engine.ts";
+
+/**
+ * The agents' connections. Silence is not death (rule 5): an agent that stops answering is suspect and gets nothing
+ * new; what it has is run again only when its pilot is known to have ended or its lease is over.
+ */
+
+export const HEARTBEAT_MS = 5000;
+/** A connection that has not said hello by then is closed. */
+const HELLO_MS = 10_000;
+const SILENT_HEARTBEATS = 4;
+/** Connections that have not shown their token yet. */
+const MOST_UNKNOWN = 256;
+
+export interface AgentLink {
+  readonly id: number;
+  channel: Channel<ServerMessage> | undefined;
+  /** Since when it has been suspect, on the monotonic clock; undefined while connected. */
+  suspectSince: number | undefined;
+  draining: boolean;
+  defined: Map<number, Set<number>>;
+  /** A take-back was asked for and not answered. */
+  asked: boolean;
+  /** Tails of the output of running tasks, for `logs -f`. */
+  readonly tails: Map<string, number>;
+  running: number;
+}
+
+export interface Agents {
+  accept(socket: Duplex): void;
+  link(agent: number): AgentLink | undefined;
+  links(): Iterable<AgentLink>;
+  assign(agent: number, parts: readonly RowRanges[]): void;
+  stop(agent: number, run: Run, row: number, attempt: number): void;
+  takeBack(agent: number, count: number): void;
+  drain(agent: number, now: boolean, reason: string): void;
+  forget(run: number): void;
+  /** After a restart: the agents that the journal knows, suspect until they come back. */
+  adopt(): void;
+  /** Agents that are surely gone. */
+  lose(agents: readonly number[], reason: string, orderly?: boolean): void;
+  /** Imports what an agent left behind when it ended without a server. */
+  importSpool(uuid: string, messages: readonly Results[]): boolean;
+  /** While the journal cannot be written, nothing more is read from agents. */
+  hold(held: boolean): void;
+  close(): void;
+}
+
+export interface AgentsOptions {
+  readonly engine: Engine;
+  readonly token: string;
+  readonly clusterOf: (pilot: number) => { cluster: string; queue: string; endsAt: number };
+  readonly onJoin: (agent: number, pilot: number) => void;
+  readonly onSuspect: (agent: number) => void;
+  readonly onGone: (agent: number) => void;
+  readonly log: (text: string, facts?: object) => void;
+}
+
+const sameToken = (given: string, expected: string): boolean => {
+  const a = Buffer.from(given);
+  const b = Buffer.from(expected);
+  return a.length === b.length && timingSafeEqual(a, b);
+};
+
+export const createAgents = (options: AgentsOptions): Agents => {
+  const { engine, log } = options;
+  const { state, scheduler } = engine;
+  const links = new Map<number, AgentLink>();
+  const unknown = new Set<Channel<ServerMessage>>();
+  const sockets = new Set<Duplex>();
+  let held = false;
+
+  const newLink = (id: number): AgentLink => {
+    const link: AgentLink = {
+      id,
+      channel: undefined,
+      suspectSince: performance.now(),
+      draining: false,
+      defined: new Map(),
+      asked: false,
+      tails: new Map(),
+      running: 0,
+    };
+    links.set(id, link);
+    const agent = state.agents.get(id)!;
+    scheduler.addAgent({ id, resources: agent.resources, ...options.clusterOf(agent.pilot) });
+    return link;
+  };
+
+  const welcome = (hello: Hello, channel: Channel<ServerMessage>, previous: boolean): AgentLink | undefined => {
+    let id = state.agentByUuid.get(hello.uuid);
+    const known = id === undefined ? undefined : state.agents.get(id);
+    if (known === undefined || known.ended > 0) {
+      // an agent that was given up comes back as a new one: what it had was superseded
+      id = state.nextAgent;
+      engine.commit({
+        type: "agent.joined",
+        at: engine.clock(),
+        agent: id,
+        uuid: hello.uuid,
+        pilot: hello.pilot,
+        host: hello.host,
+        version: hello.slipway,
+        resources: hello.resources,
+        output: hello.output,
+        seq: hello.seq,
+      });
+    }
+    const link = links.get(id!) ?? newLink(id!);
+    link.channel?.destroy("the agent connected again");
+    link.channel = channel;
+    link.suspectSince = undefined;
+    link.defined = new Map();
+    link.asked = false;
+    const drop = reconcile(id!, hello);
+    engine.afterDurable(() => {
+      channel.send({
+        t: "welcome",
+        agent: id!,
+        epoch: state.epoch,
+        acked: state.agents.get(id!)!.seq,
+        drop,
+        heartbeatMs: HEARTBEAT_MS,
+      });
+      if (previous) drain(id!, false, `protocol version ${hello.version} is the one before ${PROTOCOL_VERSION}`);
+      if (!link.draining) scheduler.pause(id!, false);
+      options.onJoin(id!, hello.pilot);
+      engine.schedulePass();
+    });
+    return link;
+  };
+
+  /** What it has that it should not have; what it should have and never got is placed anew. */
+  const reconcile = (agent: number, hello: Hello): HeldTasks[] => {
+    const drop: HeldTasks[] = [];
+    const here = new Map<number, Map<number, number>>();
+    for (const { run: id, rows, attempts } of hello.held) {
+      const run = state.runs.get(id);
+      const bad: { run: number; rows: number[]; attempts: number[] } = { run: id, rows: [], attempts: [] };
+      const mine = new Map<number, number>();
+      for (const [i, row] of rows.entries()) {
+        const attempt = attempts[i] ?? 0;
+        const page = run !== undefined && row < run.total ? touch(run.table, row) : undefined;
+        const slot = run === undefined ? 0 : row % run.table.pageRows;
+        if (page !== undefined && page.agent[slot] === agent && page.attempt[slot] === attempt) mine.set(row, attempt);
+        else {
+          bad.rows.push(row);
+          bad.attempts.push(attempt);
+        }
+      }
+      here.set(id, mine);
+      if (bad.rows.length > 0) drop.push(bad);
+    }
+    const missing: { run: number; ranges: number[] }[] = [];
+    for (const run of state.runs.values()) {
+      const ranges: number[] = [];
+      const mine = here.get(run.id);
+      forEachHeld(run, new Set([agent]), (row) => {
+        if (mine?.has(row) !== true) ranges.push(row, 1);
+      });
+      if (ranges.length > 0) missing.push({ run: run.id, ranges });
+    }
+    if (missing.length > 0) engine.commit({ type: "tasks.returned", at: engine.clock(), agent, parts: missing });
+    return drop;
+  };
+
+  const applyResults = (agent: number, message: Results): void => {
+    const known = state.agents.get(agent);
+    if (known === undefined || message.seq <= known.seq) return;
+    if (message.seq !== known.seq + 1) throw new RangeError(`results ${message.seq} after ${known.seq}`);
+    if (message.parts.reduce((sum, part) => sum + part.n, 0) > MAX_RESULTS) throw new RangeError("too many results in one message");
+    const parts = message.parts.map(unpackResults);
+    const lsn = engine.commit({ type: "tasks.ended", at: engine.clock(), agent, seq: message.seq, parts }, message.parts);
+    const link = links.get(agent);
+    if (link !== undefined && link.tails.size > 0)
+      for (const { run, rows } of parts) for (const row of rows) link.tails.delete(`${run}.${row}`);
+    engine.afterDurable(() => links.get(agent)?.channel?.send({ t: "ack", seq: message.seq }), lsn);
+  };
+
+  const onMessage = (link: AgentLink, message: AgentMessage): void => {
+    switch (message.t) {
+      case "results":
+        return applyResults(link.id, message);
+      case "progress":
+        for (const { run, row, attempt, started, outAt } of message.tasks) {
+          markStarted(state, link.id, run, row, attempt, started);
+          if (outAt >= 0) link.tails.set(`${run}.${row}`, outAt);
+        }
+        return;
+      case "returned":
+        link.asked = false;
+        if (message.parts.length > 0)
+          engine.commit({ type: "tasks.returned", at: engine.clock(), agent: link.id, parts: message.parts });
+        return;
+      case "bye":
+        lose([link.id], message.reason, true);
+        return;
+      case "ping":
+        link.channel?.send({ t: "ping" });
+        return;
+      case "hello":
+        throw new RangeError("a second hello");
+    }
+  };
+
+  const accept = (socket: Duplex): void => {
+    let link: AgentLink | undefined;
+    sockets.add(socket);
+    if (held) socket.pause();
+    const channel: Channel<ServerMessage> = createChannel<unknown, ServerMessage>(
+      socket,
+      (raw) => {
+        const message = checkAgentMessage(raw);
+        if (link !== undefined) return onMessage(link, message);
+        if (message.t !== "hello") throw new RangeError("the first message must be a hello");
+        const refuse = (code: string, text: string): void => {
+          log(`an agent on ${message.host} was refused: ${text}`);
+          channel.send({ t: "refused", code, message: text, transient: false });
+          setImmediate(() => channel.close());
+        };
+        if (!sameToken(message.token, options.token)) return refuse("unauthorized", "the token was not accepted");
+        const verdict = judgeVersion(message.version);
+        if (verdict === "stranger")
+          return refuse(
+            "version-mismatch",
+            `protocol version ${message.version} (Slipway ${message.slipway}) is not understood here; this server speaks ${PROTOCOL_VERSION}`,
+          );
+        unknown.delete(channel);
+        clearTimeout(limit);
+        channel.trust();
+        link = welcome(message, channel, verdict === "previous");
+        log(`agent ${link?.id} on ${message.host} connected`, { pid: message.pid });
+      },
+      (reason) => {
+        unknown.delete(channel);
+        sockets.delete(socket);
+        clearTimeout(limit);
+        if (link === undefined || link.channel !== channel) return;
+        link.channel = undefined;
+        link.suspectSince = performance.now();
+        scheduler.pause(link.id, true);
+        log(`agent ${link.id}: ${reason}`);
+        options.onSuspect(link.id);
+      },
+    );
+    const limit = setTimeout(() => channel.destroy("no hello"), HELLO_MS);
+    unknown.add(channel);
+    if (unknown.size > MOST_UNKNOWN) {
+      const [oldest] = unknown;
+      oldest?.destroy("too many unknown connections");
+    }
+  };
+
+  const template = (group: Group): Define["groups"][number] => ({
+    index: group.index,
+    name: group.spec.name,
+    first: group.first,
+    command: group.spec.command,
+    env: group.spec.env ?? {},
+    cwd: group.spec.cwd,
+    stdout: group.spec.stdout,
+    stderr: group.spec.stderr,
+    timeLimit: group.spec.timeLimit,
+    executor: group.spec.executor,
+    pin: group.spec.pin,
+    priority: group.spec.priority,
+    resources: group.spec.resources,
+    range: group.spec.items.kind === "range" ? { from: group.spec.items.from, step: group.spec.items.step } : undefined,
+    json: group.items?.json ?? false,
+  });
+
+  const define = (link: AgentLink, run: Run, group: Group): void => {
+    let known = link.defined.get(run.id);
+    if (known?.has(group.index) === true) return;
+    const first = known === undefined;
+    if (known === undefined) link.defined.set(run.id, (known = new Set()));
+    known.add(group.index);
+    link.channel?.send({
+      t: "define",
+      run: run.id,
+      runName: run.spec.name,
+      cwd: run.spec.cwd,
+      env: first ? run.spec.env : undefined,
+      numbering: run.spec.numbering,
+      groups: [template(group)],
+    });
+  };
+
+  /** Sends rows of one group that this agent still has (some may have been cancelled while the journal was written). */
+  const assignGroup = (link: AgentLink, run: Run, group: Group, from: number, end: number): void => {
+    const ranges: number[] = [];
+    const attempts: number[] = [];
+    let same = true;
+    for (let row = from; row < end; row += 1) {
+      const page = touch(run.table, row);
+      const slot = row % run.table.pageRows;
+      if (page.agent[slot] !== link.id) continue;
+      if (ranges.length > 0 && ranges.at(-2)! + ranges.at(-1)! === row) ranges[ranges.length - 1]! += 1;
+      else ranges.push(row, 1);
+      attempts.push(page.attempt[slot]!);
+      same &&= attempts[0] === page.attempt[slot];
+    }
+    if (attempts.length === 0) return;
+    define(link, run, group);
+    const rows = (): number[] => {
+      const out: number[] = [];
+      for (let i = 0; i < ranges.length; i += 2) for (let row = ranges[i]!; row < ranges[i]! + ranges[i + 1]!; row += 1) out.push(row);
+      return out;
+    };
+    const { items } = group;
+    const message: Assign = {
+      t: "assign",
+      run: run.id,
+      group: group.index,
+      ranges,
+      attempts: same ? attempts[0]! : attempts,
+      ...(items === undefined ? {} : { items: rows().map((row) => items.get(row - group.first)) }),
+      ...(group.rowShapes === undefined ? {} : { resources: rows().map((row) => shapeOfRow(group, row).resources) }),
+    };
+    link.channel?.send(message);
+  };
+
+  const drain = (id: number, now: boolean, reason: string): void => {
+    const link = links.get(id);
+    if (link === undefined) return;
+    link.draining = true;
+    scheduler.pause(id, true);
+    link.channel?.send({ t: "drain", now, reason });
+  };
+
+  const lose = (ids: readonly number[], reason: string, orderly = false): void => {
+    const living = ids.filter((id) => state.agents.get(id)?.ended === 0);
+    for (const id of living) {
+      const link = links.get(id);
+      links.delete(id);
+      link?.channel?.close();
+    }
+    if (living.length > 0) engine.commit({ type: "agents.lost", at: engine.clock(), agents: living, reason, orderly });
+    for (const id of living) {
+      scheduler.removeAgent(id);
+      options.onGone(id);
+    }
+  };
+
+  const watch = setInterval(() => {
+    for (const link of links.values())
+      if (link.channel !== undefined && !held && link.channel.silence() > SILENT_HEARTBEATS * HEARTBEAT_MS) link.channel.destroy("the agent is silent");
+  }, 1000);
+  watch.unref();
+
+  return {
+    accept,
+    link: (agent) => links.get(agent),
+    links: () => links.values(),
+    assign: (agent, parts) => {
+      const link = links.get(agent);
+      // without a connection they stay assigned: the next hello shows that they never arrived
+      if (link?.channel === undefined) return;
+      for (const { run: id, ranges } of parts) {
+        const run = state.runs.get(id);
+        if (run === undefined) continue;
+        for (let i = 0; i < ranges.length; i += 2) {
+          for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end; ) {
+            const group = groupOf(run.groups, row);
+            const groupEnd = Math.min(end, group.first + group.count);
+            assignGroup(link, run, group, row, groupEnd);
+            row = groupEnd;
+          }
+        }
+      }
+    },
+    stop: (agent, run, row, attempt) => links.get(agent)?.channel?.send({ t: "stop", tasks: [{ run: run.id, rows: [row], attempts: [attempt] }] }),
+    takeBack: (agent, count) => {
+      const link = links.get(agent);
+      if (link?.channel === undefined || link.asked) return;
+      link.asked = true;
+      link.channel.send({ t: "takeback", count });
+    },
+    drain,
+    forget: (run) => {
+      for (const link of links.values()) if (link.defined.delete(run)) link.channel?.send({ t: "forget", run });
+    },
+    adopt: () => {
+      for (const agent of state.agents.values()) {
+        if (agent.ended > 0) continue;
+        newLink(agent.id);
+        scheduler.pause(agent.id, true);
+      }
+    },
+    lose,
+    importSpool: (uuid, messages) => {
+      const id = state.agentByUuid.get(uuid);
+      if (id === undefined) return false;
+      for (const message of messages) applyResults(id, checkAgentMessage(message) as Results);
+      return true;
+    },
+    hold: (hold) => {
+      held = hold;
+      for (const socket of sockets) if (hold) socket.pause();
+        else socket.resume();
+    },
+    close: () => {
+      clearInterval(watch);
+      for (const link of links.values()) link.channel?.close();
+      for (const channel of unknown) channel.destroy("the server stops");
+    },
+  };
+};

@@ -1,0 +1,45 @@
+import { join } from "node:path";
+import { isFinishedRun } from "../../core/run.ts";
+import { createReplay, encodeState, linkRuns, summarise } from "../../core/snapshot.ts";
+import { type RunSummary, type State, createState } from "../../core/state.ts";
+import { type SegmentMark, type SnapshotInfo, readJournal, writeSnapshot } from "../journal/index.ts";
+import { pageCodec, readArchiveSync, writeArchive } from "./archive.ts";
+
+/**
+ * Compaction: replays the journal up to a mark and writes what came out as a snapshot, ended runs to files of their own.
+ * It runs in a process of its own, so that it never holds up the server, and by the same replay that a restart uses.
+ */
+
+export interface Compacted {
+  readonly snapshot: SnapshotInfo;
+  readonly archived: readonly RunSummary[];
+  /** Every file that the snapshot names. */
+  readonly files: readonly string[];
+}
+
+export const replayInto = async (
+  home: string,
+  state: State,
+  read: (replay: (type: number, payload: Uint8Array, lsn: number) => void) => Promise<unknown>,
+  upTo = Infinity,
+): Promise<void> => {
+  const replay = createReplay(state, pageCodec, { restore: (summary) => readArchiveSync(home, summary.file) });
+  await read((type, payload, lsn) => {
+    if (lsn <= upTo) replay(type, payload);
+  });
+  linkRuns(state);
+};
+
+export const compact = async (home: string, upTo: SegmentMark): Promise<Compacted> => {
+  const dir = join(home, "journal");
+  const state = createState();
+  await replayInto(home, state, (replay) => readJournal(dir, replay), upTo.lastLsn);
+  const archived = new Map<number, RunSummary>();
+  for (const run of state.runs.values()) {
+    if (!isFinishedRun(run)) continue;
+    archived.set(run.id, summarise(run, await writeArchive(home, run)));
+  }
+  const snapshot = await writeSnapshot({ dir, upTo }, encodeState(state, archived, pageCodec));
+  const files = [...state.archived.values(), ...archived.values()].map(({ file }) => file);
+  return { snapshot, archived: [...archived.values()], files };
+};

@@ -1,0 +1,185 @@
+import { apply } from "../core/apply.ts";
+import { forEachHeld } from "../core/attempts.ts";
+import { encodeEvent } from "../core/codec.ts";
+import type { PackedColumns } from "../core/columns.ts";
+import type { Event } from "../core/events.ts";
+import { type Run, isFinishedRun } from "../core/run.ts";
+import type { Effects, State } from "../core/state.ts";
+import { Task } from "../core/states.ts";
+import { isReady, peek, stateOf } from "../core/table.ts";
+import type { Scheduler } from "../scheduler/scheduler.ts";
+import type { Clock } from "./clock.ts";
+import type { Journal } from "./journal/journal.ts";
+
+/**
+ * The one writer of the state. Every change is an event: appended to the journal, applied in memory, and made known to
+ * the outside only when it is on disk. Memory may run ahead of the disk; nobody outside ever does.
+ */
+export interface Engine {
+  readonly state: State;
+  readonly scheduler: Scheduler;
+  readonly clock: Clock;
+  /** Appends and applies. Returns the record's number, for `afterDurable`. */
+  commit(event: Event, packed?: readonly PackedColumns[]): number;
+  /** Runs when everything committed so far, or up to `lsn`, is on disk; in order. */
+  afterDurable(action: () => void, lsn?: number): void;
+  whenDurable(lsn?: number): Promise<void>;
+  /** Asks for a scheduling pass in this turn of the loop. */
+  schedulePass(): void;
+  /** Fills the queues from the state, once, after replay. */
+  rebuildQueues(): void;
+  readonly listeners: EngineListeners;
+}
+
+export interface EngineListeners {
+  /** An agent was given tasks; called when that is on disk. */
+  assigned: (agent: number, parts: readonly { run: number; ranges: readonly number[] }[]) => void;
+  stop: (agent: number, run: Run, row: number, attempt: number) => void;
+  takeBack: (agent: number, count: number) => void;
+  /** For those who follow: called as soon as it is true in memory. */
+  taskEnded: (run: Run, row: number) => void;
+  tasksCanceled: (run: Run, from: number, count: number) => void;
+  runFinished: (run: Run) => void;
+  committed: (event: Event, lsn: number) => void;
+  /** Whether new work may be placed now. */
+  mayPlace: () => boolean;
+}
+
+export const createEngine = (state: State, scheduler: Scheduler, journal: Journal, clock: Clock): Engine => {
+  const outbox: { lsn: number; action: () => void }[] = [];
+  let outboxHead = 0;
+  let passPlanned = false;
+  const nothing = (): void => undefined;
+  const listeners: EngineListeners = {
+    assigned: nothing,
+    stop: nothing,
+    takeBack: nothing,
+    taskEnded: nothing,
+    tasksCanceled: nothing,
+    runFinished: nothing,
+    committed: nothing,
+    mayPlace: () => true,
+  };
+  /** Rows whose retry is delayed, with the timer that makes them ready. */
+  const delays = new Set<NodeJS.Timeout>();
+
+  const delay = (run: Run, row: number, until: number): void => {
+    const timer = setTimeout(
+      () => {
+        delays.delete(timer);
+        if (clock() < until - 1) return delay(run, row, until);
+        const page = peek(run.table, row);
+        if (page === undefined || !isReady(stateOf(run.table, row), page.agent[row % run.table.pageRows]!)) return;
+        scheduler.ready(run, row, 1);
+        schedulePass();
+      },
+      Math.min(Math.max(0, until - clock()), 2 ** 31 - 1),
+    );
+    delays.add(timer);
+  };
+
+  const effects: Effects = {
+    ready: (run, from, count) => {
+      scheduler.ready(run, from, count);
+      schedulePass();
+    },
+    delayed: delay,
+    left: (run, row, agent) => {
+      scheduler.left(run, row, agent);
+      schedulePass();
+    },
+    stop: (agent, run, row, attempt) => afterDurable(() => listeners.stop(agent, run, row, attempt)),
+    ended: (run, row) => listeners.taskEnded(run, row),
+    canceled: (run, from, count) => listeners.tasksCanceled(run, from, count),
+    finished: (run) => {
+      scheduler.dropRun(run);
+      listeners.runFinished(run);
+    },
+  };
+
+  const commit = (event: Event, packed?: readonly PackedColumns[]): number => {
+    const { type, payload } = encodeEvent(event, packed);
+    const lsn = journal.append(type, payload);
+    apply(state, event, effects);
+    listeners.committed(event, lsn);
+    return lsn;
+  };
+
+  const afterDurable = (action: () => void, lsn = journal.appended): void => {
+    if (journal.durable >= lsn && outboxHead === outbox.length) action();
+    else outbox.push({ lsn, action });
+  };
+
+  journal.onDurable((lsn) => {
+    while (outboxHead < outbox.length && outbox[outboxHead]!.lsn <= lsn) {
+      const { action } = outbox[outboxHead]!;
+      outboxHead += 1;
+      action();
+    }
+    if (outboxHead === outbox.length) {
+      outbox.length = 0;
+      outboxHead = 0;
+    }
+  });
+
+  const pass = (): void => {
+    passPlanned = false;
+    if (!listeners.mayPlace()) return;
+    const at = clock();
+    for (const { agent, parts } of scheduler.pass(at)) {
+      const lsn = commit({ type: "tasks.assigned", at, agent, parts });
+      afterDurable(() => listeners.assigned(agent, parts), lsn);
+    }
+    for (const { agent, count } of scheduler.rebalance()) listeners.takeBack(agent, count);
+  };
+
+  const schedulePass = (): void => {
+    if (passPlanned) return;
+    passPlanned = true;
+    setImmediate(pass);
+  };
+
+  const rebuildRun = (run: Run): void => {
+    const { table } = run;
+    for (const group of run.groups) {
+      let from = -1;
+      const end = group.first + group.count;
+      for (let row = group.first; row <= end; row += 1) {
+        const page = row < end ? peek(table, row) : undefined;
+        const slot = row % table.pageRows;
+        let ready = row < end && (page === undefined ? group.base === Task.PENDING : isReady(page.state[slot]!, page.agent[slot]!));
+        if (ready && page !== undefined && page.finished[slot]! > 0 && group.spec.retryDelay > 0) {
+          // waiting out the delay of a retry: `finished` is when it began
+          delay(run, row, page.finished[slot]! + group.spec.retryDelay * 1000);
+          ready = false;
+        }
+        if (ready && from < 0) from = row;
+        if (!ready && from >= 0) {
+          scheduler.ready(run, from, row - from);
+          from = -1;
+        }
+      }
+    }
+  };
+
+  return {
+    state,
+    scheduler,
+    clock,
+    listeners,
+    commit,
+    afterDurable,
+    whenDurable: (lsn = journal.appended) => journal.whenDurable(lsn),
+    schedulePass,
+    rebuildQueues: () => {
+      const living = new Set([...state.agents.values()].filter((agent) => agent.ended === 0).map((agent) => agent.id));
+      for (const run of state.runs.values()) {
+        if (isFinishedRun(run)) continue;
+        rebuildRun(run);
+        forEachHeld(run, living, (row, page, slot) => scheduler.restore(run, row, page.agent[slot]!));
+      }
+      schedulePass();
+    },
+  };
+};
+

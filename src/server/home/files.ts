@@ -1,0 +1,73 @@
+import { randomBytes } from "node:crypto";
+import { link, open, rename, unlink } from "node:fs/promises";
+
+export const errnoOf = (error: unknown): string => {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return typeof code === "string" ? code : "";
+};
+
+/** Runs `action`; the given errnos mean undefined. */
+export const unless = async <T>(codes: readonly string[], action: () => Promise<T>): Promise<T | undefined> => {
+  try {
+    return await action();
+  } catch (error) {
+    if (codes.includes(errnoOf(error))) return undefined;
+    throw error;
+  }
+};
+
+const temporaryName = (path: string): string => `${path}.${process.pid}.${randomBytes(6).toString("hex")}.tmp`;
+
+const writeTemporary = async (path: string, content: string, sync: boolean): Promise<string> => {
+  const temporary = temporaryName(path);
+  const file = await open(temporary, "wx", 0o600);
+  try {
+    await file.writeFile(content);
+    if (sync) await file.sync();
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  } finally {
+    await file.close();
+  }
+  return temporary;
+};
+
+/** Replaces a file (0600). A reader sees the old content or the new one, never a part. */
+export const replaceFile = async (path: string, content: string, { sync = true } = {}): Promise<void> => {
+  const temporary = await writeTemporary(path, content, sync);
+  try {
+    await rename(temporary, path);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+};
+
+/** File systems without hard links answer one of these. */
+const NO_LINKS = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
+
+/** Creates a file (0600) with its whole content, or returns false because one is there. Of two callers, one wins. */
+export const createFile = async (path: string, content: string): Promise<boolean> => {
+  const temporary = await writeTemporary(path, content, true);
+  try {
+    await link(temporary, path);
+    return true;
+  } catch (error) {
+    const code = errnoOf(error);
+    // ENOENT: a server that tidied up took our temporary file; the caller looks again.
+    if (code === "EEXIST" || code === "ENOENT") return false;
+    if (!NO_LINKS.has(code)) throw error;
+  } finally {
+    await unless(["ENOENT"], () => unlink(temporary));
+  }
+  const file = await unless(["EEXIST"], () => open(path, "wx", 0o600));
+  if (file === undefined) return false;
+  try {
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  return true;
+};

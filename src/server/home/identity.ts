@@ -1,0 +1,59 @@
+import { readFile, readlink } from "node:fs/promises";
+import { hostname } from "node:os";
+
+/** Which process, for readers on this host and on others. Pids mean nothing on another host or in another namespace. */
+export interface ProcessIdentity {
+  readonly host: string;
+  readonly bootId: string;
+  readonly pidNamespace: string;
+  readonly pid: number;
+  /** Clock ticks after boot at which it started: tells it from a later process with the same pid. */
+  readonly pidStart: string;
+}
+
+const read = async (path: string): Promise<string> => {
+  try {
+    return (await readFile(path, "latin1")).trim();
+  } catch {
+    return "";
+  }
+};
+
+/** Fields 3 (state) and 22 (start time) of /proc/PID/stat; the name before them may contain anything, also ")". */
+const statOf = async (pid: number): Promise<{ state: string; start: string } | undefined> => {
+  const text = await read(`/proc/${pid}/stat`);
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  return text === "" || fields.length < 20 ? undefined : { state: fields[0]!, start: fields[19]! };
+};
+
+export const identify = async (pid: number = process.pid, host: string = hostname()): Promise<ProcessIdentity> => ({
+  host,
+  bootId: await read("/proc/sys/kernel/random/boot_id"),
+  pidNamespace: await readlink("/proc/self/ns/pid").catch(() => ""),
+  pid,
+  pidStart: (await statOf(pid))?.start ?? "",
+});
+
+/**
+ * Whether `other` runs, as far as `self` can know. A zombie and a pid that now belongs to another process are dead; a
+ * stopped process is alive; another host, boot or pid namespace is `elsewhere`.
+ */
+export const whereabouts = async (
+  other: ProcessIdentity,
+  self: ProcessIdentity,
+): Promise<"alive" | "dead" | "elsewhere"> => {
+  const here = other.host === self.host && other.bootId === self.bootId && other.pidNamespace === self.pidNamespace;
+  if (!here) return "elsewhere";
+  const stat = await statOf(other.pid);
+  if (stat === undefined || stat.state === "Z" || stat.state === "X") return "dead";
+  return stat.start === other.pidStart ? "alive" : "dead";
+};
+
+const isText = (value: unknown): value is string => typeof value === "string";
+
+export const parseIdentity = (body: Readonly<Record<string, unknown>>): ProcessIdentity | undefined => {
+  const { host, bootId, pidNamespace, pid, pidStart } = body;
+  if (!isText(host) || !isText(bootId) || !isText(pidNamespace) || !isText(pidStart)) return undefined;
+  if (!Number.isSafeInteger(pid) || (pid as number) <= 0) return undefined;
+  return { host, bootId, pidNamespace, pid: pid as number, pidStart };
+};

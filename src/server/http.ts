@@ -1,0 +1,100 @@
+import { once } from "node:events";
+import { chmod, rm } from "node:fs/promises";
+import { type Server as HttpServer, createServer } from "node:http";
+import { networkInterfaces } from "node:os";
+import { type Server as TlsServer, createServer as createTlsServer } from "node:tls";
+import type { Socket } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import type { Api } from "../api/base.ts";
+
+/**
+ * The doors: a unix socket for this machine, and one TLS port for both HTTP and agents, told apart by ALPN, so that a
+ * firewall needs one hole. Connections that do not finish their handshake or their headers in time are closed.
+ */
+
+export const AGENT_PROTOCOL = "slipway-agent";
+const HANDSHAKE_MS = 10_000;
+
+export interface Doors {
+  readonly port: number;
+  readonly addresses: readonly string[];
+  close(): Promise<void>;
+}
+
+export interface DoorsOptions {
+  readonly api: Api;
+  readonly socketPath: string;
+  readonly host: string | undefined;
+  readonly port: number;
+  readonly key: string;
+  readonly cert: string;
+  readonly onAgent: (socket: Socket) => void;
+}
+
+/** Addresses under which other hosts may reach this one, loop-back first for those on the same machine. */
+const ownAddresses = (host: string | undefined): string[] => {
+  if (host !== undefined && host !== "0.0.0.0" && host !== "::") return [host];
+  const addresses = ["127.0.0.1"];
+  for (const list of Object.values(networkInterfaces()))
+    for (const { address, internal, family } of list ?? []) if (!internal && !(family === "IPv6" && address.startsWith("fe80"))) addresses.push(address);
+  return addresses;
+};
+
+const listen = async (server: HttpServer | TlsServer, where: object): Promise<void> => {
+  server.listen(where);
+  await once(server, "listening");
+};
+
+export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
+  const http = createServer(getRequestListener(options.api.fetch, { overrideGlobalObjects: false }) as never);
+  // a submission of a million lines may take its time; headers may not
+  http.requestTimeout = 0;
+  http.headersTimeout = 20_000;
+  http.keepAliveTimeout = 60_000;
+  const sockets = new Set<Socket>();
+  const track = (socket: Socket): void => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    // a client that goes away is no error of the server
+    socket.on("error", () => socket.destroy());
+  };
+  http.on("connection", track);
+  http.on("clientError", (_error, socket) => socket.destroy());
+
+  const tls = createTlsServer({
+    key: options.key,
+    cert: options.cert,
+    ALPNProtocols: [AGENT_PROTOCOL, "http/1.1"],
+    minVersion: "TLSv1.3",
+    handshakeTimeout: HANDSHAKE_MS,
+  });
+  tls.on("connection", track);
+  tls.on("tlsClientError", (_error, socket) => socket.destroy());
+  tls.on("secureConnection", (socket) => {
+    if (socket.alpnProtocol === AGENT_PROTOCOL) options.onAgent(socket);
+    else http.emit("connection", socket);
+  });
+
+  await rm(options.socketPath, { force: true });
+  const local = createServer();
+  local.requestTimeout = 0;
+  local.on("request", (request, response) => http.emit("request", request, response));
+  local.on("connection", track);
+  await listen(local, { path: options.socketPath });
+  await chmod(options.socketPath, 0o600);
+  await listen(tls, { port: options.port, host: options.host ?? "0.0.0.0" });
+  const address = tls.address() as { port: number };
+
+  return {
+    port: address.port,
+    addresses: ownAddresses(options.host),
+    close: async () => {
+      tls.close();
+      local.close();
+      // answers on their way get a moment
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      for (const socket of sockets) socket.destroy();
+      await rm(options.socketPath, { force: true });
+    },
+  };
+};

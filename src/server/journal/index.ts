@@ -1,0 +1,16 @@
+/** The journal: an append-only log of records, durable before it says so. It knows no event types. */
+export { type JournalIo, type IoFile, nodeIo } from "./io.ts";
+export {
+  type Journal,
+  type JournalOptions,
+  type JournalState,
+  type JournalStateDetail,
+  openJournal,
+} from "./journal.ts";
+export { type SegmentId, type SegmentMark, highestEpoch } from "./names.ts";
+export type { Problem } from "./plan.ts";
+export { readJournal } from "./read.ts";
+export { type SnapshotInfo, type SnapshotRecord, writeSnapshot } from "./snapshot.ts";
+export { type JournalInfo, type Verdict, inspectJournal, verifyJournal } from "./inspect.ts";
+export { type Repaired, repairJournal } from "./repair.ts";
+export type { Replay } from "./walk.ts";

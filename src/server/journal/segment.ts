@@ -1,0 +1,164 @@
+import { join } from "node:path";
+import {
+  HEADER_BYTES,
+  TYPE_COMMIT,
+  TYPE_END,
+  TYPE_START,
+  encodeHeader,
+  encodeMarker,
+  encodeRecord,
+  saltOf,
+  stamp,
+} from "./format.ts";
+import type { Batch } from "./gather.ts";
+import { type IoFile, type JournalIo, isFull, writeAll } from "./io.ts";
+import { type SegmentId, type SegmentMark, segmentName } from "./names.ts";
+import { writeHead } from "./peek.ts";
+import { type Start, encodeStart } from "./start.ts";
+
+/** Thrown by a segment that must not be written any more: what it held of the failed batch goes to a new one. */
+export class SegmentAbandoned extends Error {
+  override readonly cause: unknown;
+  constructor(cause: unknown) {
+    super("segment abandoned");
+    this.cause = cause;
+  }
+}
+
+/**
+ * The segment being written.
+ *
+ *    durable bytes | a marker, perhaps not synced | the batch under way
+ *                  ^ durableLength                ^ position
+ *
+ * After a failed datasync nobody knows which pages reached the disk, and the next datasync may claim success without
+ * writing them; so the segment is never synced again and counts up to durableLength only.
+ */
+export interface SegmentWriter {
+  readonly id: SegmentId;
+  /** What counts of it, if it were sealed now. */
+  readonly mark: SegmentMark;
+  /** Returns when the batch is on disk. On any error the batch is as it was before, without a place. */
+  commit(batch: Batch): Promise<void>;
+  /** Says in the file that all so far is on disk. Survives the death of the process, not that of the machine; never throws. */
+  note(): Promise<void>;
+  /** The last words of a clean close. */
+  end(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const stampAll = (chunks: readonly Buffer[], salt: number, position: number): void => {
+  let at = position;
+  for (const chunk of chunks) {
+    stamp(chunk, salt, at);
+    at += chunk.length;
+  }
+};
+
+/** Creates a segment whose START is on disk, named in the head file, when this returns. Leaves nothing behind if it throws. */
+export const createSegment = async (
+  io: JournalIo,
+  dir: string,
+  id: SegmentId,
+  start: Start,
+): Promise<SegmentWriter> => {
+  const path = join(dir, segmentName(id));
+  const salt = saltOf("segment", id);
+  const first = encodeRecord(TYPE_START, encodeStart(start));
+  stamp(first, salt, HEADER_BYTES);
+  const file = await io.open(path, "wx");
+  try {
+    await writeAll(file, [encodeHeader("segment", { ...id, firstLsn: start.firstLsn }), first], 0);
+    await file.datasync();
+    await io.syncDir(dir);
+    await writeHead(io, dir, id);
+    await io.syncDir(dir);
+  } catch (error) {
+    await file.close().catch(() => undefined);
+    await io.unlink(path).catch(() => undefined);
+    throw error;
+  }
+  return segmentWriter(file, id, salt, start.firstLsn, HEADER_BYTES + first.length);
+};
+
+const segmentWriter = (file: IoFile, id: SegmentId, salt: number, firstLsn: number, length: number): SegmentWriter => {
+  let durableLength = length;
+  let position = length;
+  let lastLsn = firstLsn - 1;
+  let noted = true;
+
+  const marker = (type: number): Buffer => {
+    const buffer = encodeMarker(type, lastLsn + 1);
+    stamp(buffer, salt, position);
+    return buffer;
+  };
+
+  /** Takes a partly written batch back. If that fails too, the segment is given up. */
+  const takeBack = async (error: unknown): Promise<never> => {
+    if (!isFull(error)) throw new SegmentAbandoned(error);
+    try {
+      await file.truncate(position);
+    } catch {
+      throw new SegmentAbandoned(error);
+    }
+    throw error;
+  };
+
+  const write = async (buffers: readonly Buffer[]): Promise<number> => {
+    try {
+      return await writeAll(file, buffers, position);
+    } catch (error) {
+      return takeBack(error);
+    }
+  };
+
+  const sync = async (): Promise<void> => {
+    try {
+      await file.datasync();
+    } catch (error) {
+      // Gives room back where the disk is full. What counts is durableLength, whatever becomes of this.
+      await file.truncate(durableLength).catch(() => undefined);
+      throw new SegmentAbandoned(error);
+    }
+  };
+
+  return {
+    id,
+    get mark() {
+      return { ...id, length: durableLength, firstLsn, lastLsn };
+    },
+    commit: async (batch) => {
+      const lead = noted ? [] : [marker(TYPE_COMMIT)];
+      const offset = position + (lead[0]?.length ?? 0);
+      stampAll(batch.chunks, salt, offset);
+      try {
+        const written = await write([...lead, ...batch.chunks]);
+        await sync();
+        position += written;
+      } catch (error) {
+        stampAll(batch.chunks, salt, offset);
+        throw error;
+      }
+      durableLength = position;
+      lastLsn = batch.lastLsn;
+      noted = false;
+    },
+    note: async () => {
+      if (noted) return;
+      const buffer = marker(TYPE_COMMIT);
+      try {
+        position += await writeAll(file, [buffer], position);
+        noted = true;
+      } catch {
+        // The next batch is written over what may be there, and begins with the marker itself.
+        noted = false;
+      }
+    },
+    end: async () => {
+      position += await write([marker(TYPE_END)]);
+      await sync();
+      durableLength = position;
+    },
+    close: () => file.close(),
+  };
+};

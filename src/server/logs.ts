@@ -1,0 +1,126 @@
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import type { LogQuery } from "../api/service.ts";
+import { type Attempt, type Run, indexOfRow } from "../core/run.ts";
+import type { State } from "../core/state.ts";
+import { isFinalTask } from "../core/states.ts";
+import { stateOf } from "../core/table.ts";
+import { readOutput, readTail } from "./output-reader.ts";
+import { attemptsOf, expandView } from "./views.ts";
+
+/** Output of tasks, from the agents' streams or from the files that the user named; also while it is written. */
+
+const FOLLOW_MS = 250;
+const STDERR_TAIL = 4096;
+
+export interface LogSource {
+  readonly state: State;
+  /** How far the output of a running attempt has come. */
+  readonly tailOf: (agent: number, run: number, row: number) => number;
+}
+
+const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done, { once: true });
+  });
+
+/** Where the last chunk of an attempt is now: from its result, or from what its agent last said. */
+const lastChunk = (source: LogSource, run: Run, row: number, attempt: Attempt): number =>
+  attempt.outAt >= 0 ? attempt.outAt : attempt.agent === 0 ? -1 : source.tailOf(attempt.agent, run.id, row);
+
+async function* fileOutput(path: string, follow: () => boolean, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  let at = 0;
+  for (;;) {
+    const more = follow();
+    const size = await stat(path).then(
+      (found) => found.size,
+      () => 0,
+    );
+    if (size > at) {
+      for await (const chunk of createReadStream(path, { start: at, end: size - 1 })) yield chunk as Uint8Array;
+      at = size;
+    }
+    if (!more || signal.aborted) return;
+    await pause(FOLLOW_MS, signal);
+  }
+}
+
+/** The output of a task's last attempt; with `follow`, until the task has ended. */
+export async function* taskOutput(source: LogSource, run: Run, row: number, query: LogQuery): AsyncGenerator<Uint8Array> {
+  const ended = (): boolean => isFinalTask(stateOf(run.table, row));
+  const path = expandView(run, row)[query.stream];
+  if (path !== null) {
+    yield* fileOutput(path, () => query.follow && !ended(), query.signal);
+    return;
+  }
+  const fd = query.stream === "stdout" ? 1 : 2;
+  let attempt = 0;
+  let read = -1;
+  for (;;) {
+    const more = query.follow && !ended() && !query.signal.aborted;
+    const last = attemptsOf(run, row).at(-1);
+    if (last !== undefined) {
+      if (last.n !== attempt) read = -1;
+      attempt = last.n;
+      const at = lastChunk(source, run, row, last);
+      const stream = source.state.agents.get(last.agent)?.output;
+      if (at >= 0 && at !== read && stream !== undefined) {
+        yield* readOutput(stream, at, { fd, since: read });
+        read = at;
+      }
+    }
+    if (!more) return;
+    await pause(FOLLOW_MS, query.signal);
+  }
+}
+
+/** The output of all tasks of a run in order; with `follow`, of those that come later too. */
+export async function* runOutput(source: LogSource, run: Run, query: LogQuery): AsyncGenerator<{ task: string; data: string }> {
+  const piece = (row: number, chunk: Uint8Array): { task: string; data: string } => ({
+    task: `${run.id}.${indexOfRow(run, row)}`,
+    data: Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("base64"),
+  });
+  const quiet = { ...query, follow: false };
+  if (!query.follow) {
+    for (let row = 0; row < run.total && !query.signal.aborted; row += 1)
+      for await (const chunk of taskOutput(source, run, row, quiet)) yield piece(row, chunk);
+    return;
+  }
+  const shown = new Set<number>();
+  for (;;) {
+    const over = run.finished > 0 || query.signal.aborted;
+    for (let row = 0; row < run.total && !query.signal.aborted; row += 1) {
+      if (shown.has(row) || !isFinalTask(stateOf(run.table, row))) continue;
+      shown.add(row);
+      for await (const chunk of taskOutput(source, run, row, quiet)) yield piece(row, chunk);
+    }
+    if (over) return;
+    // a run of one task is followed while it runs
+    if (run.total === 1) {
+      shown.add(0);
+      for await (const chunk of taskOutput(source, run, 0, query)) yield piece(0, chunk);
+    } else await pause(FOLLOW_MS, query.signal);
+  }
+}
+
+/** The last lines of stderr, for `show` and `why`. */
+export const stderrTail = async (source: LogSource, run: Run, row: number): Promise<string | null> => {
+  const path = expandView(run, row).stderr;
+  const last = attemptsOf(run, row).at(-1);
+  if (path !== null || last === undefined) return null;
+  const at = lastChunk(source, run, row, last);
+  const stream = source.state.agents.get(last.agent)?.output;
+  if (at < 0 || stream === undefined) return null;
+  try {
+    const bytes = await readTail(stream, at, 2, STDERR_TAIL);
+    return bytes.length === 0 ? null : bytes.toString("utf8").split("\n").slice(-11).join("\n").trimEnd();
+  } catch (error) {
+    return `(its output cannot be read: ${(error as Error).message})`;
+  }
+};

@@ -1,0 +1,268 @@
+import { createHash } from "node:crypto";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { createApi } from "../api/app.ts";
+import type { ServerView } from "../api/schemas.ts";
+import { type ClusterConfig, type ClustersConfig, loadClusters } from "../config/clusters-file.ts";
+import type { Resources } from "../core/resources.ts";
+import { createState } from "../core/state.ts";
+import { SlipwayError } from "../errors.ts";
+import { VERSION } from "../protocol/package-version.ts";
+import { createLocalProvider } from "../providers/local.ts";
+import { createScheduler } from "../scheduler/scheduler.ts";
+import { createAgents } from "./agents.ts";
+import { replayInto } from "./archive/compact.ts";
+import { createClock } from "./clock.ts";
+import { createCompactor } from "./compactor.ts";
+import { createEngine } from "./engine.ts";
+import { createFeed } from "./feed.ts";
+import {
+  claimHome,
+  loadKeys,
+  prepareHome,
+  removeEndpoint,
+  removeRuntimeDirectory,
+  runtimeDirectory,
+  socketPath,
+  writeEndpoint,
+} from "./home/index.ts";
+import { openDoors } from "./http.ts";
+import { type Journal, openJournal } from "./journal/index.ts";
+import type { Log } from "./logger.ts";
+import { type Fleet, createPilots } from "./pilots.ts";
+import { createService } from "./service.ts";
+import { createSubmission } from "./submission.ts";
+
+/** Puts a server together: claims the home, replays the journal, adopts what still runs, and opens its doors. */
+
+/** A silent local agent keeps its tasks this long while its process lives. */
+const LOCAL_LEASE_MS = 60_000;
+/** An idle local agent waits this long for a server that has gone. */
+const LOCAL_PATIENCE_MS = 120_000;
+
+export interface ServeOptions {
+  readonly home: string;
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  readonly clusters?: string | undefined;
+  readonly log: Log;
+  /** Directory of the built files: the agent's bundle lies there. */
+  readonly bundles: string;
+  /** What local resources are when clusters.yaml does not say. */
+  readonly detect: (scratch: string, declared: Resources) => Promise<Resources>;
+}
+
+export interface RunningServer {
+  readonly url: string;
+  readonly ended: Promise<number>;
+  stop(now: boolean): void;
+}
+
+const scratchOf = (cluster: ClusterConfig): string => cluster.scratch ?? process.env["SLIPWAY_SCRATCH"] ?? tmpdir();
+
+export const startServer = async (options: ServeOptions): Promise<RunningServer> => {
+  const { log } = options;
+  const { root: home } = await prepareHome(options.home);
+  let exit: (status: number) => void = () => undefined;
+  const ended = new Promise<number>((resolve) => {
+    exit = resolve;
+  });
+  const claim = await claimHome(home, {
+    onWait: ({ host, pid, ms }) => log(`the home is held by pid ${pid} on ${host}; waiting ${ms / 1000} s to see whether it lives`),
+  });
+  claim.onLost((reason) => {
+    log(`this server lost its home: ${reason}`);
+    exit(3);
+  });
+  const clusters: ClustersConfig = loadClusters({ home, explicitPath: options.clusters });
+  const keys = await loadKeys(home);
+  for (const warning of keys.warnings) log(warning);
+  const state = createState(clusters.limits.losses);
+  let journal: Journal | undefined;
+  await replayInto(home, state, async (replay) => {
+    journal = await openJournal({ dir: join(home, "journal"), epoch: claim.epoch, fence: () => claim.fence() }, replay);
+  });
+  if (journal === undefined) throw new SlipwayError("internal", { detail: "the journal did not open" });
+  for (const warning of journal.warnings) log(warning);
+  const theJournal = journal;
+
+  const clock = createClock();
+  const scheduler = createScheduler();
+  const engine = createEngine(state, scheduler, theJournal, clock);
+  const feed = createFeed();
+  let stopping = false;
+  let full: string | null = null;
+  const started = new Date().toISOString();
+  engine.commit({ type: "server.started", at: clock(), epoch: claim.epoch, host: hostname(), pid: process.pid, version: VERSION });
+
+  const largest = new Map<string, Resources>();
+  for (const cluster of clusters.clusters.values())
+    if (cluster.type === "local") largest.set(cluster.name, await options.detect(scratchOf(cluster), cluster.resources));
+
+  const agents = createAgents({
+    engine,
+    token: keys.agentToken,
+    clusterOf: (pilot) => {
+      const known = state.pilots.get(pilot);
+      return { cluster: known?.cluster ?? clusters.default, queue: known?.queue ?? "", endsAt: Infinity };
+    },
+    onJoin: (agent, pilot) => pilots.joined(agent, pilot),
+    onSuspect: () => pilots.look(),
+    onGone: () => pilots.look(),
+    log,
+  });
+  agents.adopt();
+  engine.listeners.assigned = (agent, parts) => agents.assign(agent, parts);
+  engine.listeners.stop = (agent, run, row, attempt) => agents.stop(agent, run, row, attempt);
+  engine.listeners.takeBack = (agent, count) => agents.takeBack(agent, count);
+  engine.listeners.mayPlace = () => !stopping && full === null;
+  engine.listeners.committed = (event) => feed.committed(event);
+  engine.listeners.taskEnded = (run, row) => feed.taskEnded(run, row, clock());
+  engine.listeners.tasksCanceled = (run, _from, count) => feed.publish({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());
+  engine.listeners.runFinished = (run) => {
+    feed.publish({ event: "run.finished", run: run.id }, clock());
+    engine.afterDurable(() => agents.forget(run.id));
+  };
+
+  const homeHash = createHash("sha256").update(home).digest("hex").slice(0, 8);
+  const fleets: Fleet[] = [...clusters.clusters.values()]
+    .filter((cluster) => largest.has(cluster.name))
+    .flatMap((cluster) =>
+      [...cluster.queues.values()].map((queue) => ({
+        cluster: cluster.name,
+        queue: queue.name,
+        policy: queue.fleet,
+        provider: createLocalProvider({ resources: async () => largest.get(cluster.name)! }),
+        leaseMs: LOCAL_LEASE_MS,
+        command: (pilot: number) => [
+          process.execPath,
+          join(options.bundles, "agent.js"),
+          "--settings",
+          JSON.stringify({
+            home,
+            pilot,
+            scratch: scratchOf(cluster),
+            declared: cluster.resources,
+            graceMs: cluster.grace * 1000,
+            pin: cluster.pin,
+            patienceMs: LOCAL_PATIENCE_MS,
+            spawner: process.env["SLIPWAY_SPAWNER"] ?? "auto",
+            cgroup: null,
+            executor: cluster.executor,
+          }),
+        ],
+      })),
+    );
+  const pilots = createPilots({ home, prefix: `slipway-${homeHash}`, fleets, engine, agents, log });
+  // a first task finds its pilot at once, not at the next period
+  const place = engine.listeners.committed;
+  engine.listeners.committed = (event, lsn) => {
+    place(event, lsn);
+    if (event.type === "run.committed") setImmediate(() => pilots.look());
+  };
+
+  const compactor = createCompactor({
+    home,
+    journal: theJournal,
+    state,
+    command: (upTo) => [process.execPath, join(options.bundles, "server.js"), "compact-child", "--home", home, "--up-to", upTo],
+    log,
+  });
+
+  const mayTake = (): void => {
+    if (stopping) throw new SlipwayError("stopping");
+    if (full !== null) throw new SlipwayError("journal-full", { detail: full, home });
+  };
+  const about = (): ServerView => ({
+    pid: process.pid,
+    host: hostname(),
+    url,
+    started,
+    version: VERSION,
+    home,
+    epoch: claim.epoch,
+    state: full !== null ? "journal-full" : stopping ? "stopping" : "running",
+    detail: full,
+  });
+
+  const service = createService({
+    engine,
+    agents,
+    pilots,
+    feed,
+    home,
+    clusters,
+    largest,
+    about,
+    blocked: () => full ?? (stopping ? "the server is stopping" : null),
+    mayChange: () => {
+      if (full !== null) throw new SlipwayError("journal-full", { detail: full, home });
+    },
+    submit: createSubmission({ engine, journal: theJournal, home, clusters, largest, mayTake }),
+    stop: (now) => stop(now),
+    compact: () => compactor.compact(),
+  });
+
+  const api = createApi({ service, token: keys.clientToken, version: VERSION, log });
+  const runtime = await runtimeDirectory(home);
+  const socket = socketPath(runtime, "api.sock");
+  const doors = await openDoors({
+    api,
+    socketPath: socket,
+    host: options.host,
+    port: options.port ?? 0,
+    key: keys.keyPem,
+    cert: keys.certPem,
+    onAgent: (connection) => agents.accept(connection),
+  });
+  const url = `https://${doors.addresses[0]}:${doors.port}`;
+
+  theJournal.onState((to, detail) => {
+    log(`the journal is ${to}: ${detail.reason}`);
+    full = to === "full" ? detail.reason : null;
+    agents.hold(to === "full");
+    if (detail.fatal) exit(3);
+    if (to === "ok") engine.schedulePass();
+  });
+
+  await engine.whenDurable();
+  engine.rebuildQueues();
+  await writeEndpoint(home, {
+    pid: process.pid,
+    host: hostname(),
+    addresses: doors.addresses,
+    port: doors.port,
+    socket,
+    keyPin: keys.pin,
+    epoch: claim.epoch,
+    started,
+    version: VERSION,
+  });
+  await claim.setAddress(url);
+  log(`epoch ${claim.epoch} at ${url}: ${state.runs.size} runs in memory, ${state.archived.size} in the archive`);
+
+  const stop = (now: boolean): void => {
+    if (stopping && !now) return;
+    stopping = true;
+    log(now ? "stopping now" : "stopping");
+    void pilots.stop(now).then(() => finish(0));
+  };
+
+  let finishing = false;
+  const finish = async (status: number): Promise<void> => {
+    if (finishing) return;
+    finishing = true;
+    pilots.close();
+    await compactor.close();
+    await removeEndpoint(home, claim.epoch);
+    await doors.close();
+    await removeRuntimeDirectory(runtime);
+    agents.close();
+    await theJournal.close().catch((error: unknown) => log(`the journal did not close: ${(error as Error).message}`));
+    await claim.release();
+    log("stopped");
+    exit(status);
+  };
+
+  return { url, ended, stop };
+};

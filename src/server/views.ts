@@ -1,0 +1,205 @@
+import { constants } from "node:os";
+import { itemOf } from "../core/items.ts";
+import { fromUnits } from "../core/resources.ts";
+import { type Attempt, type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
+import type { RunSummary, State } from "../core/state.ts";
+import { TASK_STATES, Task, taskStateName } from "../core/states.ts";
+import { Flag, peek, stateOf } from "../core/table.ts";
+import { compileTrusted, expand } from "../core/template.ts";
+import type { AttemptView, RunView, TaskView } from "../api/schemas.ts";
+import { resolve } from "node:path";
+
+/** State as the API shows it. */
+
+const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+
+export const signalName = (number: number): string | null => (number === 0 ? null : (SIGNALS.get(number) ?? `signal ${number}`));
+
+export const isoTime = (ms: number): string | null => (ms > 0 ? new Date(ms).toISOString() : null);
+
+const countsOf = (counts: ArrayLike<number>): Record<string, number> => {
+  const out: Record<string, number> = {};
+  for (const [code, name] of TASK_STATES.entries()) if ((counts[code] ?? 0) > 0) out[name] = counts[code]!;
+  return out;
+};
+
+const endedOf = (counts: ArrayLike<number>): number => counts[Task.DONE]! + counts[Task.CANCELED]! + counts[Task.FAILED]!;
+
+/** Seconds to the end if the rest goes as fast as the tasks so far. */
+const etaOf = (run: Run, now: number): number | null => {
+  const ended = endedOf(run.counts);
+  if (run.finished > 0 || run.started === 0 || ended === 0) return null;
+  return Math.round(((run.total - ended) * (now - run.started)) / ended / 100) / 10;
+};
+
+export const runView = (run: Run, now: number): RunView => ({
+  id: run.id,
+  name: run.spec.name,
+  state: runState(run),
+  total: run.total,
+  counts: countsOf(run.counts),
+  unneeded: run.unneeded,
+  submitted: isoTime(run.submitted),
+  started: isoTime(run.started),
+  finished: isoTime(run.finished),
+  eta: etaOf(run, now),
+  reason: run.canceled === "" ? null : run.canceled,
+  retries: run.retries,
+  losses: run.losses,
+  numbering: run.spec.numbering,
+});
+
+export const summaryView = (summary: RunSummary): RunView => {
+  const failed = (summary.counts[Task.FAILED] ?? 0) > 0;
+  const canceled = (summary.counts[Task.CANCELED] ?? 0) > summary.unneeded;
+  return {
+    id: summary.id,
+    name: summary.name,
+    state: failed ? "FAILED" : canceled ? "CANCELED" : "DONE",
+    total: summary.total,
+    counts: countsOf(summary.counts),
+    unneeded: summary.unneeded,
+    submitted: isoTime(summary.submitted),
+    started: isoTime(summary.started),
+    finished: isoTime(summary.finished),
+    eta: null,
+    reason: summary.canceled === "" ? null : summary.canceled,
+    retries: summary.retries,
+    losses: summary.losses,
+    numbering: summary.numbering,
+  };
+};
+
+export const dependencyNames = (run: Run, group: Group): string[] =>
+  group.spec.after.map((dependency) => {
+    const name = "group" in dependency ? run.groups[dependency.group]!.spec.name : `run:${dependency.run}`;
+    return dependency.on === "ok" ? name : `${name} (${dependency.on})`;
+  });
+
+/** At most this many groups are shown with a run; a file of 100,000 entries has as many. */
+const MOST_GROUPS = 200;
+
+export const groupViews = (run: Run): NonNullable<RunView["groups"]> =>
+  run.groups.slice(0, MOST_GROUPS).map((group) => {
+    const counts: Record<string, number> = {};
+    let base = 0;
+    for (let row = group.first; row < group.first + group.count; ) {
+      const page = peek(run.table, row);
+      const end = Math.min(group.first + group.count, (Math.floor(row / run.table.pageRows) + 1) * run.table.pageRows);
+      if (page === undefined) {
+        base += end - row;
+        row = end;
+      } else
+        for (; row < end; row += 1) {
+          const name = taskStateName(page.state[row % run.table.pageRows]!);
+          counts[name] = (counts[name] ?? 0) + 1;
+        }
+    }
+    if (base > 0) counts[taskStateName(group.base)] = (counts[taskStateName(group.base)] ?? 0) + base;
+    return { name: group.spec.name, total: group.count, counts, after: dependencyNames(run, group) };
+  });
+
+const attemptView = (state: State, attempt: Attempt): AttemptView => {
+  const agent = state.agents.get(attempt.agent);
+  return {
+    n: attempt.n,
+    agent: attempt.agent === 0 ? null : String(attempt.agent),
+    pilot: agent === undefined || agent.pilot === 0 ? null : String(agent.pilot),
+    host: agent?.host ?? null,
+    assigned: isoTime(attempt.assigned),
+    started: isoTime(attempt.started),
+    finished: isoTime(attempt.finished),
+    exitCode: attempt.exit < 0 ? null : attempt.exit,
+    signal: signalName(attempt.signal),
+    reason: attempt.reason === "" ? null : attempt.reason,
+    lost: attempt.lost,
+  };
+};
+
+/** The latest attempt, as it stands in the table. */
+export const currentAttempt = (run: Run, row: number): Attempt | undefined => {
+  const page = peek(run.table, row);
+  const slot = row % run.table.pageRows;
+  if (page === undefined || page.attempt[slot] === 0) return undefined;
+  const past = run.history.get(row)?.at(-1);
+  // after a retry the number is still that of the attempt before, until the next one is assigned
+  if (past?.n === page.attempt[slot]) return undefined;
+  return {
+    n: page.attempt[slot]!,
+    agent: page.agent[slot]!,
+    assigned: page.assigned[slot]!,
+    started: page.started[slot]!,
+    finished: page.finished[slot]!,
+    exit: page.exit[slot]!,
+    signal: page.signal[slot]!,
+    reason: run.reasons[page.reason[slot]!] ?? "",
+    lost: false,
+    outAt: page.outAt[slot]!,
+    outBytes: page.outBytes[slot]!,
+    errBytes: page.errBytes[slot]!,
+  };
+};
+
+export const attemptsOf = (run: Run, row: number): Attempt[] => {
+  const current = currentAttempt(run, row);
+  const past = run.history.get(row) ?? [];
+  return current === undefined ? past : [...past, current];
+};
+
+export const itemTextOf = (group: Group, row: number): string | null => {
+  const { items } = group.spec;
+  if (items.kind === "range") return String(items.from + (row - group.first) * items.step);
+  return group.items === undefined ? null : itemOf(group.items.get(row - group.first), group.items.json).text;
+};
+
+/** What a task's command and paths come to. A value that cannot be placed leaves the template as it was written. */
+export const expandView = (run: Run, row: number): { command: string[]; cwd: string; stdout: string | null; stderr: string | null } => {
+  const group = groupOf(run.groups, row);
+  const { spec } = group;
+  const stored = group.items?.get(row - group.first);
+  const text = itemTextOf(group, row);
+  const item = stored !== undefined ? itemOf(stored, group.items!.json) : text === null ? undefined : { text, json: false };
+  const attempt = Math.max(1, attemptsOf(run, row).at(-1)?.n ?? 1);
+  const context = { run: run.id, task: indexOfRow(run, row), name: spec.name, attempt, item, cwd: run.spec.cwd };
+  const fill = (template: string, shell = false): string => {
+    try {
+      return expand(compileTrusted(template, { shell }), context);
+    } catch {
+      return template;
+    }
+  };
+  const path = (template: string | undefined): string | null => (template === undefined ? null : resolve(run.spec.cwd, fill(template)));
+  return {
+    command: typeof spec.command === "string" ? ["/bin/sh", "-c", fill(spec.command, true)] : spec.command.map((word) => fill(word)),
+    cwd: path(spec.cwd) ?? run.spec.cwd,
+    stdout: path(spec.stdout),
+    stderr: path(spec.stderr),
+  };
+};
+
+export const taskView = (state: State, run: Run, row: number, lastStderr: string | null): TaskView => {
+  const group = groupOf(run.groups, row);
+  const page = peek(run.table, row);
+  const slot = row % run.table.pageRows;
+  const resources: Record<string, number> = {};
+  for (const [name, units] of Object.entries(shapeOfRow(group, row).resources)) resources[name] = fromUnits(name, units);
+  const attempts = attemptsOf(run, row);
+  const last = attempts.at(-1);
+  return {
+    id: `${run.id}.${indexOfRow(run, row)}`,
+    name: group.count === 1 ? group.spec.name : `${group.spec.name}[${itemTextOf(group, row) ?? ""}]`.slice(0, 300),
+    state: taskStateName(stateOf(run.table, row)),
+    exitCode: page === undefined || page.exit[slot]! < 0 ? null : page.exit[slot]!,
+    signal: page === undefined ? null : signalName(page.signal[slot]!),
+    reason: page === undefined ? null : run.reasons[page.reason[slot]!] || null,
+    item: itemTextOf(group, row),
+    ...expandView(run, row),
+    attempts: attempts.map((attempt) => attemptView(state, attempt)),
+    resources,
+    stdoutBytes: last === undefined ? null : last.outBytes,
+    stderrBytes: last === undefined ? null : last.errBytes,
+    lastStderr,
+  };
+};
+
+export const isUnneeded = (run: Run, row: number): boolean => ((peek(run.table, row)?.flags[row % run.table.pageRows] ?? 0) & Flag.UNNEEDED) !== 0;

@@ -1,0 +1,282 @@
+import { randomBytes } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  directory,
+  type Ended,
+  implementations,
+  openSession,
+  removeDirectory,
+  type Session,
+  until,
+} from "./spawner-harness.ts";
+
+afterAll(removeDirectory);
+
+const KB = 1024;
+const MB = 1024 * KB;
+
+for (const { kind, absent } of implementations) {
+  describe.skipIf(absent !== "")(`the ${kind} spawner starts tasks${absent && ` (skipped: ${absent})`}`, () => {
+    let session: Session;
+    beforeAll(async () => {
+      session = await openSession(kind);
+    });
+    afterAll(() => session.spawner.close());
+
+    it("is the one that was asked for", () => {
+      expect(session.spawner.kind).toBe(kind);
+      expect(session.spawner.pid).toBeGreaterThan(0);
+    });
+
+    it("tells every exit code exactly", async () => {
+      const codes = Array.from({ length: 256 }, (_, code) => code);
+      const ends = await Promise.all(codes.map((code) => session.sh(`exit ${code}`)));
+      expect(ends.map((end) => end.code)).toEqual(codes);
+      expect(ends.every((end) => end.signal === null && end.error === null && end.strays === 0)).toBe(true);
+    });
+
+    it("tells signals apart from exit codes", async () => {
+      for (const signal of [1, 6, 9, 11, 15]) {
+        const end = await session.sh(`kill -${signal} $$`);
+        expect([end.code, end.signal]).toEqual([null, signal]);
+      }
+      expect(await session.sh("exit 137")).toMatchObject({ code: 137, signal: null });
+    });
+
+    it("hands over arguments unchanged", async () => {
+      const args = ["", "a b", "new\nline", `quotes '"\`$(x)\\`, "grüße 世界 🚢", "-n", "*", "\u0001"];
+      const end = await session.run(["/bin/sh", "-c", 'printf "%s\\0" "$@"', "sh", ...args]);
+      expect(end.stdout.toString("utf8").split("\0").slice(0, -1)).toEqual(args);
+    });
+
+    it("merges environments: extras win, the last of equal names wins, nothing is inherited", async () => {
+      session.spawner.defineEnv(2, ["A=1", "B=old", "C=x=y", "A=2", "EMPTY="]);
+      const end = await session.run(["/usr/bin/env", "-0"], { env: 2, extraEnv: ["B=1", "N=1", "B=new\nline", "N=2"] });
+      const entries = end.stdout.toString("utf8").split("\0").slice(0, -1);
+      const own = entries.filter((entry) => !/^(SLIPWAY_TOKEN|TMPDIR)=/.test(entry)).toSorted();
+      expect(own).toEqual(["A=2", "B=new\nline", "C=x=y", "EMPTY=", "N=2"]);
+      session.spawner.dropEnv(2);
+      expect(() => session.start(["/bin/true"], { env: 2 })).toThrow(/not defined/);
+    });
+
+    it("hands over environments up to the system's limits, and names E2BIG beyond", async () => {
+      const large = Array.from({ length: 12 }, (_, i) => `LARGE${i}=${"x".repeat(120 * KB)}`);
+      const many = Array.from({ length: 1000 }, (_, i) => `MANY${i}=${"y".repeat(60)}`);
+      session.spawner.defineEnv(3, [...large, ...many]);
+      const end = await session.run(["/usr/bin/env", "-0"], { env: 3 });
+      const entries = new Set(end.stdout.toString("utf8").split("\0"));
+      expect([...large, ...many].every((entry) => entries.has(entry))).toBe(true);
+
+      session.spawner.defineEnv(4, [...large, ...large.map((entry) => `MORE_${entry}`)]);
+      for (const request of [
+        { env: 4 },
+        { extraEnv: [`X=${"x".repeat(200 * KB)}`] },
+        { extraEnv: [`X=${"x".repeat(9 * MB)}`] },
+      ]) {
+        const failed = await session.run(["/bin/true"], request);
+        expect(failed).toMatchObject({ code: 126, error: { stage: "exec", code: "E2BIG", errno: 7 } });
+      }
+      session.spawner.dropEnv(3);
+      session.spawner.dropEnv(4);
+    });
+
+    it("refuses a NUL and an empty command instead of changing them", async () => {
+      for (const argv of [["/bin/echo", "a\0b"], []]) {
+        expect(await session.run(argv)).toMatchObject({ error: { stage: "exec", code: "EINVAL" } });
+      }
+    });
+
+    it("looks commands up in the task's own PATH", async () => {
+      const bin = join(session.scratch, "bin");
+      mkdirSync(join(bin, "adirectory"), { recursive: true });
+      writeFileSync(join(bin, "a-script"), 'echo "no shebang $0 $1"', { mode: 0o755 });
+      writeFileSync(join(bin, "data"), "x", { mode: 0o644 });
+      const found = (argv: string[], path: string): Promise<Ended> => session.run(argv, { extraEnv: [`PATH=${path}`] });
+      expect((await found(["a-script", "arg"], `/nonexistent:${bin}`)).stdout.toString()).toBe(
+        `no shebang ${bin}/a-script arg\n`,
+      );
+      expect((await found(["a-script", "arg"], "bin")).stdout.toString()).toBe("no shebang bin/a-script arg\n");
+      expect((await found(["bin/a-script", "arg"], "")).stdout.toString()).toBe("no shebang bin/a-script arg\n");
+      expect((await session.run(["true"])).code).toBe(0);
+      const missing = { code: 127, signal: null, error: { stage: "exec", errno: 2, code: "ENOENT" } };
+      for (const name of ["a-script", "no-such-command", "./no-such-command", "/no/such"]) {
+        expect(await found([name], "/usr/bin:/bin"), name).toMatchObject(missing);
+      }
+      expect(await found([""], "/usr/bin")).toMatchObject(missing);
+      const denied = { code: 126, error: { stage: "exec", code: "EACCES" } };
+      for (const name of ["data", "adirectory", `${bin}/data`, bin]) {
+        expect(await found([name], bin), name).toMatchObject(denied);
+      }
+    });
+
+    it("runs in the directory it was given, or names it", async () => {
+      expect((await session.run(["pwd"], { cwd: "/usr" })).stdout.toString()).toBe("/usr\n");
+      const cwd = join(session.scratch, "absent");
+      const missing = { code: null, signal: null, error: { stage: "cwd", code: "ENOENT" } };
+      expect(await session.run(["/bin/true"], { cwd })).toMatchObject(missing);
+      expect(await session.run(["/bin/true"], { cwd: "/etc/passwd" })).toMatchObject({
+        error: { stage: "cwd", code: "ENOTDIR" },
+      });
+      expect(await session.run(["/bin/true"], { cwd, cpus: [0] })).toMatchObject(missing);
+    });
+
+    it("writes output files: truncated, apart or shared", async () => {
+      const [out, err, both] = ["out", "err", "both"].map((name) => join(session.scratch, name)) as [
+        string,
+        string,
+        string,
+      ];
+      writeFileSync(out, "what was there before, and longer");
+      const script = "echo one; echo two >&2; echo three";
+      const apart = await session.sh(script, { stdout: out, stderr: err });
+      expect([apart.stdout.length, apart.stderr.length]).toEqual([0, 0]);
+      expect([readFileSync(out, "utf8"), readFileSync(err, "utf8")]).toEqual(["one\nthree\n", "two\n"]);
+      expect(statSync(err).mode & 0o777).toBe(0o666 & ~process.umask());
+      await session.sh(script, { stdout: both, stderr: both });
+      expect(readFileSync(both, "utf8")).toBe("one\ntwo\nthree\n");
+      const half = await session.sh(script, { stdout: out });
+      expect([readFileSync(out, "utf8"), half.stderr.toString()]).toEqual(["one\nthree\n", "two\n"]);
+    });
+
+    it("names the output that cannot be opened, and leaves no TMPDIR", async () => {
+      const fifo = join(session.scratch, "fifo");
+      await session.run(["mkfifo", fifo]);
+      const cases = [
+        [{ stdout: "/no/such/file" }, "stdout", "ENOENT"],
+        [{ stdout: session.scratch }, "stdout", "EISDIR"],
+        [{ stderr: "/no/such/file" }, "stderr", "ENOENT"],
+        [{ stdout: fifo }, "stdout", "ENXIO"], // nobody reads it: an error, not a spawner that waits for ever
+      ] as const;
+      for (const [request, stage, code] of cases) {
+        const task = session.start(["/bin/true"], request);
+        expect(await task.ended).toMatchObject({ code: null, signal: null, error: { stage, code } });
+        expect(existsSync(task.tmpdir!)).toBe(false);
+      }
+    });
+
+    it("captures both outputs apart and to the byte, through pipes", async () => {
+      const file = join(session.scratch, "random");
+      const bytes = randomBytes(300 * KB);
+      writeFileSync(file, bytes);
+      const end = await session.sh(`cat ${file}; cat ${file} ${file} >&2; printf tail`);
+      expect(end.stdout.equals(Buffer.concat([bytes, Buffer.from("tail")]))).toBe(true);
+      expect(end.stderr.equals(Buffer.concat([bytes, bytes]))).toBe(true);
+      // sockets cannot be opened by path: this is what needs a pipe
+      const named = await session.sh("echo a > /dev/stdout; echo b > /dev/stderr; echo c >> /proc/self/fd/2");
+      expect([named.stdout.toString(), named.stderr.toString()]).toEqual(["a\n", "b\nc\n"]);
+    });
+
+    it("sends output while the task runs, and all of it before the exit", async () => {
+      const go = join(session.scratch, "go");
+      const task = session.start(["/bin/sh", "-c", `echo ready; until [ -e ${go} ]; do sleep 0.01; done; echo last`]);
+      await task.said("ready");
+      writeFileSync(go, "");
+      expect((await task.ended).stdout.toString()).toBe("ready\nlast\n");
+    });
+
+    it("gives a task nothing but its three descriptors, default signals and a session", async () => {
+      // (the descriptors that this process inherited itself, whatever they are, are part of the test)
+      const task = session.start([
+        "/bin/sh",
+        "-c",
+        "ls -m /proc/$$/fd; cat /proc/$$/status; cat /proc/$$/stat; readlink /proc/$$/fd/0",
+      ]);
+      const { stdout } = await task.ended;
+      const lines = stdout.toString().trimEnd().split("\n");
+      const pid = await task.pid;
+      expect(lines[0]).toBe("0, 1, 2");
+      expect(lines.at(-1)).toBe("/dev/null");
+      for (const mask of ["SigBlk", "SigIgn"]) {
+        const bits = BigInt(`0x${lines.find((line) => line.startsWith(`${mask}:`))!.split(/\s+/)[1]}`);
+        expect(bits & 0x7fff_ffffn, mask).toBe(0n);
+      }
+      const stat = lines.find((line) => line.includes(") "))!.split(" ");
+      expect([stat[0], stat[4], stat[5]]).toEqual([pid, pid, pid].map(String));
+    });
+
+    it("makes a private TMPDIR and names one that it cannot make", async () => {
+      const task = session.start(["/bin/sh", "-c", 'stat -c %a "$TMPDIR"; ls -A "$TMPDIR"; echo x > "$TMPDIR/x"']);
+      expect((await task.ended).stdout.toString()).toBe("700\n");
+      expect(existsSync(task.tmpdir!)).toBe(false);
+      const there = join(session.scratch, "there");
+      mkdirSync(there);
+      const taken = await session.run(["/bin/true"], { tmpdir: there });
+      expect(taken).toMatchObject({ code: null, error: { stage: "tmpdir", code: "EEXIST" } });
+      expect(existsSync(there)).toBe(true);
+      expect((await session.run(["/bin/true"], { tmpdir: null })).code).toBe(0);
+    });
+
+    it("removes a TMPDIR whatever is in it, without following links", async () => {
+      const outside = join(directory, `outside-${kind}`);
+      mkdirSync(outside);
+      writeFileSync(join(outside, "precious"), "x");
+      const script = `cd "$TMPDIR" && ln -s ${outside} link && ln -s ${outside}/precious file && ln -s / root &&
+        mkdir -p closed/inner && touch closed/inner/x && chmod 000 closed/inner && chmod 000 closed &&
+        mkdir many && (cd many && i=0; while [ $i -lt 400 ]; do : > $i; i=$((i+1)); done) &&
+        i=0; while [ $i -lt 300 ]; do mkdir d_______________________ && cd d_______________________; i=$((i+1)); done; : > bottom`;
+      const task = session.start(["/bin/sh", "-c", script]);
+      expect(await task.ended).toMatchObject({ code: 0 });
+      expect(existsSync(task.tmpdir!)).toBe(false);
+      expect(readFileSync(join(outside, "precious"), "utf8")).toBe("x");
+      chmodSync(outside, 0o755);
+    });
+
+    it("binds tasks to cores, as far as these exist", async () => {
+      const grep = ["grep", "Cpus_allowed_list", "/proc/self/status"];
+      const free = (await session.run(grep)).stdout.toString();
+      const first = /\d+/.exec(free)![0];
+      const pinned = await session.run(grep, { cpus: [Number(first)] });
+      expect(pinned.stdout.toString()).toBe(`Cpus_allowed_list:\t${first}\n`);
+      expect((await session.run(grep, { cpus: [Number(first), 60_000] })).stdout.toString()).toContain(`:\t${first}\n`);
+      expect((await session.run(grep, { cpus: [60_000] })).stdout.toString()).toBe(free);
+      expect(await session.run(["no-such-command"], { cpus: [Number(first)] })).toMatchObject({ code: 127 });
+    });
+
+    it("tells when a task ran and what it used", async () => {
+      const before = Date.now();
+      const end = await session.sh("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done");
+      expect(end.startedAt).toBeGreaterThanOrEqual(before - 1);
+      expect(end.endedAt).toBeGreaterThan(end.startedAt);
+      expect(end.endedAt).toBeLessThanOrEqual(Date.now() + 1);
+      if (kind === "native") {
+        expect(end.userMs + end.systemMs).toBeGreaterThan(0);
+        expect(end.maxRssBytes).toBeGreaterThan(500 * KB);
+      }
+    });
+
+    it("keeps many tasks apart", async () => {
+      const ends = await Promise.all(
+        Array.from({ length: 200 }, (_, i) => session.sh(`echo out ${i}; echo err ${i} >&2; exit ${i % 200}`)),
+      );
+      for (const [i, end] of ends.entries()) {
+        expect([end.code, end.stdout.toString(), end.stderr.toString()]).toEqual([i % 200, `out ${i}\n`, `err ${i}\n`]);
+      }
+    });
+
+    it("moves 50 MB with bounded memory, and serves other requests while nobody reads", async () => {
+      const apart = await openSession(kind);
+      const residentMB = (): number =>
+        Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${apart.spawner.pid}/status`, "latin1"))![1]) / KB;
+      expect((await apart.run(["/bin/true"])).code).toBe(0);
+      const before = residentMB();
+      apart.spawner.pause();
+      const task = apart.start(["head", "-c", String(50 * MB), "/dev/zero"]);
+      // what it cannot report yet it still does
+      for (let i = 0; i < 3; i++) {
+        const file = join(apart.scratch, `file${i}`);
+        void apart.sh("echo done", { stdout: file });
+        await until(() => existsSync(file) && readFileSync(file, "utf8") === "done\n");
+      }
+      expect(residentMB() - before).toBeLessThan(40);
+      apart.spawner.resume();
+      const end = await task.ended;
+      expect(end).toMatchObject({ code: 0 });
+      expect(end.stdout.length).toBe(50 * MB);
+      expect(end.stdout.every((byte) => byte === 0)).toBe(true);
+      expect(residentMB() - before).toBeLessThan(60);
+      await apart.spawner.close();
+    });
+  });
+}

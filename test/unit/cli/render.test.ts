@@ -1,0 +1,216 @@
+import { expect, test } from "vitest";
+import { eventLine } from "../../../src/cli/render/events.ts";
+import { debugText, errorText } from "../../../src/cli/render/error.ts";
+import { outcomes, runScreen, runsTable } from "../../../src/cli/render/runs.ts";
+import { clusterScreen, statusScreen } from "../../../src/cli/render/status.ts";
+import { isUnicode, PLAIN, styleFor, wantsColor } from "../../../src/cli/render/style.ts";
+import { runSummary } from "../../../src/cli/render/summary.ts";
+import { table } from "../../../src/cli/render/table.ts";
+import { taskScreen } from "../../../src/cli/render/task.ts";
+import { clipped, columnsOf, count, duration, localTime, printable, shown } from "../../../src/cli/render/text.ts";
+import { SlipwayError } from "../../../src/errors.ts";
+import { sampleRun, sampleTask } from "./sample.ts";
+
+const NOW = Date.parse("2026-11-15T10:01:01.000Z");
+const at = (iso: string): string => localTime(iso);
+
+test("durations are said as people say them", () => {
+  expect([0, 0.424, 1, 9.9, 12.4, 59.6, 185, 7620, 273_600, -1, Infinity].map(duration)).toEqual([
+    "0.00 s",
+    "0.42 s",
+    "1.0 s",
+    "9.9 s",
+    "12 s",
+    "1m 00s",
+    "3m 05s",
+    "2h 07m",
+    "3d 04h",
+    "?",
+    "?",
+  ]);
+  expect([0, 999, 1000, 1_234_567].map(count)).toEqual(["0", "999", "1,000", "1,234,567"]);
+});
+
+test("times are shown in the reader's zone and hostile text cannot steer the terminal", () => {
+  expect(localTime("2026-11-15T10:00:00.000Z")).toMatch(/^2026-11-1\d \d\d:00:00$/);
+  expect(localTime(null)).toBe("-");
+  expect(printable("a\u001b[2Jb\nc\td\u202e")).toBe("a\\u001b[2Jb\\nc d\\u202e");
+  expect(shown(["./dock", "it's", "a b", ""])).toBe("./dock 'it'\\''s' 'a b' ''");
+});
+
+test("widths count columns, not characters", () => {
+  expect(columnsOf("日本")).toBe(4);
+  expect(columnsOf("\u001b[31mred\u001b[39m")).toBe(3);
+  expect(columnsOf("e\u0301")).toBe(1);
+  expect(clipped("docking", 5)).toBe("dock…");
+  expect(clipped("日本語", 5)).toBe("日本…");
+  expect(clipped("abc", 0)).toBe("");
+});
+
+test("tables are aligned, hold one line a row and shrink to the terminal", () => {
+  const rows = [
+    { id: 9, name: "a long name indeed" },
+    { id: 10, name: "two\nlines" },
+  ];
+  const columns = [
+    { title: "ID", value: (row: (typeof rows)[0]) => String(row.id), right: true },
+    { title: "NAME", value: (row: (typeof rows)[0]) => row.name, shrinksTo: 8 },
+  ];
+  expect(table(rows, columns)).toBe("ID  NAME\n 9  a long name indeed\n10  two\\nlines");
+  expect(table(rows, columns, 14)).toBe("ID  NAME\n 9  a long na…\n10  two\\nlines");
+});
+
+test("list shows one line a run", () => {
+  const done = sampleRun({ id: 2, state: "DONE", counts: { DONE: 1000 }, finished: "2026-11-15T10:00:11.000Z" });
+  expect(runsTable([sampleRun(), done], PLAIN, NOW)).toBe(
+    [
+      "RUN  NAME     STATE    TASKS   DONE  FAILED  CANCELED  RUNNING  SUBMITTED              TIME",
+      `  3  docking  RUNNING  1,000    400       2         0        8  ${at("2026-11-15T10:00:00Z")}  1m 00s`,
+      `  2  docking  DONE     1,000  1,000       0         0        0  ${at("2026-11-15T10:00:00Z")}    10 s`,
+    ].join("\n"),
+  );
+});
+
+test("outcomes leave handlers that were not needed aside", () => {
+  const run = sampleRun({ counts: { DONE: 5, CANCELED: 3 }, total: 8, unneeded: 2, state: "CANCELED" });
+  expect(outcomes(run, PLAIN)).toBe("5 done, 1 canceled, 2 not needed");
+});
+
+test("show RUN has groups and the first failures", () => {
+  const run = sampleRun({
+    total: 3,
+    counts: { DONE: 1, FAILED: 1, CANCELED: 1 },
+    state: "FAILED",
+    finished: "2026-11-15T10:00:31.000Z",
+    retries: 2,
+    groups: [
+      { name: "dock", total: 2, counts: { DONE: 1, FAILED: 1 }, after: [] },
+      { name: "merge", total: 1, counts: { CANCELED: 1 }, after: ["dock"] },
+    ],
+  });
+  expect(runScreen(run, [sampleTask()], PLAIN, NOW)).toBe(
+    [
+      "run 3  docking  FAILED",
+      "",
+      "tasks      3: 1 done, 1 failed, 1 canceled",
+      `submitted  ${at("2026-11-15T10:00:00Z")}`,
+      `started    ${at("2026-11-15T10:00:01Z")}`,
+      `finished   ${at("2026-11-15T10:00:31Z")}`,
+      "time       30 s",
+      "retries    2",
+      "",
+      "GROUP  TASKS  DONE  FAILED  CANCELED  RUNNING  AFTER",
+      "dock       2     1       1         0        0",
+      "merge      1     0       0         1        0  dock",
+      "",
+      "1 failed task:",
+      "  3.17  dock: exit code 2",
+      "        no such ligand: 17",
+    ].join("\n"),
+  );
+});
+
+test("show RUN.TASK has command, resources, attempts and the end of stderr", () => {
+  expect(taskScreen(sampleTask(), PLAIN, NOW)).toBe(
+    [
+      "task 3.17  dock  FAILED",
+      "",
+      "command    ./dock --ligand 'it'\\''s 17'",
+      "item       17",
+      "directory  /work/dock",
+      "resources  cpus 2, mem 500M",
+      "exit code  2",
+      "reason     exit code 2",
+      "stdout     0B",
+      "stderr     31B",
+      "",
+      "ATTEMPT  WHERE  PILOT  STARTED               TIME  END     REASON",
+      `      1  node1  p1     ${at("2026-11-15T10:00:02Z")}  3.5 s  exit 2  exit code 2`,
+      "",
+      "last lines of stderr:",
+      "  reading",
+      "  no such ligand: 17",
+    ].join("\n"),
+  );
+});
+
+test("the summary says what failed, why, and what to type next", () => {
+  const run = sampleRun({
+    state: "FAILED",
+    counts: { DONE: 996, FAILED: 4 },
+    finished: "2026-11-15T10:00:11.000Z",
+    retries: 1,
+  });
+  expect(runSummary(run, [sampleTask()], PLAIN, NOW, false)).toBe(
+    [
+      "run 3 docking: FAILED, 996 done, 4 failed in 10 s, 100 tasks/s",
+      "  with 1 retry",
+      "  3.17  dock: exit code 2",
+      "        no such ligand: 17",
+      "  … and 3 more",
+      "next:",
+      "  slipway why 3.17",
+      "  slipway logs 3.17 --stderr",
+      "  slipway retry 3 --failed",
+    ].join("\n"),
+  );
+  const good = sampleRun({ state: "DONE", total: 1, counts: { DONE: 1 }, finished: "2026-11-15T10:00:01.250Z" });
+  expect(runSummary(good, [], PLAIN, NOW, true)).toBe("run 3 docking: DONE, 1 done in 0.25 s");
+});
+
+test("status is one screen", () => {
+  const server = {
+    pid: 42,
+    host: "login1",
+    url: "https://login1:7777",
+    started: "2026-11-15T10:00:00.000Z",
+    version: "0.1.0",
+    home: "/home/me/.slipway",
+    epoch: 2,
+    state: "running" as const,
+    detail: null,
+  };
+  expect(statusScreen({ server, fleets: [], pilots: [], runs: [] }, PLAIN, NOW)).toBe(
+    [
+      "server   running",
+      "address  https://login1:7777",
+      "process  42 on login1",
+      "home     /home/me/.slipway",
+      "version  0.1.0",
+      `started  ${at("2026-11-15T10:00:00Z")} (1m 01s ago)`,
+      "",
+      "no pilots",
+      "",
+      "no runs",
+    ].join("\n"),
+  );
+  const cluster = { name: "local", type: "local", default: true, queues: ["default"], resources: { cpus: 8 } };
+  expect(clusterScreen(cluster, PLAIN)).toBe("local  local  (default)\nqueues     default\nresources  cpus 8");
+});
+
+test("events are one line each", () => {
+  const event = { seq: 812, time: "2026-11-15T10:00:00.000Z", event: "task-failed", run: 3, task: "3.17" };
+  expect(eventLine({ ...event, detail: { exitCode: 2, reason: "a\nb" } })).toBe(
+    `${at(event.time)}  #812  task-failed  3.17  exitCode=2 reason=a\\nb`,
+  );
+});
+
+test("errors say what is wrong and what to do, stacks only for --debug", () => {
+  const error = new SlipwayError("no-such-run", { run: "7\u001b[2J" }, new Error("inner"));
+  expect(errorText(error, PLAIN)).toBe(
+    "error: there is no run 7\\u001b[2J\n  `slipway list` shows the runs of this home.",
+  );
+  expect(debugText(error)).toMatch(/SlipwayError: there is no run[^]*caused by Error: inner/);
+});
+
+test("colour follows NO_COLOR, TERM, the terminal and --no-color", () => {
+  expect(wantsColor({}, true, true)).toBe(true);
+  expect(wantsColor({ NO_COLOR: "" }, true, true)).toBe(true);
+  expect(wantsColor({ NO_COLOR: "1" }, true, true)).toBe(false);
+  expect(wantsColor({ TERM: "dumb" }, true, true)).toBe(false);
+  expect(wantsColor({}, false, true)).toBe(false);
+  expect(wantsColor({}, true, false)).toBe(false);
+  expect(styleFor(true).red("x")).toBe("\u001b[31mx\u001b[39m");
+  expect(isUnicode({ LANG: "C.UTF-8" })).toBe(true);
+  expect(isUnicode({ LC_ALL: "C", LANG: "C.UTF-8" })).toBe(false);
+});

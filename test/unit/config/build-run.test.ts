@@ -1,0 +1,203 @@
+import { describe, expect, it } from "vitest";
+import { buildRun, withCounts } from "../../../src/config/build-run.ts";
+import { requestBody } from "../../../src/config/request-body.ts";
+import { readRunBody, readRunFile } from "../../../src/config/run-file.ts";
+import { taskCount } from "../../../src/core/spec.ts";
+
+const read = (text: string) => readRunFile(text, "dir/docking.yaml");
+const build = (text: string) => buildRun(read(text), { cwd: "/work", env: { PATH: "/bin", SSH_TTY: "x" } });
+
+const numbering = (text: string) => build(text).spec.numbering;
+
+const clusters = (text: string) => build(text).spec.groups.map(({ cluster }) => cluster);
+
+describe("buildRun", () => {
+  it("applies defaults and resolves names", () => {
+    const { spec, items } = build(`
+name: docking
+defaults: { cpus: 1, mem: 500M, time-limit: 10m, env: { A: 1, B: 2 }, resources: { licence: 1 } }
+max-fails: 3
+tasks:
+  - name: prepare
+    run: ./prepare.sh
+  - name: dock
+    each: { array: 1-1000 }
+    after: prepare
+    run: ./dock --ligand {item}
+    cpus: 2
+    retries: 2
+    retry-delay: 1m
+    env: { B: 3 }
+  - name: merge
+    after: { dock: any, "run:7": failed }
+    run: [python3, merge.py, 0.10, true]
+    resources: { licence: 0 }
+    priority: -5
+    pin: true
+    executor: null
+    local: true
+`);
+    expect(spec).toMatchObject({ name: "docking", cwd: "/work", env: { PATH: "/bin" }, maxFails: 3 });
+    expect(spec.env).not.toHaveProperty("SSH_TTY");
+    expect(spec.numbering).toEqual({ start: 0, step: 1 });
+    expect(items.size).toBe(0);
+    const [prepare, dock, merge] = spec.groups;
+    expect(prepare).toEqual({
+      name: "prepare",
+      command: "./prepare.sh",
+      items: { kind: "one" },
+      after: [],
+      resources: { cpus: 10_000, mem: 500 * 2 ** 20, licence: 10_000 },
+      env: { A: "1", B: "2" },
+      timeLimit: 600,
+      priority: 0,
+      retries: 0,
+      retryDelay: 0,
+      executor: "process",
+    });
+    expect(dock).toMatchObject({
+      items: { kind: "range", from: 1, step: 1, count: 1000 },
+      after: [{ group: 0, on: "ok" }],
+      resources: { cpus: 20_000 },
+      retries: 2,
+      retryDelay: 60,
+      env: { A: "1", B: "3" },
+    });
+    expect(merge).toMatchObject({
+      command: ["python3", "merge.py", "0.10", "true"],
+      after: [
+        { group: 1, on: "any" },
+        { run: 7, on: "failed" },
+      ],
+      priority: -5,
+      pin: true,
+      executor: "null",
+      cluster: "local",
+    });
+    expect(merge!.resources).toEqual({ cpus: 10_000, mem: 500 * 2 ** 20 });
+    expect(taskCount(spec)).toBe(1002);
+  });
+
+  it("names what has no name", () => {
+    expect(build("tasks: [{run: a}]").spec).toMatchObject({ name: "docking", groups: [{ name: "docking" }] });
+    expect(build("tasks: [{run: a}, {run: b, name: task-1}, {run: c}]").spec.groups.map(({ name }) => name)).toEqual([
+      "task-1_",
+      "task-1",
+      "task-3",
+    ]);
+    expect(build("name: 2024.10\ntasks: [{run: a}]").spec.name).toBe("2024.10");
+  });
+
+  it("a single array keeps its own numbers", () => {
+    expect(numbering("tasks: [{run: a, each: {array: 10-20:5}}]")).toEqual({ start: 10, step: 5 });
+    expect(numbering("tasks: [{run: a, each: {array: '1-3,7'}}]")).toEqual({ start: 0, step: 1 });
+    expect(numbering("tasks: [{run: a, each: {array: 10-20}}, {run: b}]")).toEqual({ start: 0, step: 1 });
+    expect(numbering("tasks: [{run: a, each: {values: [x]}}]")).toEqual({ start: 0, step: 1 });
+    expect(numbering("tasks: [{run: a, mem: '{item}M', each: {array: 5-7}}]")).toEqual({ start: 5, step: 1 });
+  });
+
+  it("says where items come from", () => {
+    const { spec, items } = build(`
+tasks:
+  - { name: a, run: a, each: { lines: sub/f.txt } }
+  - { name: b, run: b, each: { json: /abs/f.json } }
+  - { name: c, run: c, each: { values: [0.10, x, true] } }
+  - { name: d, run: "d {item.k}", each: { values: [{ k: 1 }, { k: [2] }] } }
+  - { name: e, run: e, each: { array: "1-2,9" } }
+  - { name: f, run: f, each: { array: 1-2 }, mem: "{item}G" }
+  - { name: g, run: g, each: { lines: "-" } }
+`);
+    expect(items.get(0)).toMatchObject({ kind: "lines", path: "/work/sub/f.txt" });
+    expect(items.get(1)).toMatchObject({ kind: "json", path: "/abs/f.json", place: { key: "each.json" } });
+    expect(items.get(2)).toEqual({ kind: "values", json: false, count: 3, values: ["0.10", "x", "true"] });
+    expect(items.get(3)).toEqual({ kind: "values", json: true, count: 2, values: ['{"k":1}', '{"k":[2]}'] });
+    const listed = (index: number): string[] => {
+      const input = items.get(index);
+      return input?.kind === "values" ? [...input.values] : [];
+    };
+    expect(listed(4)).toEqual(["1", "2", "9"]);
+    expect(listed(5)).toEqual(["1", "2"]);
+    expect(spec.groups[5]).toMatchObject({ itemResources: { mem: "{item}G" }, resources: { cpus: 10_000 } });
+    expect(items.get(6)).toMatchObject({ path: "-" });
+    const counted = withCounts(spec, new Map([[0, 12]]));
+    expect(counted.groups[0]!.items).toEqual({ kind: "list", count: 12 });
+    expect(taskCount(counted)).toBe(12 + 0 + 3 + 2 + 3 + 2 + 0);
+  });
+
+  it("a run's own after holds for all its tasks", () => {
+    const { spec } = build(
+      "after: [3, 'run:4', {'5': any}]\ntasks: [{name: a, run: a}, {run: b, after: [a, 'run:9']}]",
+    );
+    const runs = [
+      { run: 3, on: "ok" },
+      { run: 4, on: "ok" },
+      { run: 5, on: "any" },
+    ];
+    expect(spec.groups[0]!.after).toEqual(runs);
+    expect(spec.groups[1]!.after).toEqual([...runs, { group: 0, on: "ok" }, { run: 9, on: "ok" }]);
+  });
+
+  it("anchors and merges work", () => {
+    const { spec } = build(`
+x-base: &base { cpus: 4, env: { A: x } }
+tasks:
+  - { <<: *base, name: a, run: a }
+  - { <<: *base, name: b, run: b, cpus: 1 }
+`);
+    expect(spec.groups.map(({ resources }) => resources["cpus"])).toEqual([40_000, 10_000]);
+    expect(spec.groups[0]!.env).toEqual({ A: "x" });
+  });
+
+  it("a default cluster gives way to a task's local, and the other way round", () => {
+    expect(clusters("defaults: {cluster: hpc}\ntasks: [{run: a, local: true}, {run: b}]")).toEqual(["local", "hpc"]);
+    expect(clusters("defaults: {local: true}\ntasks: [{run: a, cluster: hpc}, {run: b}]")).toEqual(["hpc", "local"]);
+  });
+
+  it("what the client sends is understood as the same run", () => {
+    const document = read(`
+defaults: { cpus: 2 }
+export: none
+tasks:
+  - { name: a, run: [echo, 007, "{item}"], each: { lines: f.txt }, executor: null }
+  - { name: b, run: echo, after: { a: failed }, env: { V: 1.10, E: } }
+`);
+    const { spec } = buildRun(document, { cwd: "/work", env: { PATH: "/bin", X: "y" } });
+    const body = requestBody(document, spec, "4e3e0f0a-51f0-4b1c-9d3f-0a3d5a8a7b11");
+    const again = buildRun(readRunBody(JSON.parse(JSON.stringify(body))), {});
+    expect(again.spec).toEqual(spec);
+    expect(spec.env).toEqual({ PATH: "/bin" });
+    expect(spec.groups[0]!.command).toEqual(["echo", "007", "{item}"]);
+    expect(spec.groups[1]!.env).toEqual({ V: "1.10", E: "" });
+    expect(again.items.get(0)).toEqual({ kind: "stream", json: false });
+  });
+});
+
+describe("size", () => {
+  it("ten million tasks in one array take no time", () => {
+    const document = read("tasks: [{run: a, each: {array: 1-10000000}}]");
+    const start = performance.now();
+    expect(taskCount(buildRun(document, { cwd: "/" }).spec)).toBe(10_000_000);
+    expect(performance.now() - start).toBeLessThan(100);
+  });
+
+  it("a chain of 100,000 entries is checked in linear time, without recursion", () => {
+    const tasks = Array.from({ length: 100_000 }, (_, i) => ({
+      name: `t${i}`,
+      run: "x",
+      ...(i > 0 ? { after: `t${i - 1}` } : {}),
+    }));
+    const start = performance.now();
+    expect(buildRun(readRunBody({ tasks }), { cwd: "/" }).spec.groups).toHaveLength(100_000);
+    tasks[0]!.after = "t99999";
+    expect(() => buildRun(readRunBody({ tasks }), { cwd: "/" })).toThrow(/t\d+ → .*… → t\d+/);
+    expect(performance.now() - start).toBeLessThan(8000);
+  });
+
+  it("wide graphs and many keys stay linear", () => {
+    const names = Array.from({ length: 20_000 }, (_, i) => `t${i}`);
+    const tasks = [...names.map((name) => ({ name, run: "x" })), { name: "end", run: "x", after: names }];
+    expect(buildRun(readRunBody({ tasks }), { cwd: "/" }).spec.groups.at(-1)!.after).toHaveLength(20_000);
+    const env = names.map((name) => `      ${name}: x`).join("\n");
+    expect(Object.keys(build(`tasks:\n  - run: a\n    env:\n${env}\n`).spec.groups[0]!.env!)).toHaveLength(20_000);
+  });
+});

@@ -1,0 +1,148 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { clusterNamed, combineClusters, loadClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
+
+const read = (...texts: string[]) => combineClusters(texts.map((text, i) => readClustersFile(text, `c${i}.yaml`)));
+
+const EXAMPLE = `
+default: local
+clusters:
+  local: { type: local, resources: { cpu: 8, mem: 16G, licence: 2 } }
+  hpc:
+    type: slurm
+    launcher: srun
+    queues:
+      cpu: { partition: qcpu, nodes: 1, cores: 64, memory: 240G, walltime: 04:00:00,
+             fleet: { strategy: auto, init: 0, min: 0, max: 10, parallelism: 1, idle: 2m } }
+      gpu: { template: cpu, partition: qgpu, gpus: 8 }
+    prologue: ["module load python"]
+`;
+
+describe("clusters.yaml", () => {
+  it("reads the example of the contract", () => {
+    const config = read(EXAMPLE);
+    expect(config.default).toBe("local");
+    expect(clusterNamed(config)).toMatchObject({
+      name: "local",
+      type: "local",
+      resources: { cpus: 80_000, mem: 16 * 2 ** 30, licence: 20_000 },
+      grace: 5,
+      pin: false,
+      executor: "process",
+    });
+    const hpc = clusterNamed(config, "hpc");
+    expect(hpc).toMatchObject({ type: "slurm", launcher: "srun", prologue: ["module load python"] });
+    expect(hpc.queues.get("gpu")).toEqual({
+      name: "gpu",
+      partition: "qgpu",
+      nodes: 1,
+      cores: 64,
+      gpus: 8,
+      memory: 240 * 2 ** 30,
+      walltime: 14_400,
+      resources: {},
+      options: [],
+      prologue: [],
+      fleet: { strategy: "auto", init: 0, min: 0, max: 10, parallelism: 1, idle: 120 },
+    });
+  });
+
+  it("local always exists, with one pilot at a time", () => {
+    for (const config of [read(), read(""), read("clusters: {}"), read("limits: {tasks-per-run: 5}")]) {
+      expect(config.default).toBe("local");
+      expect(clusterNamed(config).type).toBe("local");
+      expect(clusterNamed(config).resources).toEqual({});
+      expect([...clusterNamed(config).queues.values()]).toMatchObject([{ name: "default", fleet: { max: 1 } }]);
+    }
+    expect(read().limits).toEqual({ tasksPerRun: 10_000_000, losses: 5 });
+    expect(read("limits: {tasks-per-run: 5, losses: 2}").limits).toEqual({ tasksPerRun: 5, losses: 2 });
+    expect(
+      read("clusters: {local: {grace: 30, pin: true, executor: null, scratch: /fast}}").clusters.get("local"),
+    ).toMatchObject({
+      type: "local",
+      grace: 30,
+      pin: true,
+      executor: "null",
+      scratch: "/fast",
+    });
+  });
+
+  it("later layers win key by key", () => {
+    const config = read(
+      EXAMPLE,
+      "default: hpc\nclusters: {hpc: {queues: {cpu: {walltime: 1h, fleet: {max: 3}}}}, local: {resources: {gpus: 1}}}",
+      "clusters: {hpc: {launcher: mpiexec}}",
+    );
+    expect(config.default).toBe("hpc");
+    const hpc = clusterNamed(config);
+    expect(hpc.launcher).toBe("mpiexec");
+    expect(hpc.queues.get("cpu")).toMatchObject({ partition: "qcpu", walltime: 3600, fleet: { max: 3, idle: 120 } });
+    expect(hpc.queues.get("gpu")).toMatchObject({ partition: "qgpu", walltime: 3600, fleet: { max: 3 } });
+    expect(clusterNamed(config, "local").resources).toMatchObject({ cpus: 80_000, gpus: 10_000 });
+    expect(read(EXAMPLE, "clusters: {hpc: {type: pbs}}").clusters.get("hpc")!.queues.has("cpu")).toBe(false);
+    expect(config.files).toEqual(["c0.yaml", "c1.yaml", "c2.yaml"]);
+  });
+
+  it.each([
+    ["clusters: [", /^c0\.yaml:1:\d+: not valid YAML/],
+    ["- a", /^c0\.yaml:1:1: .*must be a map/],
+    ["clutsers: {}", /^c0\.yaml:1:1: unknown key 'clutsers'; did you mean 'clusters'\?/],
+    ["clusters:\n  a: {tpye: slurm}", /^c0\.yaml:2:7: unknown key 'tpye'; did you mean 'type'\?/],
+    ["clusters: {a: {type: slurm, queues: {q: {wall: 1}}}}", /unknown key 'wall'/],
+    ["clusters: {a: {type: slurm, queues: {q: {partitoin: 1}}}}", /did you mean 'partition'\?/],
+    ["clusters: {a: {type: slurm, queues: {q: {fleet: {mx: 1}}}}}", /unknown key 'mx'; did you mean 'max'\?/],
+    ["limits: {tasks: 1}", /unknown key 'tasks'/],
+    ["clusters: {a: {type: lsf}}", /type: must be one of slurm, .*, not "lsf"/],
+    ["clusters: {a: {launcher: srun}}", /clusters\.a: has no type/],
+    ["clusters: {local: {type: slurm}}", /local is always of type local/],
+    ["clusters: {local: {resources: {cpu: -1}}}", /must not be negative/],
+    ["clusters: {local: {resources: {cpu: 1, cpus: 2}}}", /cpus is given twice/],
+    ["clusters: {local: {resources: {mem: 9999T}}}", /1024 TiB/],
+    ["clusters: {local: {grace: soon}}", /grace: "soon" is no duration/],
+    ["clusters: {a: {type: pbs, queues: {q: {walltime: 0}}}}", /walltime: must be more than 0/],
+    ["clusters: {a: {type: pbs, queues: {q: {walltime: 04:00}}}}", /ambiguous/],
+    ["clusters: {a: {type: pbs, queues: {q: {nodes: 0}}}}", /nodes: must be between 1/],
+    ["clusters: {a: {type: pbs, queues: {q: {fleet: {parallelism: 2}}}}}", /parallelism: must be between 0 and 1/],
+    ["clusters: {a: {type: pbs, queues: {q: {fleet: {min: 5, max: 2}}}}}", /needs min ≤ max/],
+    ["clusters: {a: {type: pbs, queues: {q: {template: r}, rr: {}}}}", /no queue of this cluster is named 'r'/],
+    ["clusters: {a: {type: pbs, queues: {q: {template: r}, r: {template: q}}}}", /circle: q → r → q/],
+    ["clusters: {a: {type: pbs, queues: {q: {template: q}}}}", /circle: q → q/],
+    ["default: nowhere", /^c0\.yaml:1:10: default: there is no cluster 'nowhere'/],
+    ["limits: {tasks-per-run: 0}", /between 1/],
+  ])("refuses %j", (text, message) => expect(() => read(text)).toThrow(message));
+
+  it("an unknown cluster is named with the nearest", () => {
+    expect(() => clusterNamed(read(EXAMPLE), "hcp")).toThrow(/no cluster 'hcp'; did you mean 'hpc'\?/);
+  });
+});
+
+const grace = (seconds: number) => `clusters: {local: {grace: ${seconds}}}`;
+
+describe("loadClusters", () => {
+  let home: string;
+  beforeEach(() => {
+    home = mkdtempSync(join(tmpdir(), "slipway-clusters-"));
+  });
+  afterEach(() => rmSync(home, { recursive: true }));
+
+  it("reads home, then beside the file, then the named file", () => {
+    expect(loadClusters({ home }).files).toEqual([]);
+    const work = join(home, "work");
+    mkdirSync(work);
+    writeFileSync(join(home, "clusters.yaml"), `${grace(1)}\nlimits: {losses: 9}\n`);
+    expect(clusterNamed(loadClusters({ home })).grace).toBe(1);
+    writeFileSync(join(work, "clusters.yaml"), grace(2));
+    const besideFile = join(work, "run.yaml");
+    expect(clusterNamed(loadClusters({ home, besideFile })).grace).toBe(2);
+    const explicitPath = join(home, "mine.yaml");
+    expect(() => loadClusters({ home, explicitPath })).toThrow(/mine\.yaml: there is no such file/);
+    writeFileSync(explicitPath, grace(3));
+    const config = loadClusters({ home, besideFile, explicitPath });
+    expect(clusterNamed(config).grace).toBe(3);
+    expect(config.limits.losses).toBe(9);
+    expect(config.files).toHaveLength(3);
+    expect(loadClusters({ home, explicitPath: join(home, "clusters.yaml") }).files).toHaveLength(1);
+  });
+});

@@ -1,0 +1,41 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { buildRun } from "../../../src/config/build-run.ts";
+import { combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
+import { ClusterInput, ClustersInput, FleetInput, QueueInput } from "../../../src/config/clusters-schema.ts";
+import { MINIMAL, NOT_EXPORTED } from "../../../src/config/environment.ts";
+import { readRunFile } from "../../../src/config/run-file.ts";
+import { EachInput, RUN_KEYS, TASK_KEYS } from "../../../src/config/run-schema.ts";
+
+const read = (name: string): string => readFileSync(new URL(`../../../docs/${name}`, import.meta.url), "utf8");
+const runFile = read("run-file.md");
+const clustersFile = read("clusters-file.md");
+
+const snippets = (text: string): [string, string][] =>
+  [...text.matchAll(/^```yaml\n(.*?)^```$/gms)].map((match, i) => [`snippet ${i + 1}`, match[1]!]);
+
+describe("docs/run-file.md", () => {
+  it.each(snippets(runFile))("%s is a run", (name, text) => {
+    const { spec } = buildRun(readRunFile(text, name), { cwd: "/work", env: {} });
+    expect(spec.groups.length).toBeGreaterThan(0);
+  });
+
+  it.each([...RUN_KEYS, ...TASK_KEYS, ...Object.keys(EachInput.shape)])("tells about %s", (key) => {
+    expect(runFile).toMatch(new RegExp(`[\`"]${key}[\`":]`));
+  });
+
+  it.each([...NOT_EXPORTED.prefixes, ...NOT_EXPORTED.names, ...MINIMAL])("lists %s", (name) => {
+    expect(runFile).toContain(`\`${name}\``);
+  });
+});
+
+describe("docs/clusters-file.md", () => {
+  it.each(snippets(clustersFile))("%s is a clusters.yaml", (name, text) => {
+    expect(combineClusters([readClustersFile(text, name)]).clusters.size).toBeGreaterThan(0);
+  });
+
+  it.each([ClustersInput, ClusterInput, QueueInput, FleetInput].flatMap(({ shape }) => Object.keys(shape)))(
+    "tells about %s",
+    (key) => expect(clustersFile).toContain(`\`${key}\``),
+  );
+});

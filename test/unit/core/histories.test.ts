@@ -1,0 +1,184 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { decodeEvent, encodeEvent } from "../../../src/core/codec.ts";
+import { Ending } from "../../../src/core/events.ts";
+import { createReplay, encodeState, linkRuns } from "../../../src/core/snapshot.ts";
+import { type State, createState } from "../../../src/core/state.ts";
+import { TASK_STATES, isFinalTask, mayAdvanceTask } from "../../../src/core/states.ts";
+import { peek } from "../../../src/core/table.ts";
+import { type Driver, after, createDriver, group, spec } from "./model.ts";
+
+/** Random histories of submits, assignments, results, losses, cancellations and retries. */
+
+const plainPages = { pack: (bytes: Uint8Array) => bytes, unpack: (bytes: Uint8Array) => bytes };
+const noArchive = { restore: () => { throw new Error("nothing is archived here"); } };
+
+const view = (state: State): unknown =>
+  [...state.runs.values()].map((run) => ({
+    id: run.id,
+    counts: [...run.counts],
+    finished: run.finished,
+    unneeded: run.unneeded,
+    losses: run.losses,
+    retries: run.retries,
+    groups: run.groups.map(({ base, waits, done, failed, canceled }) => ({ base, waits, done, failed, canceled })),
+    rows: Array.from({ length: run.total }, (_, row) => {
+      const page = peek(run.table, row);
+      const slot = row % run.table.pageRows;
+      return page === undefined
+        ? [run.table.baseState(row)]
+        : [page.state[slot], page.attempt[slot], page.fails[slot], page.losses[slot], page.exit[slot], run.reasons[page.reason[slot]!], page.flags[slot]];
+    }),
+    history: [...run.history],
+  }));
+
+/** What must hold after every event. */
+const check = (driver: Driver, before: Map<string, { state: number; attempt: number }>): void => {
+  for (const run of driver.state.runs.values()) {
+    const counted = TASK_STATES.map(() => 0);
+    for (let row = 0; row < run.total; row += 1) {
+      const state = driver.stateOf(run, row);
+      counted[state]! += 1;
+      const attempt = (peek(run.table, row)?.attempt[row % run.table.pageRows] ?? 0) + (run.history.get(row)?.length ?? 0) * 1000;
+      const last = before.get(`${run.id}.${row}`);
+      if (last !== undefined && last.attempt === attempt && last.state !== state)
+        expect(mayAdvanceTask(last.state, state), `${run.id}.${row}: ${TASK_STATES[last.state]} to ${TASK_STATES[state]}`).toBe(true);
+      before.set(`${run.id}.${row}`, { state, attempt });
+    }
+    expect([...run.counts]).toEqual(counted);
+    for (const each of run.groups) expect(each.done + each.failed + each.canceled).toBeLessThanOrEqual(each.count);
+    expect(run.finished > 0).toBe(counted.reduce((sum, n, code) => (isFinalTask(code) ? sum + n : sum), 0) === run.total);
+  }
+};
+
+const groups = fc.array(
+  fc.record({
+    count: fc.integer({ min: 1, max: 12 }),
+    retries: fc.integer({ min: 0, max: 2 }),
+    deps: fc.array(fc.tuple(fc.nat(), fc.constantFrom("ok" as const, "any" as const, "failed" as const)), { maxLength: 2 }),
+  }),
+  { minLength: 1, maxLength: 5 },
+);
+
+const step = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("assign" as const), pick: fc.nat(), agent: fc.nat(2) }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("end" as const), pick: fc.nat(), code: fc.constantFrom(0, 0, 0, 1, -9) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("interrupt" as const), pick: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("lose" as const), agent: fc.nat(2) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("return" as const), pick: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("cancel" as const), pick: fc.nat(), all: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("retry" as const), which: fc.constantFrom("failed" as const, "all" as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("submit" as const), groups, maxFails: fc.option(fc.nat(3)) }) },
+);
+
+const play = (steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T : never)[], first: (typeof groups extends fc.Arbitrary<infer T> ? T : never)): Driver => {
+  const driver = createDriver();
+  const before = new Map<string, { state: number; attempt: number }>();
+  const submit = (list: typeof first, maxFails: number | null): void => {
+    driver.submit(
+      spec(
+        list.map((each, i) => {
+          const seen = new Map(each.deps.filter(() => i > 0).map(([n, on]) => [n % Math.max(1, i), on]));
+          return group(`g${i}`, each.count, { retries: each.retries, after: after(...seen) });
+        }),
+        maxFails === null ? {} : { maxFails },
+      ),
+    );
+  };
+  submit(first, null);
+  const agents = [driver.join(), driver.join(), driver.join()];
+  const held = (): { run: number; row: number; agent: number }[] =>
+    [...driver.state.runs.values()].flatMap((run) =>
+      Array.from({ length: run.total }, (_, row) => row).flatMap((row) => {
+        const page = peek(run.table, row);
+        const agent = page?.agent[row % run.table.pageRows] ?? 0;
+        const state = driver.stateOf(run, row);
+        return agent !== 0 && state >= 2 && !isFinalTask(state) ? [{ run: run.id, row, agent }] : [];
+      }),
+    );
+  for (const each of steps) {
+    const list = held();
+    const pick = "pick" in each ? list[each.pick % Math.max(1, list.length)] : undefined;
+    switch (each.do) {
+      case "assign": {
+        const waiting = [...driver.ready].flatMap(([run, rows]) => [...rows].map((row) => [run, row] as const));
+        const chosen = waiting[each.pick % Math.max(1, waiting.length)];
+        if (chosen !== undefined) driver.assign(agents[each.agent]!, ...chosen);
+        break;
+      }
+      case "end":
+        if (pick !== undefined) driver.end(pick.agent, pick.run, [pick.row], each.code);
+        break;
+      case "interrupt":
+        if (pick !== undefined) driver.end(pick.agent, pick.run, [pick.row], -15, Ending.INTERRUPTED);
+        break;
+      case "lose":
+        driver.send({ type: "agents.lost", at: 7000, agents: [agents[each.agent]!], reason: "gone" });
+        agents[each.agent] = driver.join();
+        break;
+      case "return":
+        if (pick !== undefined) driver.send({ type: "tasks.returned", at: 7000, agent: pick.agent, parts: [{ run: pick.run, ranges: [pick.row, 1] }] });
+        break;
+      case "cancel": {
+        const run = [...driver.state.runs.values()][each.pick % driver.state.runs.size]!;
+        driver.send({ type: "run.canceled", at: 7000, run: run.id, reason: "test", ...(each.all ? {} : { rows: [each.pick % run.total] }) });
+        break;
+      }
+      case "retry": {
+        const ended = [...driver.state.runs.values()].find((run) => run.finished > 0);
+        // retry alone may reopen final tasks, also those that never had an attempt
+        before.clear();
+        if (ended !== undefined) driver.send({ type: "run.retried", at: 7000, run: ended.id, which: each.which });
+        break;
+      }
+      case "submit":
+        submit(each.groups, each.maxFails);
+    }
+    check(driver, before);
+  }
+  return driver;
+};
+
+describe("any history", () => {
+  it("keeps counts exact and states linear, and replays to the same state (rules 2 and 6)", () => {
+    fc.assert(
+      fc.property(groups, fc.array(step, { maxLength: 60 }), (first, steps) => {
+        const driver = play(steps, first);
+        const replayed = createState();
+        const replay = createReplay(replayed, plainPages, noArchive);
+        for (const event of driver.events) {
+          const { type, payload } = encodeEvent(event);
+          expect(decodeEvent(type, payload)?.type).toBe(event.type);
+          replay(type, payload);
+        }
+        expect(view(replayed)).toEqual(view(driver.state));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("survives a snapshot: what follows leads to the same state as without one", () => {
+    fc.assert(
+      fc.property(groups, fc.array(step, { minLength: 5, maxLength: 50 }), fc.double({ min: 0, max: 1, noNaN: true }), (first, steps, cut) => {
+        const { events, state } = play(steps, first);
+        const at = Math.floor(events.length * cut);
+        const half = createState();
+        const replayHalf = createReplay(half, plainPages, noArchive);
+        const feed = (replay: typeof replayHalf, list: typeof events): void => {
+          for (const event of list) {
+            const { type, payload } = encodeEvent(event);
+            replay(type, payload);
+          }
+        };
+        feed(replayHalf, events.slice(0, at));
+        const whole = createState();
+        const replay = createReplay(whole, plainPages, noArchive);
+        for (const { type, payload } of encodeState(half, new Map(), plainPages)) replay(type, payload);
+        linkRuns(whole);
+        feed(replay, events.slice(at));
+        expect(view(whole)).toEqual(view(state));
+      }),
+      { numRuns: 150 },
+    );
+  });
+});

@@ -1,0 +1,147 @@
+import { apply } from "../../../src/core/apply.ts";
+import { Ending, type Event, NO_CODE } from "../../../src/core/events.ts";
+import { FRACTION } from "../../../src/core/resources.ts";
+import type { Run } from "../../../src/core/run.ts";
+import type { Dependency, GroupSpec, RunSpec } from "../../../src/core/spec.ts";
+import { type Effects, NO_EFFECTS, type State, createState } from "../../../src/core/state.ts";
+import { Task } from "../../../src/core/states.ts";
+import { peek } from "../../../src/core/table.ts";
+
+/** A small driver of the core: what server and agents would do, without either. */
+
+export const group = (name: string, count: number, more: Partial<GroupSpec> = {}): GroupSpec => ({
+  name,
+  command: ["true"],
+  items: count === 1 ? { kind: "one" } : { kind: "range", from: 0, step: 1, count },
+  after: [],
+  resources: { cpus: FRACTION },
+  priority: 0,
+  retries: 0,
+  retryDelay: 0,
+  executor: "process",
+  ...more,
+});
+
+export const after = (...dependencies: (number | [number, "ok" | "any" | "failed"])[]): readonly Dependency[] =>
+  dependencies.map((each) => (typeof each === "number" ? { group: each, on: "ok" } : { group: each[0], on: each[1] }));
+
+export const spec = (groups: readonly GroupSpec[], more: Partial<RunSpec> = {}): RunSpec => ({
+  name: "test",
+  cwd: "/",
+  env: {},
+  groups,
+  numbering: { start: 0, step: 1 },
+  ...more,
+});
+
+export interface Driver {
+  readonly state: State;
+  readonly events: Event[];
+  /** Rows that may be placed, as effects told them. */
+  readonly ready: Map<number, Set<number>>;
+  readonly stops: { agent: number; run: number; row: number }[];
+  send(event: Event): void;
+  submit(spec: RunSpec): Run;
+  join(): number;
+  assign(agent: number, run: number, row: number): void;
+  end(agent: number, run: number, rows: readonly number[], code: number, ending?: number): void;
+  stateOf(run: Run, row: number): number;
+}
+
+export const createDriver = (): Driver => {
+  const state = createState();
+  const events: Event[] = [];
+  const ready = new Map<number, Set<number>>();
+  const stops: { agent: number; run: number; row: number }[] = [];
+  const seqs = new Map<number, number>();
+  let at = 1000;
+  const readyOf = (run: number): Set<number> => {
+    let set = ready.get(run);
+    if (set === undefined) ready.set(run, (set = new Set()));
+    return set;
+  };
+  const effects: Effects = {
+    ...NO_EFFECTS,
+    ready: (run, from, count) => {
+      for (let row = from; row < from + count; row += 1) readyOf(run.id).add(row);
+    },
+    delayed: (run, row) => readyOf(run.id).add(row),
+    stop: (agent, run, row) => stops.push({ agent, run: run.id, row }),
+    ended: (run, row) => readyOf(run.id).delete(row),
+    canceled: (run, from, count) => {
+      for (let row = from; row < from + count; row += 1) readyOf(run.id).delete(row);
+    },
+  };
+  const send = (event: Event): void => {
+    events.push(event);
+    apply(state, event, effects);
+  };
+  return {
+    state,
+    events,
+    ready,
+    stops,
+    send,
+    submit: (runSpec) => {
+      const run = state.nextRun;
+      send({ type: "run.opened", at: (at += 1), run, uuid: `u${run}`, spec: runSpec });
+      send({ type: "run.committed", at: (at += 1), run });
+      return state.runs.get(run)!;
+    },
+    join: () => {
+      const agent = state.nextAgent;
+      send({ type: "agent.joined", at: (at += 1), agent, uuid: `a${agent}`, pilot: 1, host: "h", version: "1", resources: {}, output: "", seq: 0 });
+      return agent;
+    },
+    assign: (agent, run, row) => {
+      readyOf(run).delete(row);
+      send({ type: "tasks.assigned", at: (at += 1), agent, parts: [{ run, ranges: [row, 1] }] });
+    },
+    end: (agent, run, rows, code, ending = code < 0 ? Ending.SIGNAL : Ending.EXIT) => {
+      const seq = (seqs.get(agent) ?? 0) + 1;
+      seqs.set(agent, seq);
+      const n = rows.length;
+      const table = state.runs.get(run)!.table;
+      send({
+        type: "tasks.ended",
+        at: (at += 1),
+        agent,
+        seq,
+        parts: [
+          {
+            run,
+            rows: Uint32Array.from(rows),
+            attempt: Uint16Array.from(rows, (row) => peek(table, row)?.attempt[row % table.pageRows] ?? 0),
+            ending: new Uint8Array(n).fill(ending),
+            code: new Int16Array(n).fill(ending >= Ending.CANCELED ? NO_CODE : code),
+            started: new Float64Array(n).fill(at),
+            finished: new Float64Array(n).fill(at + 1),
+            outAt: new Float64Array(n).fill(-1),
+            outBytes: new Float64Array(n),
+            errBytes: new Float64Array(n),
+            details: [],
+          },
+        ],
+      });
+    },
+    stateOf: (run, row) => {
+      const page = peek(run.table, row);
+      return page === undefined ? run.table.baseState(row) : page.state[row % run.table.pageRows]!;
+    },
+  };
+};
+
+/** Runs everything to its end on one agent; `outcome` decides each attempt's exit code. */
+export const runToEnd = (driver: Driver, outcome: (run: number, row: number) => number): void => {
+  const agent = driver.join();
+  for (let turn = 0; turn < 100_000; turn += 1) {
+    const next = [...driver.ready].flatMap(([run, rows]) => [...rows].map((row) => [run, row] as const))[0];
+    if (next === undefined) return;
+    driver.assign(agent, ...next);
+    driver.end(agent, next[0], [next[1]], outcome(...next));
+  }
+  throw new Error("the runs do not end");
+};
+
+export const countOf = (run: Run, state: number): number => run.counts[state]!;
+export { Task };
