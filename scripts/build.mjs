@@ -42,6 +42,15 @@ const plainMsgpackr = {
     onResolve({ filter: /^msgpackr$/ }, () => ({ path: join(root, "node_modules", "msgpackr", "index.js") })),
 };
 
+/** zod's messages in one language: the other forty are half a megabyte that every start would read. */
+const englishZod = {
+  name: "english-zod",
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, () => ({
+      contents: 'export { default as en } from "./en.js";',
+    })),
+};
+
 const common = {
   absWorkingDir: root,
   outdir: dist,
@@ -54,7 +63,7 @@ const common = {
   metafile: true,
   logLevel: "warning",
   define: { SLIPWAY_VERSION: JSON.stringify(version) },
-  plugins: [plainMsgpackr],
+  plugins: [plainMsgpackr, englishZod],
   // Bundled CommonJS asks for Node's modules with require.
   banner: {
     js: 'import { createRequire as slipwayRequire } from "node:module";\nconst require = slipwayRequire(import.meta.url);',
@@ -68,19 +77,22 @@ const bundles = [
   { entryPoints: { agent: "src/agent/main.ts" } },
 ];
 
+const TYPE_OPTIONS =
+  "--ignoreConfig --noCheck --declaration --emitDeclarationOnly --rewriteRelativeImportExtensions " +
+  "--target es2023 --module nodenext --strict --exactOptionalPropertyTypes --skipLibCheck --types node";
+
 /** Declarations of the SDK: what `import … from "slipway/client"` means to TypeScript. */
-const buildTypes = () =>
-  execFileSync(
-    process.execPath,
-    [
-      join(root, "node_modules", "typescript", "bin", "tsc"),
-      ...["--ignoreConfig", "--noCheck", "--declaration", "--emitDeclarationOnly", "--rewriteRelativeImportExtensions"],
-      ...["--target", "es2023", "--module", "nodenext", "--strict", "--exactOptionalPropertyTypes", "--skipLibCheck"],
-      ...["--types", "node", "--rootDir", join(root, "src"), "--outDir", join(dist, "types")],
-      join(root, "src", "client", "index.ts"),
-    ],
-    { cwd: root, stdio: "inherit" },
-  );
+const buildTypes = () => {
+  const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
+  const places = [
+    "--rootDir",
+    join(root, "src"),
+    "--outDir",
+    join(dist, "types"),
+    join(root, "src", "client", "index.ts"),
+  ];
+  execFileSync(process.execPath, [tsc, ...TYPE_OPTIONS.split(" "), ...places], { cwd: root, stdio: "inherit" });
+};
 
 /** Written whole and renamed: whoever starts Slipway during a build gets the old or the new file, never half of one. */
 const put = (path, contents) => {
@@ -93,16 +105,7 @@ const main = async () => {
   if (process.argv.includes("--if-stale") && existsSync(stamp) && statSync(stamp).mtimeMs >= newestSource()) return;
   const begun = performance.now();
   const began = new Date();
-  const results = await Promise.all(
-    bundles
-      .filter(({ entryPoints }) => {
-        const [path] = Object.values(entryPoints);
-        if (existsSync(join(root, path))) return true;
-        console.warn(`build: ${path} does not exist yet; skipped`);
-        return false;
-      })
-      .map((options) => build({ ...common, ...options })),
-  );
+  const results = await Promise.all(bundles.map((options) => build({ ...common, ...options })));
   const files = results.flatMap(({ outputFiles }) => outputFiles);
   // Pieces first, then the files that name them.
   for (const { path, contents } of files.toSorted((a, b) => b.path.split("/").length - a.path.split("/").length))
@@ -124,10 +127,14 @@ const main = async () => {
   // A source that changed while we built is newer than the stamp.
   utimesSync(stamp, began, began);
   const size = (name) => `${name} ${Math.round(statSync(join(dist, name)).size / 1024)} KB`;
-  const shown = ["cli.js", "server.js", "client.js", "agent.js"].filter((name) => existsSync(join(dist, name)));
+  const shown = ["cli.js", "server.js", "client.js", "agent.js"].map(size);
   console.log(
-    `built ${relative(process.cwd(), dist) || "."}: ${shown.map(size).join(", ")} in ${Math.round(performance.now() - begun)} ms`,
+    `built ${relative(process.cwd(), dist) || "."}: ${shown.join(", ")} in ${Math.round(performance.now() - begun)} ms`,
   );
 };
 
-await main();
+main().catch((error) => {
+  // esbuild has printed what is wrong with the sources.
+  console.error(error.errors === undefined ? error : `the build failed: ${error.errors.length} errors`);
+  process.exitCode = 1;
+});

@@ -26,8 +26,8 @@ import { type RunTemplate, defineRun } from "./templates.ts";
 
 /** Null tasks answered before the loop gets a turn for its sockets. */
 const PER_TURN = 4000;
-/** Results of quick tasks are gathered this long, if others were sent just before. */
-const GATHER_MS = 4;
+/** While others wait here for a slot, results are gathered this long: the server has nothing to give us before. */
+const GATHER_MS = 20;
 const PROGRESS_MS = 250;
 
 export interface AgentOptions {
@@ -61,8 +61,8 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   let nextId = 1;
   let epoch = 0;
   let draining = false;
-  let lastFlush = 0;
   let flushTimer: NodeJS.Timeout | undefined;
+  let flushingNow = false;
   let pumping = false;
   let finishing = false;
   let settle: (reason: string) => void = () => undefined;
@@ -73,16 +73,21 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   const flush = (): void => {
     clearTimeout(flushTimer);
     flushTimer = undefined;
-    lastFlush = performance.now();
     for (const message of results.take()) connection.send(message);
     checkEnd();
   };
 
-  /** At once when it was quiet, so that one task is told at once; gathered when many end. */
+  /** With the next turn of the loop when a slot may be idle without it; gathered while there is work in hand. */
   const scheduleFlush = (): void => {
-    if (flushTimer !== undefined) return;
-    const quiet = performance.now() - lastFlush;
-    flushTimer = setTimeout(flush, quiet > GATHER_MS ? 0 : GATHER_MS);
+    if (queue.size === 0 && !flushingNow) {
+      clearTimeout(flushTimer);
+      flushTimer = undefined;
+      flushingNow = true;
+      setImmediate(() => {
+        flushingNow = false;
+        flush();
+      });
+    } else if (!flushingNow) flushTimer ??= setTimeout(flush, GATHER_MS);
   };
 
   const conclude = (task: AgentTask): void => {

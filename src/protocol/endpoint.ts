@@ -1,65 +1,63 @@
-import { readFile } from "node:fs/promises";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { SlipwayError } from "../errors.ts";
 
-/** How to reach the server of a home. Written by the server, read by clients and agents; always whole (temp + rename). */
+/** Where the server of a home is found: a file that it writes when it is ready and removes when it ends. */
 export interface Endpoint {
   readonly pid: number;
   readonly host: string;
-  /** Names and addresses under which the port may be reached, the likeliest first. */
+  /** To be tried in turn by agents and remote clients. */
   readonly addresses: readonly string[];
   readonly port: number;
-  /** A unix socket, for clients on the same host. */
+  /** The unix socket for clients on the same machine. */
   readonly socket: string;
-  /** SHA-256 of the server's public key (SPKI), base64: what makes a server the right one. */
+  /** sha256 of the server's public key (SPKI), base64. */
   readonly keyPin: string;
-  /** A reader that has seen a higher one knows that this file is old. */
   readonly epoch: number;
-  /** ISO time, for people. */
   readonly started: string;
   readonly version: string;
 }
 
-export const ENDPOINT_NAME = "server.json";
-export const endpointPath = (home: string): string => join(home, ENDPOINT_NAME);
+const pathOf = (home: string): string => join(home, "server.json");
 
-/** Far above any real file; a larger one is not ours. */
-const MAX_BYTES = 64 * 1024;
+const isEndpoint = (value: unknown): value is Endpoint => {
+  const endpoint = value as Partial<Endpoint> | null;
+  return (
+    typeof endpoint === "object" &&
+    endpoint !== null &&
+    typeof endpoint.port === "number" &&
+    typeof endpoint.socket === "string" &&
+    typeof endpoint.keyPin === "string" &&
+    typeof endpoint.epoch === "number" &&
+    Array.isArray(endpoint.addresses)
+  );
+};
 
-const isText = (value: unknown): value is string => typeof value === "string" && !value.includes("\0");
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
-
-const parse = (text: string): Endpoint | undefined => {
-  let body: Record<string, unknown>;
+/** Undefined when there is none, or when what is there is no endpoint. */
+export const readEndpoint = async (home: string): Promise<Endpoint | undefined> => {
+  let text: string;
   try {
-    body = JSON.parse(text) as Record<string, unknown>;
+    text = await readFile(pathOf(home), "utf8");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    throw error;
+  }
+  try {
+    const value: unknown = JSON.parse(text);
+    return isEndpoint(value) ? value : undefined;
   } catch {
     return undefined;
   }
-  if (typeof body !== "object" || body === null) return undefined;
-  const { pid, host, addresses, port, socket, keyPin, epoch, started, version } = body;
-  if (!isCount(pid) || !isCount(port) || port > 65_535 || !isCount(epoch)) return undefined;
-  if (!isText(host) || !isText(socket) || !isText(keyPin) || !isText(started) || !isText(version)) return undefined;
-  if (!Array.isArray(addresses) || !addresses.every(isText)) return undefined;
-  return { pid, host, addresses, port, socket, keyPin, epoch, started, version };
 };
 
-/** The endpoint of a home, or undefined if no server has left one. Throws `home-unusable` if the file cannot be understood. */
-export const readEndpoint = async (home: string): Promise<Endpoint | undefined> => {
-  const path = endpointPath(home);
-  let text: string;
-  try {
-    text = await readFile(path, "utf8");
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-    throw new SlipwayError(
-      "home-unusable",
-      { home, detail: `cannot read ${path}: ${(error as Error).message}` },
-      error,
-    );
-  }
-  const endpoint = text.length > MAX_BYTES ? undefined : parse(text);
-  if (endpoint === undefined) throw new SlipwayError("home-unusable", { home, detail: `${path} is not understood` });
-  return endpoint;
+/** Readers see the old file or the new one, never a part. */
+export const writeEndpoint = async (home: string, endpoint: Endpoint): Promise<void> => {
+  const temporary = `${pathOf(home)}.${process.pid}.tmp`;
+  await writeFile(temporary, `${JSON.stringify(endpoint)}\n`, { mode: 0o600 });
+  await rename(temporary, pathOf(home));
+};
+
+/** Removes the file if it is still this server's. */
+export const removeEndpoint = async (home: string, epoch: number): Promise<void> => {
+  if ((await readEndpoint(home))?.epoch === epoch) await rm(pathOf(home), { force: true });
 };

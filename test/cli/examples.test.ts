@@ -19,25 +19,25 @@ afterEach(() => slipway.cleanup());
 const result = (path: string): Promise<string> => readFile(join(slipway.cwd, "out", path), "utf8");
 
 describe("examples", () => {
-  it("montecarlo: 300 samples with retries, a merge and an unneeded handler estimate pi", async () => {
+  it("montecarlo: 240 samples with retries, a merge and an unneeded handler estimate pi", async () => {
     const begun = performance.now();
     const run = await slipway.json<RunView>(["run", "examples/montecarlo.yaml"]);
     expect(performance.now() - begun).toBeLessThan(60_000);
-    expect(run).toMatchObject({ name: "montecarlo", state: "DONE", total: 303, unneeded: 1, retries: 3, losses: 0 });
-    expect(run.counts).toEqual({ DONE: 302, CANCELED: 1 });
+    expect(run).toMatchObject({ name: "montecarlo", state: "DONE", total: 243, unneeded: 1, retries: 2, losses: 0 });
+    expect(run.counts).toEqual({ DONE: 242, CANCELED: 1 });
 
     const { pi, expected, points, samples } = JSON.parse(await result("montecarlo/pi.json")) as Record<string, number>;
-    expect([points, samples]).toEqual([300_000_000, 300]);
-    expect(expected).toBeCloseTo(0.000095, 6);
+    expect([points, samples]).toEqual([120_000_000, 240]);
+    expect(expected).toBeCloseTo(0.00015, 5);
     // Seeds are fixed, so this is no gamble: the estimate is the same on every machine.
     expect(Math.abs(pi! - Math.PI)).toBeLessThan(4 * expected!);
   });
 
   it("montecarlo: standard output holds the result alone, and the server is gone afterwards", async () => {
     const { status, stdout, stderr } = await slipway.run(["run", "examples/montecarlo.yaml"]);
-    expect(stderr).toContain("303 tasks");
+    expect(stderr).toContain("243 tasks");
     expect(stdout).toMatch(
-      /^pi is about 3\.14\d+, give or take 0\.00009\n300,000,000 points in 300 samples; off by 0\.000\d+\n$/,
+      /^pi is about 3\.14\d+, give or take 0\.00015\n120,000,000 points in 240 samples; off by 0\.000\d+\n$/,
     );
     expect(status).toBe(0);
     expect(await processesUnder(slipway.root)).toEqual([]);

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { accessSync, closeSync, constants, mkdtempSync, openSync, rmSync, unlinkSync } from "node:fs";
+import { closeSync, constants, mkdirSync, openSync, rmSync, unlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -20,17 +20,28 @@ export interface FifoPool {
 
 const BATCH = 128;
 
-const makeDirectory = (): string => {
+/** Names the spawner's directory of pipes, so that the client can remove it if the spawner is killed. */
+export const PIPES_VARIABLE = "SLIPWAY_SPAWNER_PIPES";
+
+const places = (name: string): string[] => ["/dev/shm", tmpdir()].map((base) => join(base, `slipway-pipes-${name}`));
+
+const makeDirectory = (name: string): string => {
+  const [first, second] = places(name) as [string, string];
   try {
-    accessSync("/dev/shm", constants.W_OK);
-    return mkdtempSync("/dev/shm/slipway-pipes-");
+    mkdirSync(first, { mode: 0o700 });
+    return first;
   } catch {
-    return mkdtempSync(join(tmpdir(), "slipway-pipes-"));
+    mkdirSync(second, { mode: 0o700 });
+    return second;
   }
 };
 
-export const createFifoPool = (): FifoPool => {
-  const directory = makeDirectory();
+export const removePipes = (name: string): void => {
+  for (const path of places(name)) rmSync(path, { recursive: true, force: true });
+};
+
+export const createFifoPool = (name: string): FifoPool => {
+  const directory = makeDirectory(name);
   const ready: string[] = [];
   let made = 0;
   let refilling: Promise<void> | undefined;

@@ -1,6 +1,7 @@
+import { randomUUID } from "node:crypto";
 import { closeSync, readdirSync, readFileSync } from "node:fs";
 import { errnoName, writeExit } from "./events.ts";
-import { createFifoPool } from "./fifo-pool.ts";
+import { createFifoPool, PIPES_VARIABLE } from "./fifo-pool.ts";
 import { createFrameReader } from "./frames.ts";
 import { createSweeper } from "./node-sweep.ts";
 import { type NodeTask, startTask } from "./node-task.ts";
@@ -64,7 +65,7 @@ export const runNodeSpawner = (stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStr
   let stopping = false;
   let exitStatus = 0;
 
-  const pool = createFifoPool();
+  const pool = createFifoPool(process.env[PIPES_VARIABLE] ?? randomUUID());
   const outbox = createOutbox(stdout, {
     opened: () => {
       for (const task of tasks.values()) for (const capture of task.captures) capture.resume();

@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { constants } from "node:os";
 import { failedStart, readExit } from "./events.ts";
+import { PIPES_VARIABLE, removePipes } from "./fifo-pool.ts";
 import { createFrameReader, createFrameWriter } from "./frames.ts";
 import { Event, type Exit, NONE, Request, type StartRequest, VERSION } from "./protocol.ts";
 import { toGrace, writeEnv, writeNumbers, writeStart } from "./requests.ts";
@@ -58,7 +60,9 @@ const connect = (kind: "native" | "node", argv: readonly string[], listener: Spa
   new Promise((resolve, reject) => {
     const [file = "", ...args] = argv;
     // a session of its own: Ctrl-C in the agent's terminal is the agent's to handle
-    const child: ChildProcess = spawn(file, args, { stdio: ["pipe", "pipe", "pipe"], detached: true });
+    const pipes = randomUUID();
+    const env = { ...process.env, [PIPES_VARIABLE]: pipes };
+    const child: ChildProcess = spawn(file, args, { stdio: ["pipe", "pipe", "pipe"], detached: true, env });
     const [stdin, stdout, stderr] = [child.stdin!, child.stdout!, child.stderr!];
     const writer = createFrameWriter();
     const environments = new Map<number, "ok" | "too-large" | "nul">();
@@ -177,6 +181,7 @@ const connect = (kind: "native" | "node", argv: readonly string[], listener: Spa
     child.on("close", (code, signal) => {
       gone = true;
       clearTimeout(timer);
+      if (kind === "node") removePipes(pipes);
       const how = signal === null ? `exit status ${code}` : `killed by ${signal}`;
       const reason = problem || [`the ${kind} spawner ended (${how})`, said.trim()].filter(Boolean).join(": ");
       if (!greeted) return reject(new Error(reason));

@@ -178,22 +178,17 @@ for (const { kind, absent } of implementations) {
 
     it("gives a task nothing but its three descriptors, default signals and a session", async () => {
       // (the descriptors that this process inherited itself, whatever they are, are part of the test)
-      const task = session.start([
-        "/bin/sh",
-        "-c",
-        "ls -m /proc/$$/fd; cat /proc/$$/status; cat /proc/$$/stat; readlink /proc/$$/fd/0",
-      ]);
-      const { stdout } = await task.ended;
-      const lines = stdout.toString().trimEnd().split("\n");
-      const pid = await task.pid;
-      expect(lines[0]).toBe("0, 1, 2");
-      expect(lines.at(-1)).toBe("/dev/null");
+      const { stdout } = await session.sh("ls -m /proc/$$/fd; readlink /proc/$$/fd/0");
+      expect(stdout.toString()).toBe("0, 1, 2\n/dev/null\n");
+      const status = (await session.run(["cat", "/proc/self/status"])).stdout.toString();
       for (const mask of ["SigBlk", "SigIgn"]) {
-        const bits = BigInt(`0x${lines.find((line) => line.startsWith(`${mask}:`))!.split(/\s+/)[1]}`);
+        const bits = BigInt(`0x${new RegExp(`^${mask}:\\s*(\\w+)`, "m").exec(status)![1]}`);
         expect(bits & 0x7fff_ffffn, mask).toBe(0n);
       }
-      const stat = lines.find((line) => line.includes(") "))!.split(" ");
-      expect([stat[0], stat[4], stat[5]]).toEqual([pid, pid, pid].map(String));
+      const task = session.start(["cat", "/proc/self/stat"]);
+      const stat = (await task.ended).stdout.toString().split(" ");
+      const pid = String(await task.pid);
+      expect([stat[0], stat[4], stat[5]]).toEqual([pid, pid, pid]);
     });
 
     it("makes a private TMPDIR and names one that it cannot make", async () => {
@@ -231,7 +226,8 @@ for (const { kind, absent } of implementations) {
       expect(pinned.stdout.toString()).toBe(`Cpus_allowed_list:\t${first}\n`);
       expect((await session.run(grep, { cpus: [Number(first), 60_000] })).stdout.toString()).toContain(`:\t${first}\n`);
       expect((await session.run(grep, { cpus: [60_000] })).stdout.toString()).toBe(free);
-      expect(await session.run(["no-such-command"], { cpus: [Number(first)] })).toMatchObject({ code: 127 });
+      const missing = { cpus: [Number(first)], extraEnv: ["PATH=/usr/bin:/bin"] };
+      expect(await session.run(["no-such-command"], missing)).toMatchObject({ code: 127 });
     });
 
     it("tells when a task ran and what it used", async () => {

@@ -1,0 +1,180 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { FRACTION, type Resources } from "../../../src/core/resources.ts";
+import { type Run, createRun, groupOf, shapeOfRow } from "../../../src/core/run.ts";
+import { Task } from "../../../src/core/states.ts";
+import { touch } from "../../../src/core/table.ts";
+import { prefetchLoad, DEFAULT_PREFETCH } from "../../../src/scheduler/capacity.ts";
+import { type Assignment, type Scheduler, createScheduler } from "../../../src/scheduler/scheduler.ts";
+import { group, spec } from "../core/model.ts";
+
+const cpus = (n: number): Resources => ({ cpus: n * FRACTION });
+
+let nextRun = 1;
+const makeRun = (...groups: Parameters<typeof spec>[0]): Run => {
+  const run = createRun(nextRun, `u${nextRun}`, spec(groups), 0, new Map());
+  nextRun += 1;
+  for (const each of run.groups) each.base = Task.PENDING;
+  return run;
+};
+
+const addAgent = (scheduler: Scheduler, id: number, resources: Resources, endsAt = Infinity): void =>
+  scheduler.addAgent({ id, resources, cluster: "local", queue: "default", endsAt });
+
+const countOf = (assignments: readonly Assignment[], agent?: number): number =>
+  assignments
+    .filter((each) => agent === undefined || each.agent === agent)
+    .flatMap((each) => each.parts)
+    .reduce((sum, { ranges }) => sum + ranges.reduce((n, value, i) => (i % 2 === 1 ? n + value : n), 0), 0);
+
+/** Does to the table what the event would. */
+const applyAll = (runs: readonly Run[], assignments: readonly Assignment[]): [number, Run, number][] =>
+  assignments.flatMap(({ agent, parts }) =>
+    parts.flatMap(({ run: id, ranges }) => {
+      const run = runs.find((each) => each.id === id)!;
+      const rows: [number, Run, number][] = [];
+      for (let i = 0; i < ranges.length; i += 2)
+        for (let row = ranges[i]!; row < ranges[i]! + ranges[i + 1]!; row += 1) {
+          const page = touch(run.table, row);
+          expect(page.agent[row % run.table.pageRows]).toBe(0);
+          page.agent[row % run.table.pageRows] = agent;
+          page.state[row % run.table.pageRows] = Task.SCHEDULING;
+          rows.push([agent, run, row]);
+        }
+      return rows;
+    }),
+  );
+
+describe("scheduler.pass", () => {
+  it("fills slots first, then prefetches as much again while durations are unknown", () => {
+    const scheduler = createScheduler();
+    addAgent(scheduler, 1, cpus(4));
+    const run = makeRun(group("a", 100));
+    scheduler.ready(run, 0, 100);
+    expect(countOf(scheduler.pass(0))).toBe(8);
+    expect(scheduler.loadOf(1)).toEqual({ count: 8, backlog: 4 });
+  });
+
+  it("rule 9: prefetch is bounded in expected seconds, not only in count", () => {
+    expect(prefetchLoad(DEFAULT_PREFETCH, 1, 2)).toBe(500);
+    expect(prefetchLoad(DEFAULT_PREFETCH, 0, 2)).toBe(DEFAULT_PREFETCH.count / 2);
+    expect(prefetchLoad(DEFAULT_PREFETCH, 10_000, 2)).toBe(1);
+    expect(prefetchLoad(DEFAULT_PREFETCH, 3_600_000, 2)).toBe(0);
+    const scheduler = createScheduler();
+    addAgent(scheduler, 1, cpus(4));
+    const run = makeRun(group("a", 100_000));
+    run.groups[0]!.meanMs = 10;
+    scheduler.ready(run, 0, 100_000);
+    expect(countOf(scheduler.pass(0))).toBe(4 + 4 * 50);
+  });
+
+  it("gives every free slot a task before any agent hoards, and shares what waits", () => {
+    const scheduler = createScheduler();
+    for (const id of [1, 2, 3]) addAgent(scheduler, id, cpus(4));
+    const run = makeRun(group("a", 12));
+    run.groups[0]!.meanMs = 0.01;
+    scheduler.ready(run, 0, 12);
+    const made = scheduler.pass(0);
+    for (const id of [1, 2, 3]) expect(countOf(made, id)).toBe(4);
+  });
+
+  it("places the higher priority first, whatever came first", () => {
+    const scheduler = createScheduler();
+    addAgent(scheduler, 1, cpus(2));
+    const low = makeRun(group("low", 10));
+    const high = makeRun(group("high", 2, { priority: 5 }));
+    scheduler.ready(low, 0, 10);
+    scheduler.ready(high, 0, 2);
+    const [{ parts } = { parts: [] }] = scheduler.pass(0);
+    expect(parts[0]).toEqual({ run: high.id, ranges: [0, 2] });
+  });
+
+  it("uses cpus that gpu tasks leave free", () => {
+    const scheduler = createScheduler();
+    addAgent(scheduler, 1, { cpus: 64 * FRACTION, gpus: 4 * FRACTION });
+    const run = makeRun(group("gpu", 4, { resources: { cpus: FRACTION, gpus: FRACTION } }), group("cpu", 100));
+    for (const each of run.groups) each.meanMs = 3_600_000;
+    scheduler.ready(run, 0, 104);
+    expect(countOf(scheduler.pass(0))).toBe(64);
+  });
+
+  it("places a time-request only where that much time is left", () => {
+    const scheduler = createScheduler();
+    addAgent(scheduler, 1, cpus(4), 60_000);
+    const run = makeRun(group("long", 1, { timeRequest: 120 }), group("short", 1, { timeRequest: 30 }));
+    scheduler.ready(run, 0, 2);
+    expect(scheduler.pass(0).flatMap(({ parts }) => parts)).toEqual([{ run: run.id, ranges: [1, 1] }]);
+    addAgent(scheduler, 2, cpus(4), 600_000);
+    expect(countOf(scheduler.pass(0), 2)).toBe(1);
+  });
+
+  it("gives nothing to a paused agent, and goes on when it is back", () => {
+    const scheduler = createScheduler();
+    addAgent(scheduler, 1, cpus(4));
+    scheduler.pause(1, true);
+    const run = makeRun(group("a", 1));
+    scheduler.ready(run, 0, 1);
+    expect(scheduler.pass(0)).toEqual([]);
+    scheduler.pause(1, false);
+    expect(countOf(scheduler.pass(0))).toBe(1);
+  });
+
+  it("asks the busy for what has not begun when others are idle", () => {
+    const scheduler = createScheduler();
+    addAgent(scheduler, 1, cpus(2));
+    const run = makeRun(group("a", 4));
+    scheduler.ready(run, 0, 4);
+    applyAll([run], scheduler.pass(0));
+    expect(scheduler.rebalance()).toEqual([]);
+    addAgent(scheduler, 2, cpus(2));
+    expect(scheduler.rebalance()).toEqual([{ agent: 1, count: 1 }]);
+  });
+
+  it("passes over rows that were cancelled while they waited", () => {
+    const scheduler = createScheduler();
+    addAgent(scheduler, 1, cpus(1));
+    const run = makeRun(group("a", 3));
+    scheduler.ready(run, 0, 3);
+    touch(run.table, 0).state[0] = Task.CANCELED;
+    expect(scheduler.pass(0).flatMap(({ parts }) => parts)).toEqual([{ run: run.id, ranges: [1, 1, 2, 1] }]);
+  });
+
+  it("never places a row twice, and loses none, on any nodes with any shapes", () => {
+    const shapes = [cpus(1), cpus(2), { cpus: FRACTION, gpus: FRACTION / 2 }, { cpus: FRACTION / 4 }, { mem: 3000 }];
+    fc.assert(
+      fc.property(
+        fc.array(fc.record({ count: fc.integer({ min: 1, max: 30 }), shape: fc.nat(4), priority: fc.nat(2) }), { minLength: 1, maxLength: 6 }),
+        fc.array(fc.record({ cpus: fc.integer({ min: 2, max: 8 }), gpus: fc.integer({ min: 1, max: 2 }) }), { minLength: 1, maxLength: 4 }),
+        fc.array(fc.nat(), { maxLength: 200 }),
+        (groups, nodes, picks) => {
+          const scheduler = createScheduler();
+          const capacity = new Map(nodes.map((node, i) => [i + 1, { cpus: node.cpus * FRACTION, gpus: node.gpus * FRACTION, mem: 10_000 }]));
+          for (const [id, resources] of capacity) addAgent(scheduler, id, resources);
+          const run = makeRun(...groups.map(({ count, shape, priority }, i) => group(`g${i}`, count, { resources: shapes[shape]!, priority })));
+          scheduler.ready(run, 0, run.total);
+          let held: [number, Run, number][] = applyAll([run], scheduler.pass(0));
+          let ended = 0;
+          for (let turn = 0; held.length > 0; turn += 1) {
+            const at = (picks[turn % Math.max(1, picks.length)] ?? 0) % held.length;
+            const [agent, , row] = held[at]!;
+            held = held.filter((_, i) => i !== at);
+            const page = touch(run.table, row);
+            page.state[row % run.table.pageRows] = Task.DONE;
+            scheduler.left(run, row, agent);
+            ended += 1;
+            held.push(...applyAll([run], scheduler.pass(0)));
+            for (const id of capacity.keys()) {
+              const mine = held.filter(([each]) => each === id).map(([, , each]) => shapeOfRow(groupOf(run.groups, each), each));
+              const load = scheduler.loadOf(id)!;
+              expect(load.count).toBe(mine.length);
+              expect(load.backlog).toBeGreaterThanOrEqual(0);
+            }
+          }
+          expect(ended).toBe(run.total);
+          expect(scheduler.waiting()).toBe(0);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+});
