@@ -9,6 +9,7 @@ import type { Assign, HeldTasks, ServerMessage } from "../protocol/messages.ts";
 import { PROTOCOL_VERSION } from "../protocol/version.ts";
 import { writeSpool } from "../protocol/spool.ts";
 import { keepConnected } from "./connection.ts";
+import { delegatedCgroup } from "./delegated-cgroup.ts";
 import { detectResources } from "./detect.ts";
 import { createExecutor } from "./executor.ts";
 import { createLocalQueue } from "./local-queue.ts";
@@ -100,6 +101,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   const executor = await createExecutor({
     uuid,
     settings,
+    cgroup: settings.cgroup === "auto" ? await delegatedCgroup() : settings.cgroup === "off" ? null : settings.cgroup,
     gpus: found.gpus,
     output,
     spawners: Math.max(1, Math.min(8, Math.floor(found.cpus.length / 16))),
@@ -172,7 +174,8 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   const onAssign = (message: Assign): void => {
     const run = runs.get(message.run);
     const group = run?.groups.get(message.group);
-    if (run === undefined || group === undefined) return log(`an assignment of run ${message.run} before its definition`);
+    if (run === undefined || group === undefined)
+      return log(`an assignment of run ${message.run} before its definition`);
     const { source } = group;
     const shape = shapeName(source.resources);
     let nth = 0;
@@ -256,7 +259,9 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
       clearTimeout(flushTimer);
       await executor.close();
       await output.close();
-      const rest = [...results.unacknowledged, ...results.take()].filter((message, i, all) => all.indexOf(message) === i);
+      const rest = [...results.unacknowledged, ...results.take()].filter(
+        (message, i, all) => all.indexOf(message) === i,
+      );
       if (rest.length > 0) log(`results without a server are in ${await writeSpool(settings.home, uuid, rest)}`);
       if (held.size === 0 && rest.length === 0) connection.send({ t: "bye", reason });
       connection.stop();

@@ -65,7 +65,13 @@ export const keepConnected = (options: ConnectionOptions): Connection => {
 
   const tryAddress = (host: string, port: number, pin: string, token: string): Promise<boolean> =>
     new Promise((settle) => {
-      const socket = connect({ host, port, ALPNProtocols: [AGENT_PROTOCOL], rejectUnauthorized: false, minVersion: "TLSv1.3" });
+      const socket = connect({
+        host,
+        port,
+        ALPNProtocols: [AGENT_PROTOCOL],
+        rejectUnauthorized: false,
+        minVersion: "TLSv1.3",
+      });
       const refuse = (reason: string): void => {
         clearTimeout(limit);
         socket.destroy();
@@ -113,7 +119,8 @@ export const keepConnected = (options: ConnectionOptions): Connection => {
       else {
         const token = (await readFile(join(options.home, "keys", "agent.token"), "utf8")).trim();
         // on the server's own host the loop-back address comes first
-        for (const address of endpoint.addresses) if (!stopped && (await tryAddress(address, endpoint.port, endpoint.keyPin, token))) return;
+        for (const address of endpoint.addresses)
+          if (!stopped && (await tryAddress(address, endpoint.port, endpoint.keyPin, token))) return;
       }
     } catch (error) {
       problem((error as Error).message);

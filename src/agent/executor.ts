@@ -17,6 +17,7 @@ import { type ExpandedTask, expandTask, indexOf } from "./templates.ts";
 export interface ExecutorOptions {
   readonly uuid: string;
   readonly settings: AgentSettings;
+  readonly cgroup: string | null;
   readonly gpus: Gpus;
   readonly output: OutputStream;
   readonly spawners: number;
@@ -44,14 +45,20 @@ const STAGES: Readonly<Record<string, string>> = {
 };
 
 /** What a failed start means for a user. */
-const explain = (task: ExpandedTask, error: NonNullable<Exit["error"]>, tmpdir: string): { code: number; detail: string } => {
+const explain = (
+  task: ExpandedTask,
+  error: NonNullable<Exit["error"]>,
+  tmpdir: string,
+): { code: number; detail: string } => {
   const what = { cwd: task.cwd, stdout: task.stdout, stderr: task.stderr, tmpdir }[error.stage as string];
   if (what !== undefined) {
     const why = error.code === "ENOENT" ? "does not exist" : `cannot be used (${error.code})`;
     return { code: NO_CODE, detail: `not started: ${STAGES[error.stage]} ${what} ${why}` };
   }
-  if (error.stage === "exec" && error.code === "ENOENT") return { code: 127, detail: `command not found: ${task.argv[0]}` };
-  if (error.stage === "exec" && error.code === "E2BIG") return { code: 126, detail: "its arguments and environment are larger than the system allows" };
+  if (error.stage === "exec" && error.code === "ENOENT")
+    return { code: 127, detail: `command not found: ${task.argv[0]}` };
+  if (error.stage === "exec" && error.code === "E2BIG")
+    return { code: 126, detail: "its arguments and environment are larger than the system allows" };
   if (error.stage === "exec") return { code: 126, detail: `cannot be executed: ${task.argv[0]} (${error.code})` };
   return { code: NO_CODE, detail: `not started: the system refused a new process (${error.code})` };
 };
@@ -64,7 +71,10 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
   mkdirSync(scratch, { recursive: true, mode: 0o700 });
   let closing = false;
 
-  const finish = (task: AgentTask, result: Omit<Result, "run" | "row" | "attempt" | "outAt" | "outBytes" | "errBytes">): void => {
+  const finish = (
+    task: AgentTask,
+    result: Omit<Result, "run" | "row" | "attempt" | "outAt" | "outBytes" | "errBytes">,
+  ): void => {
     clearTimeout(task.limit);
     const ended = task.output === undefined ? undefined : output.end(task.output);
     const report = (): void =>
@@ -76,7 +86,10 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
         outAt: ended?.lastAt ?? -1,
         outBytes: ended?.stdoutBytes ?? 0,
         errBytes: ended?.stderrBytes ?? 0,
-        detail: ended?.lost === true ? `${result.detail ?? "its output could not be kept"} (output lost: no room)` : result.detail,
+        detail:
+          ended?.lost === true
+            ? `${result.detail ?? "its output could not be kept"} (output lost: no room)`
+            : result.detail,
       });
     // a result is not told before its output can be read
     if (ended === undefined || ended.flushed === null) report();
@@ -116,6 +129,19 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     },
   });
 
+  /** Tasks that write faster than the disk wait in their writes; nothing piles up here. */
+  let slowed = false;
+  const slowDown = (): void => {
+    const drained = slowed ? null : output.drained();
+    if (drained === null) return;
+    slowed = true;
+    for (const spawner of spawners) spawner.pause();
+    void drained.then(() => {
+      slowed = false;
+      for (const spawner of spawners) spawner.resume();
+    });
+  };
+
   const makeSpawner = (): Promise<Spawner> =>
     startSpawner(
       { nativePath: options.nativePath, nodeEntry: options.nodeEntry, kind: settings.spawner },
@@ -131,6 +157,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
           if (task === undefined) return;
           task.output ??= output.begin(task.run.id, task.row, task.attempt);
           output.write(task.output, fd, chunk);
+          slowDown();
         },
         exit: onExit,
         closed: (reason) => {
@@ -172,7 +199,13 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       try {
         expanded = expandTask(task.run, group, task.row, task.attempt, task.item);
       } catch (error) {
-        finish(task, { started: now, finished: now, ending: Ending.NOT_STARTED, code: NO_CODE, detail: `not started: ${(error as Error).message}` });
+        finish(task, {
+          started: now,
+          finished: now,
+          ending: Ending.NOT_STARTED,
+          code: NO_CODE,
+          detail: `not started: ${(error as Error).message}`,
+        });
         return;
       }
       const token = tokenOf(options.uuid, task);
@@ -184,7 +217,10 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       const known = load.get(spawner)!;
       if (!known.has(task.run.id)) {
         known.add(task.run.id);
-        spawner.defineEnv(task.run.id, Object.entries(task.run.env).map(([name, value]) => `${name}=${value}`));
+        spawner.defineEnv(
+          task.run.id,
+          Object.entries(task.run.env).map(([name, value]) => `${name}=${value}`),
+        );
       }
       const pinned = settings.pin || group.source.pin === true ? pinnableCpus(task.slot!) : [];
       tasks.set(task.id, { task, expanded, tmpdir, spawner });
@@ -214,11 +250,14 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
         cpus: pinned.length > 0 ? pinned : null,
         token,
         graceMs: settings.graceMs,
-        cgroup: settings.cgroup,
+        cgroup: options.cgroup,
       });
       const seconds = group.source.timeLimit;
       if (seconds !== undefined)
-        task.limit = setTimeout(() => end(task, Ending.TIME_LIMIT, `over its time limit of ${seconds} s`), Math.min(seconds * 1000, 2 ** 31 - 1));
+        task.limit = setTimeout(
+          () => end(task, Ending.TIME_LIMIT, `over its time limit of ${seconds} s`),
+          Math.min(seconds * 1000, 2 ** 31 - 1),
+        );
     },
     end,
     forgetRun: (run) => {

@@ -8,7 +8,9 @@ import type { AgentSettings } from "./settings.ts";
 
 /** Entry point of dist/agent.js: one file, without native code, that a compute node runs with Node alone. */
 const main = async (): Promise<void> => {
-  const { values } = parseArgs({ options: { spawner: { type: "boolean" }, settings: { type: "string" }, job: { type: "string" } } });
+  const { values } = parseArgs({
+    options: { spawner: { type: "boolean" }, settings: { type: "string" }, job: { type: "string" } },
+  });
   if (values.spawner === true) return runNodeSpawner(process.stdin, process.stdout);
   if (values.settings === undefined) throw new Error("agent.js is started by a pilot: --settings JSON is missing");
   const settings = JSON.parse(values.settings) as AgentSettings;

@@ -15,8 +15,8 @@ export interface AgentSettings {
   /** How long an idle agent waits for a server before it ends. */
   readonly patienceMs: number;
   readonly spawner: "auto" | "native" | "node";
-  /** A cgroup v2 directory that was delegated to this user, or none. */
-  readonly cgroup: string | null;
+  /** A cgroup v2 directory for the tasks' own ones; `auto`: the agent's, if it was delegated to this user. */
+  readonly cgroup: string;
   /** `null` makes this agent answer every task at once, without starting it. */
   readonly executor: "process" | "null";
 }

@@ -33,7 +33,8 @@ export interface AgentTask {
 export const taskKey = (run: number, row: number): number => run * 2 ** 32 + row;
 
 /** Found in the environment of everything that an attempt starts. */
-export const tokenOf = (uuid: string, task: AgentTask): string => `${uuid.slice(0, 8)}-${task.run.id}.${task.row}.${task.attempt}`;
+export const tokenOf = (uuid: string, task: AgentTask): string =>
+  `${uuid.slice(0, 8)}-${task.run.id}.${task.row}.${task.attempt}`;
 
 /** Rows grouped by run, as ranges. */
 export const toRanges = (tasks: Iterable<AgentTask>): { run: number; ranges: number[] }[] => {

@@ -35,11 +35,15 @@ export interface ExpandedTask {
 
 const compileGroup = (source: GroupTemplate): CompiledGroup => {
   const shell = typeof source.command === "string";
-  const optional = (text: string | undefined): Template | undefined => (text === undefined ? undefined : compileTrusted(text));
+  const optional = (text: string | undefined): Template | undefined =>
+    text === undefined ? undefined : compileTrusted(text);
   return {
     source,
     shell,
-    argv: typeof source.command === "string" ? [compileTrusted(source.command, { shell: true })] : source.command.map((word) => compileTrusted(word)),
+    argv:
+      typeof source.command === "string"
+        ? [compileTrusted(source.command, { shell: true })]
+        : source.command.map((word) => compileTrusted(word)),
     env: Object.entries(source.env).map(([name, value]) => [name, compileTrusted(value)] as const),
     cwd: optional(source.cwd),
     stdout: optional(source.stdout),
@@ -65,11 +69,19 @@ export const indexOf = (run: RunTemplate, row: number): number => run.numbering.
 
 const itemFor = (group: GroupTemplate, row: number, stored: string | undefined): Item | undefined => {
   if (stored !== undefined) return itemOf(stored, group.json);
-  return group.range === undefined ? undefined : { text: String(group.range.from + (row - group.first) * group.range.step), json: false };
+  return group.range === undefined
+    ? undefined
+    : { text: String(group.range.from + (row - group.first) * group.range.step), json: false };
 };
 
 /** Everything that the spawner needs to know of one attempt but its slot. Throws a RangeError if a value cannot be placed. */
-export const expandTask = (run: RunTemplate, group: CompiledGroup, row: number, attempt: number, stored: string | undefined): ExpandedTask => {
+export const expandTask = (
+  run: RunTemplate,
+  group: CompiledGroup,
+  row: number,
+  attempt: number,
+  stored: string | undefined,
+): ExpandedTask => {
   const item = itemFor(group.source, row, stored);
   const first = { run: run.id, task: indexOf(run, row), name: group.source.name, attempt, item, cwd: run.cwd };
   const cwd = group.cwd === undefined ? run.cwd : resolve(run.cwd, expand(group.cwd, first));

@@ -3,12 +3,22 @@ import { z } from "@hono/zod-openapi";
 /** Pieces that every route's description shares. */
 
 const ErrorBody = z
-  .object({ error: z.object({ code: z.string(), message: z.string(), hint: z.string(), facts: z.record(z.string(), z.unknown()) }) })
+  .object({
+    error: z.object({
+      code: z.string(),
+      message: z.string(),
+      hint: z.string(),
+      facts: z.record(z.string(), z.unknown()),
+    }),
+  })
   .openapi("Error");
 
 export const json = <S extends z.ZodType>(schema: S, description: string) => ({
   200: { description, content: { "application/json": { schema } } },
-  default: { description: "What is wrong; docs/errors.md lists the codes", content: { "application/json": { schema: ErrorBody } } },
+  default: {
+    description: "What is wrong; docs/errors.md lists the codes",
+    content: { "application/json": { schema: ErrorBody } },
+  },
 });
 
 export const ndjson = <S extends z.ZodType>(schema: S, description: string) => ({
@@ -16,7 +26,13 @@ export const ndjson = <S extends z.ZodType>(schema: S, description: string) => (
   default: { description: "What is wrong", content: { "application/json": { schema: ErrorBody } } },
 });
 
-const whole = (name: string) => z.coerce.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER).openapi({ param: { name, in: "path" }, example: 3 });
+const whole = (name: string) =>
+  z.coerce
+    .number()
+    .int()
+    .nonnegative()
+    .max(Number.MAX_SAFE_INTEGER)
+    .openapi({ param: { name, in: "path" }, example: 3 });
 
 export const RunParams = z.object({ run: whole("run") });
 export const TaskParams = z.object({ run: whole("run"), task: whole("task") });

@@ -30,18 +30,22 @@ export const createApi = ({ service, token, version, log }: ApiOptions): Api => 
     defaultHook: (result) => {
       if (!result.success) {
         const [issue] = result.error.issues;
-        throw new SlipwayError("bad-request", { detail: `${issue?.path.join(".") ?? "request"}: ${issue?.message ?? "not valid"}` });
+        throw new SlipwayError("bad-request", {
+          detail: `${issue?.path.join(".") ?? "request"}: ${issue?.message ?? "not valid"}`,
+        });
       }
     },
   });
   app.use("*", async (context, next) => {
     // the unix socket lies in a directory of this user alone; the port is open to the network
     const { socket } = context.env.incoming;
-    if ("encrypted" in socket && !sameToken(context.req.header("authorization"), token)) throw new SlipwayError("unauthorized");
+    if ("encrypted" in socket && !sameToken(context.req.header("authorization"), token))
+      throw new SlipwayError("unauthorized");
     await next();
   });
   app.onError((error, context) => {
-    const known = error instanceof SlipwayError ? error : new SlipwayError("internal", { detail: error.message }, error);
+    const known =
+      error instanceof SlipwayError ? error : new SlipwayError("internal", { detail: error.message }, error);
     if (known.code === "internal") log(`${context.req.method} ${context.req.path}: ${error.stack ?? error.message}`);
     return context.json(known.toJSON(), known.row.http as 500);
   });

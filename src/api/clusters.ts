@@ -6,11 +6,23 @@ import { ClusterView } from "./schemas.ts";
 import type { Service } from "./service.ts";
 
 export const addClusters = (app: Api, service: Service): void => {
-  app.openapi(createRoute({ method: "get", path: `${BASE}/clusters`, summary: "Configured clusters", responses: json(z.array(ClusterView), "Clusters") }), (context) =>
-    context.json(service.clusters(), 200),
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: `${BASE}/clusters`,
+      summary: "Configured clusters",
+      responses: json(z.array(ClusterView), "Clusters"),
+    }),
+    (context) => context.json(service.clusters(), 200),
   );
   app.openapi(
-    createRoute({ method: "get", path: `${BASE}/clusters/{name}`, summary: "One cluster", request: { params: z.object({ name: z.string().max(200) }) }, responses: json(ClusterView, "The cluster") }),
+    createRoute({
+      method: "get",
+      path: `${BASE}/clusters/{name}`,
+      summary: "One cluster",
+      request: { params: z.object({ name: z.string().max(200) }) },
+      responses: json(ClusterView, "The cluster"),
+    }),
     (context) => {
       const { name } = context.req.valid("param");
       const found = service.clusters().find((cluster) => cluster.name === name);

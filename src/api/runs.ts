@@ -17,7 +17,9 @@ export const addRuns = (app: Api, service: Service): void => {
       summary: "Submit a run",
       description:
         "As application/json: the document with all values inside. As application/x-ndjson: the document, then lines {group, items} for groups with each: {stream}, then {end: true}. The answer comes when the run is on disk; a repeated uuid is the same run.",
-      request: { body: { content: { "application/json": { schema: Document }, "application/x-ndjson": { schema: z.string() } } } },
+      request: {
+        body: { content: { "application/json": { schema: Document }, "application/x-ndjson": { schema: z.string() } } },
+      },
       responses: json(SubmitAnswer, "The run's id"),
     }),
     async (context) => {
@@ -38,11 +40,23 @@ export const addRuns = (app: Api, service: Service): void => {
     (context) => context.json(service.runs(context.req.valid("query").limit), 200),
   );
   app.openapi(
-    createRoute({ method: "get", path: `${BASE}/runs/{run}`, summary: "One run with its groups", request: { params: RunParams }, responses: json(RunView, "The run") }),
+    createRoute({
+      method: "get",
+      path: `${BASE}/runs/{run}`,
+      summary: "One run with its groups",
+      request: { params: RunParams },
+      responses: json(RunView, "The run"),
+    }),
     async (context) => context.json(await service.run(context.req.valid("param").run), 200),
   );
   app.openapi(
-    createRoute({ method: "get", path: `${BASE}/runs/{run}/watch`, summary: "A run until it has ended", request: { params: RunParams }, responses: ndjson(RunView, "The run, whenever it changed") }),
+    createRoute({
+      method: "get",
+      path: `${BASE}/runs/{run}/watch`,
+      summary: "A run until it has ended",
+      request: { params: RunParams },
+      responses: ndjson(RunView, "The run, whenever it changed"),
+    }),
     async (context) => {
       const abort = new AbortController();
       return ndjsonResponse(await service.watch(context.req.valid("param").run, abort.signal), abort) as never;
@@ -53,12 +67,18 @@ export const addRuns = (app: Api, service: Service): void => {
       method: "get",
       path: `${BASE}/runs/{run}/logs`,
       summary: "Output of all its tasks",
-      request: { params: RunParams, query: z.object({ stream: z.enum(["stdout", "stderr"]).default("stdout"), follow: flag }) },
+      request: {
+        params: RunParams,
+        query: z.object({ stream: z.enum(["stdout", "stderr"]).default("stdout"), follow: flag }),
+      },
       responses: ndjson(z.object({ task: z.string(), data: z.string() }), "Pieces of output, base64"),
     }),
     async (context) => {
       const abort = new AbortController();
-      const pieces = await service.runLogs(context.req.valid("param").run, { ...context.req.valid("query"), signal: abort.signal });
+      const pieces = await service.runLogs(context.req.valid("param").run, {
+        ...context.req.valid("query"),
+        signal: abort.signal,
+      });
       return ndjsonResponse(pieces, abort) as never;
     },
   );
@@ -67,12 +87,18 @@ export const addRuns = (app: Api, service: Service): void => {
       method: "post",
       path: `${BASE}/runs/{run}/cancel`,
       summary: "Cancel a run or some of its tasks",
-      request: { params: RunParams, body: { content: { "application/json": { schema: CancelRequest } }, required: false } },
+      request: {
+        params: RunParams,
+        body: { content: { "application/json": { schema: CancelRequest } }, required: false },
+      },
       responses: json(CancelAnswer, "How many were cancelled, and how many are being ended"),
     }),
     async (context) => {
       const body = context.req.valid("json") ?? {};
-      return context.json(await service.cancel(context.req.valid("param").run, body.tasks, body.reason ?? "cancelled by the user"), 200);
+      return context.json(
+        await service.cancel(context.req.valid("param").run, body.tasks, body.reason ?? "cancelled by the user"),
+        200,
+      );
     },
   );
   app.openapi(
@@ -80,13 +106,26 @@ export const addRuns = (app: Api, service: Service): void => {
       method: "post",
       path: `${BASE}/runs/{run}/retry`,
       summary: "Run failed and cancelled tasks, or all, again",
-      request: { params: RunParams, body: { content: { "application/json": { schema: RetryRequest } }, required: false } },
+      request: {
+        params: RunParams,
+        body: { content: { "application/json": { schema: RetryRequest } }, required: false },
+      },
       responses: json(RetryAnswer, "How many were reopened"),
     }),
-    async (context) => context.json(await service.retry(context.req.valid("param").run, context.req.valid("json")?.which ?? "failed"), 200),
+    async (context) =>
+      context.json(
+        await service.retry(context.req.valid("param").run, context.req.valid("json")?.which ?? "failed"),
+        200,
+      ),
   );
   app.openapi(
-    createRoute({ method: "get", path: `${BASE}/runs/{run}/why`, summary: "Why it is not running, or why it failed", request: { params: RunParams }, responses: json(WhyView, "Cause, detail, remedy") }),
+    createRoute({
+      method: "get",
+      path: `${BASE}/runs/{run}/why`,
+      summary: "Why it is not running, or why it failed",
+      request: { params: RunParams },
+      responses: json(WhyView, "Cause, detail, remedy"),
+    }),
     async (context) => context.json(await service.why(context.req.valid("param").run, undefined), 200),
   );
 };

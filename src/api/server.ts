@@ -5,11 +5,23 @@ import { ServerView, StatusView, StopRequest } from "./schemas.ts";
 import type { Service } from "./service.ts";
 
 export const addServer = (app: Api, service: Service): void => {
-  app.openapi(createRoute({ method: "get", path: `${BASE}/server`, summary: "The server itself", responses: json(ServerView, "Who answers") }), (context) =>
-    context.json(service.server(), 200),
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: `${BASE}/server`,
+      summary: "The server itself",
+      responses: json(ServerView, "Who answers"),
+    }),
+    (context) => context.json(service.server(), 200),
   );
-  app.openapi(createRoute({ method: "get", path: `${BASE}/status`, summary: "Server, fleets, pilots and runs at a glance", responses: json(StatusView, "One screen") }), (context) =>
-    context.json(service.status(), 200),
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: `${BASE}/status`,
+      summary: "Server, fleets, pilots and runs at a glance",
+      responses: json(StatusView, "One screen"),
+    }),
+    (context) => context.json(service.status(), 200),
   );
   app.openapi(
     createRoute({
@@ -22,7 +34,12 @@ export const addServer = (app: Api, service: Service): void => {
     (context) => context.json(service.stop(context.req.valid("json")?.now ?? false), 200),
   );
   app.openapi(
-    createRoute({ method: "post", path: `${BASE}/server/compact`, summary: "Fold the journal into a snapshot now", responses: json(z.object({ compacted: z.boolean() }), "It is done") }),
+    createRoute({
+      method: "post",
+      path: `${BASE}/server/compact`,
+      summary: "Fold the journal into a snapshot now",
+      responses: json(z.object({ compacted: z.boolean() }), "It is done"),
+    }),
     async (context) => {
       await service.compact();
       return context.json({ compacted: true }, 200);

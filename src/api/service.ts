@@ -23,10 +23,17 @@ export interface Service {
   task(id: number, index: number): Promise<TaskView>;
   taskLogs(id: number, index: number, options: LogQuery): Promise<AsyncIterable<Uint8Array>>;
   runLogs(id: number, options: LogQuery): Promise<AsyncIterable<{ task: string; data: string }>>;
-  cancel(id: number, tasks: readonly number[] | undefined, reason: string): Promise<{ run: number; canceled: number; stopping: number }>;
+  cancel(
+    id: number,
+    tasks: readonly number[] | undefined,
+    reason: string,
+  ): Promise<{ run: number; canceled: number; stopping: number }>;
   retry(id: number, which: "failed" | "all"): Promise<{ run: number; reopened: number }>;
   why(id: number, index: number | undefined): Promise<WhyView>;
-  events(query: { follow: boolean; run: number | undefined; since: number }, signal: AbortSignal): AsyncIterable<EventView | { resume: number }>;
+  events(
+    query: { follow: boolean; run: number | undefined; since: number },
+    signal: AbortSignal,
+  ): AsyncIterable<EventView | { resume: number }>;
   pilots(): PilotView[];
   clusters(): ClusterView[];
   /** Folds the journal into a snapshot; resolves when that is done. */

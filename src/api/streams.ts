@@ -10,7 +10,11 @@ export async function* readValues(body: ReadableStream<Uint8Array> | null, lines
     try {
       return JSON.parse(text);
     } catch (error) {
-      throw new SlipwayError("bad-request", { detail: `line ${number} of the request is not JSON: ${(error as Error).message}` }, error);
+      throw new SlipwayError(
+        "bad-request",
+        { detail: `line ${number} of the request is not JSON: ${(error as Error).message}` },
+        error,
+      );
     }
   };
   const decoder = new TextDecoder("utf-8", { fatal: true });
@@ -31,7 +35,12 @@ export async function* readValues(body: ReadableStream<Uint8Array> | null, lines
           if (part.trim() !== "") yield parse(part, number);
         }
       }
-      if (rest.length > LONGEST_LINE) throw new SlipwayError("too-large", { what: "the request", size: `over ${LONGEST_LINE} bytes`, limit: `${LONGEST_LINE} bytes a line` });
+      if (rest.length > LONGEST_LINE)
+        throw new SlipwayError("too-large", {
+          what: "the request",
+          size: `over ${LONGEST_LINE} bytes`,
+          limit: `${LONGEST_LINE} bytes a line`,
+        });
     }
   if (rest.trim() !== "") yield parse(rest, number + 1);
   // a single document is complete by itself
@@ -39,7 +48,11 @@ export async function* readValues(body: ReadableStream<Uint8Array> | null, lines
 }
 
 /** A response that pulls from a generator: nothing is read ahead of the client. */
-export const streamOf = (source: AsyncIterable<unknown>, encode: (value: never) => Uint8Array | string, abort: AbortController): ReadableStream<Uint8Array> => {
+export const streamOf = (
+  source: AsyncIterable<unknown>,
+  encode: (value: never) => Uint8Array | string,
+  abort: AbortController,
+): ReadableStream<Uint8Array> => {
   const iterator = source[Symbol.asyncIterator]();
   const encoder = new TextEncoder();
   return new ReadableStream<Uint8Array>(

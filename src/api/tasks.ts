@@ -21,10 +21,17 @@ export const addTasks = (app: Api, service: Service): void => {
       },
       responses: json(z.array(TaskView), "Tasks"),
     }),
-    async (context) => context.json(await service.tasks(context.req.valid("param").run, context.req.valid("query")), 200),
+    async (context) =>
+      context.json(await service.tasks(context.req.valid("param").run, context.req.valid("query")), 200),
   );
   app.openapi(
-    createRoute({ method: "get", path: `${BASE}/runs/{run}/tasks/{task}`, summary: "One task with its attempts", request: { params: TaskParams }, responses: json(TaskView, "The task") }),
+    createRoute({
+      method: "get",
+      path: `${BASE}/runs/{run}/tasks/{task}`,
+      summary: "One task with its attempts",
+      request: { params: TaskParams },
+      responses: json(TaskView, "The task"),
+    }),
     async (context) => {
       const { run, task } = context.req.valid("param");
       return context.json(await service.task(run, task), 200);
@@ -35,17 +42,31 @@ export const addTasks = (app: Api, service: Service): void => {
       method: "get",
       path: `${BASE}/runs/{run}/tasks/{task}/logs`,
       summary: "What a task wrote",
-      request: { params: TaskParams, query: z.object({ stream: z.enum(["stdout", "stderr"]).default("stdout"), follow: flag }) },
-      responses: { 200: { description: "The bytes, as written", content: { "application/octet-stream": { schema: z.string() } } } },
+      request: {
+        params: TaskParams,
+        query: z.object({ stream: z.enum(["stdout", "stderr"]).default("stdout"), follow: flag }),
+      },
+      responses: {
+        200: { description: "The bytes, as written", content: { "application/octet-stream": { schema: z.string() } } },
+      },
     }),
     async (context) => {
       const { run, task } = context.req.valid("param");
       const abort = new AbortController();
-      return bytesResponse(await service.taskLogs(run, task, { ...context.req.valid("query"), signal: abort.signal }), abort) as never;
+      return bytesResponse(
+        await service.taskLogs(run, task, { ...context.req.valid("query"), signal: abort.signal }),
+        abort,
+      ) as never;
     },
   );
   app.openapi(
-    createRoute({ method: "get", path: `${BASE}/runs/{run}/tasks/{task}/why`, summary: "Why it is not running, or why it failed", request: { params: TaskParams }, responses: json(WhyView, "Cause, detail, remedy") }),
+    createRoute({
+      method: "get",
+      path: `${BASE}/runs/{run}/tasks/{task}/why`,
+      summary: "Why it is not running, or why it failed",
+      request: { params: TaskParams },
+      responses: json(WhyView, "Cause, detail, remedy"),
+    }),
     async (context) => {
       const { run, task } = context.req.valid("param");
       return context.json(await service.why(run, task), 200);

@@ -1,5 +1,13 @@
 import { applyAssigned, applyEnded, applyLost, applyReturned, cancelAll } from "./attempts.ts";
-import type { AgentJoined, Event, PilotChanged, PilotRequested, RunCanceled, RunCommitted, RunItems } from "./events.ts";
+import type {
+  AgentJoined,
+  Event,
+  PilotChanged,
+  PilotRequested,
+  RunCanceled,
+  RunCommitted,
+  RunItems,
+} from "./events.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
 import { cancelRows, cascade, openRun } from "./outcomes.ts";
 import type { Resources } from "./resources.ts";
@@ -69,7 +77,9 @@ const applyCommitted: Apply<RunCommitted> = (state, event, effects) => {
   const spec: RunSpec = {
     ...draft.opened.spec,
     groups: draft.opened.spec.groups.map((group, index) =>
-      group.items.kind === "list" ? { ...group, items: { kind: "list", count: draft.items.get(index)?.length ?? 0 } } : group,
+      group.items.kind === "list"
+        ? { ...group, items: { kind: "list", count: draft.items.get(index)?.length ?? 0 } }
+        : group,
     ),
   };
   const inputs = new Map<number, GroupInput>();

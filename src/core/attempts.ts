@@ -1,4 +1,12 @@
-import { Ending, NO_CODE, type ResultColumns, type TasksAssigned, type TasksEnded, type TasksReturned, type AgentsLost } from "./events.ts";
+import {
+  Ending,
+  NO_CODE,
+  type ResultColumns,
+  type TasksAssigned,
+  type TasksEnded,
+  type TasksReturned,
+  type AgentsLost,
+} from "./events.ts";
 import { cancelRows, cascade, endTask, setState } from "./outcomes.ts";
 import { type Group, type Run, groupOf, internReason, isFinishedRun } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
@@ -107,14 +115,25 @@ const describe = (group: Group, ending: number, code: number): string => {
     case Ending.NOT_STARTED:
       return "could not be started";
     default:
-      return code === 127 ? "exit code 127 (command not found)" : code === 126 ? "exit code 126 (not executable)" : `exit code ${code}`;
+      return code === 127
+        ? "exit code 127 (command not found)"
+        : code === 126
+          ? "exit code 126 (not executable)"
+          : `exit code ${code}`;
   }
 };
 
 /** Weight of the newest execution time in a group's moving average. */
 const NEWEST = 0.1;
 
-const applyColumns = (state: State, agent: number, run: Run, columns: ResultColumns, at: number, effects: Effects): void => {
+const applyColumns = (
+  state: State,
+  agent: number,
+  run: Run,
+  columns: ResultColumns,
+  at: number,
+  effects: Effects,
+): void => {
   const details = new Map(columns.details);
   const moved = new Set<Group>();
   let group = run.groups[0]!;
@@ -179,7 +198,8 @@ const applyColumns = (state: State, agent: number, run: Run, columns: ResultColu
 
 const enforceMaxFails = (state: State, run: Run, at: number, effects: Effects): void => {
   const { maxFails } = run.spec;
-  if (maxFails === undefined || run.canceled !== "" || isFinishedRun(run) || run.counts[Task.FAILED]! <= maxFails) return;
+  if (maxFails === undefined || run.canceled !== "" || isFinishedRun(run) || run.counts[Task.FAILED]! <= maxFails)
+    return;
   cancelAll(state, run, `more than ${maxFails} task${maxFails === 1 ? "" : "s"} failed (max-fails)`, at, effects);
 };
 
@@ -203,7 +223,11 @@ export const applyEnded: Apply<TasksEnded> = (state, event, effects) => {
 };
 
 /** Visits every row that one of these agents has now. */
-export const forEachHeld = (run: Run, agents: ReadonlySet<number>, visit: (row: number, page: Page, slot: number) => void): void => {
+export const forEachHeld = (
+  run: Run,
+  agents: ReadonlySet<number>,
+  visit: (row: number, page: Page, slot: number) => void,
+): void => {
   const { table } = run;
   for (let index = 0; index < table.pages.length; index += 1) {
     const page = table.pages[index];
@@ -211,7 +235,8 @@ export const forEachHeld = (run: Run, agents: ReadonlySet<number>, visit: (row: 
     const rows = Math.min(table.pageRows, run.total - index * table.pageRows);
     for (let slot = 0; slot < rows; slot += 1) {
       const agent = page.agent[slot]!;
-      if (agent !== 0 && agents.has(agent) && holds(page, slot, agent)) visit(index * table.pageRows + slot, page, slot);
+      if (agent !== 0 && agents.has(agent) && holds(page, slot, agent))
+        visit(index * table.pageRows + slot, page, slot);
     }
   }
 };
@@ -256,7 +281,14 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
 };
 
 /** An agent says that an attempt has begun to execute. Not journaled: its result carries the same facts. */
-export const markStarted = (state: State, agent: number, id: number, row: number, attempt: number, at: number): void => {
+export const markStarted = (
+  state: State,
+  agent: number,
+  id: number,
+  row: number,
+  attempt: number,
+  at: number,
+): void => {
   const run = state.runs.get(id);
   if (run === undefined || row >= run.total) return;
   const page = touch(run.table, row);

@@ -84,7 +84,8 @@ export const unpackResults = (packed: PackedColumns): ResultColumns => {
   let rows: Uint32Array;
   if (from === undefined) rows = unpack(Uint32Array, packed.rows, n);
   else {
-    if (!Number.isInteger(from) || from < 0 || from + n > 0xffff_ffff) throw new RangeError("results of an impossible row");
+    if (!Number.isInteger(from) || from < 0 || from + n > 0xffff_ffff)
+      throw new RangeError("results of an impossible row");
     rows = new Uint32Array(n);
     for (let i = 0; i < n; i += 1) rows[i] = from + i;
   }

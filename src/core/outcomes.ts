@@ -40,7 +40,7 @@ const release = (run: Run, group: Group, effects: Effects): void => {
   let moved = 0;
   let from = -1;
   const end = group.first + group.count;
-  for (let row = group.first; row < end; ) {
+  for (let row = group.first; row < end;) {
     const pageEnd = Math.min(end, (Math.floor(row / table.pageRows) + 1) * table.pageRows);
     const page = peek(table, row);
     if (page === undefined) {
@@ -138,7 +138,14 @@ export const cascade = (state: State, run: Run, start: readonly Group[], at: num
       const ended =
         on === "failed"
           ? cancelGroup(run, waiting, `not needed: ${group.spec.name} did not fail`, Flag.UNNEEDED, at, effects)
-          : cancelGroup(run, waiting, `${group.spec.name} ${group.failed > 0 ? "failed" : "was cancelled"}`, 0, at, effects);
+          : cancelGroup(
+              run,
+              waiting,
+              `${group.spec.name} ${group.failed > 0 ? "failed" : "was cancelled"}`,
+              0,
+              at,
+              effects,
+            );
       if (ended > 0) work.push(waiting);
     }
   }
@@ -155,7 +162,8 @@ const finishIfEnded = (state: State, run: Run, at: number, effects: Effects): vo
   state.runDependents.delete(run.id);
   for (const { run: id, group, on } of dependents ?? []) {
     const waiting = state.runs.get(id);
-    if (waiting !== undefined && !isFinishedRun(waiting)) settleRunDependency(state, waiting, waiting.groups[group]!, run.id, outcome, on, at, effects);
+    if (waiting !== undefined && !isFinishedRun(waiting))
+      settleRunDependency(state, waiting, waiting.groups[group]!, run.id, outcome, on, at, effects);
   }
 };
 
@@ -183,7 +191,14 @@ export const settleRunDependency = (
 };
 
 /** Ends a task for good. Returns the group if something may depend on what just happened, else undefined. */
-export const endTask = (run: Run, group: Group, row: number, to: number, at: number, effects: Effects): Group | undefined => {
+export const endTask = (
+  run: Run,
+  group: Group,
+  row: number,
+  to: number,
+  at: number,
+  effects: Effects,
+): Group | undefined => {
   setState(run, row, to);
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
@@ -198,8 +213,7 @@ export const endTask = (run: Run, group: Group, row: number, to: number, at: num
 /** How an earlier run ended, or undefined while it goes on. */
 export const outcomeOf = (state: State, id: number): "DONE" | "FAILED" | "CANCELED" | undefined => {
   const run = state.runs.get(id);
-  if (run !== undefined)
-    return isFinishedRun(run) ? (runState(run) as "DONE" | "FAILED" | "CANCELED") : undefined;
+  if (run !== undefined) return isFinishedRun(run) ? (runState(run) as "DONE" | "FAILED" | "CANCELED") : undefined;
   const summary = state.archived.get(id);
   if (summary === undefined) return undefined;
   if ((summary.counts[Task.FAILED] ?? 0) > 0) return "FAILED";
@@ -207,12 +221,7 @@ export const outcomeOf = (state: State, id: number): "DONE" | "FAILED" | "CANCEL
 };
 
 /** Groups without open dependencies start; dependencies on runs that have ended are settled. */
-export const openRun = (
-  state: State,
-  run: Run,
-  at: number,
-  effects: Effects,
-): void => {
+export const openRun = (state: State, run: Run, at: number, effects: Effects): void => {
   for (const group of run.groups) {
     if (group.base !== Task.NEW) continue;
     if (group.waits === 0) {
@@ -230,5 +239,11 @@ export const openRun = (
     }
   }
   // an empty group ends at once
-  cascade(state, run, run.groups.filter((group) => group.count === 0), at, effects);
+  cascade(
+    state,
+    run,
+    run.groups.filter((group) => group.count === 0),
+    at,
+    effects,
+  );
 };

@@ -1,12 +1,12 @@
-import { packr } from "./codec.ts";
-import { decodeEvent, encodeEvent } from "./codec.ts";
+import { decodeEvent, encodeEvent, packr } from "./codec.ts";
 import { apply } from "./apply.ts";
+import type { Event } from "./events.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
 import { outcomeOf } from "./outcomes.ts";
 import type { Resources } from "./resources.ts";
 import { type Attempt, type GroupInput, type Run, createRun, isFinishedRun } from "./run.ts";
 import type { RunSpec } from "./spec.ts";
-import { type Agent, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
+import { type Agent, type Effects, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
 import { Task } from "./states.ts";
 import { restorePage } from "./table.ts";
 
@@ -56,11 +56,19 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     losses: run.losses,
     counts: [...run.counts],
     reasons: run.reasons,
-    groups: run.groups.map(({ base, waits, done, failed, canceled, meanMs }) => [base, waits, done, failed, canceled, meanMs]),
+    groups: run.groups.map(({ base, waits, done, failed, canceled, meanMs }) => [
+      base,
+      waits,
+      done,
+      failed,
+      canceled,
+      meanMs,
+    ]),
   });
   for (const group of run.groups)
     if (group.items !== undefined)
-      for (const block of group.items.serialise()) yield record(Part.ITEMS, { group: group.index, json: group.items.json, block });
+      for (const block of group.items.serialise())
+        yield record(Part.ITEMS, { group: group.index, json: group.items.json, block });
   for (const [index, page] of run.table.pages.entries())
     if (page !== undefined) yield record(Part.PAGE, { index, bytes: pages.pack(new Uint8Array(page.buffer)) });
   let entries: [number, Attempt[]][] = [];
@@ -147,7 +155,8 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
         return undefined;
       }
       case Part.HISTORY:
-        for (const [row, attempts] of packr.unpack(payload) as [number, Attempt[]][]) build().history.set(row, attempts);
+        for (const [row, attempts] of packr.unpack(payload) as [number, Attempt[]][])
+          build().history.set(row, attempts);
         return undefined;
       case Part.RUN_END: {
         const done = build();
@@ -162,8 +171,17 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
 };
 
 /** Everything but the runs that `skip` names: those are in the archive, and only their summaries are here. */
-export function* encodeState(state: State, summaries: ReadonlyMap<number, RunSummary>, pages: PageCodec): Generator<StateRecord> {
-  yield record(Part.STATE, { epoch: state.epoch, nextRun: state.nextRun, nextAgent: state.nextAgent, nextPilot: state.nextPilot });
+export function* encodeState(
+  state: State,
+  summaries: ReadonlyMap<number, RunSummary>,
+  pages: PageCodec,
+): Generator<StateRecord> {
+  yield record(Part.STATE, {
+    epoch: state.epoch,
+    nextRun: state.nextRun,
+    nextAgent: state.nextAgent,
+    nextPilot: state.nextPilot,
+  });
   for (const agent of state.agents.values()) yield record(Part.AGENT, agent);
   for (const pilot of state.pilots.values()) yield record(Part.PILOT, pilot);
   for (const summary of state.archived.values()) if (!state.runs.has(summary.id)) yield record(Part.SUMMARY, summary);
@@ -174,25 +192,43 @@ export function* encodeState(state: State, summaries: ReadonlyMap<number, RunSum
     for (const [group, store] of draft.items) {
       const items = [...store];
       for (let i = 0; i < items.length; i += 10_000)
-        yield encodeEvent({ type: "run.items", run: draft.opened.run, group, json: store.json, items: items.slice(i, i + 10_000) });
+        yield encodeEvent({
+          type: "run.items",
+          run: draft.opened.run,
+          group,
+          json: store.json,
+          items: items.slice(i, i + 10_000),
+        });
     }
   }
+}
+
+/** Told of the past as it is read; it must carry nothing out. */
+export interface ReplayFollower {
+  event(event: Event): void;
+  readonly effects: Effects;
 }
 
 export interface ReplayHooks {
   /** A run whose details are on disk is needed whole again. */
   restore(summary: RunSummary): Run;
+  readonly follow?: ReplayFollower;
 }
 
 /** Applies records of a journal, snapshot or events, to a state. Unknown record types of newer versions are an error. */
-export const createReplay = (state: State, pages: PageCodec, hooks: ReplayHooks): ((type: number, payload: Uint8Array) => void) => {
+export const createReplay = (
+  state: State,
+  pages: PageCodec,
+  hooks: ReplayHooks,
+): ((type: number, payload: Uint8Array) => void) => {
   const decodeRun = createRunDecoder(pages);
   return (type, payload) => {
     if (type < 100) {
       const event = decodeEvent(type, payload);
       if (event === undefined) throw new RangeError(`a record of type ${type}, which this version does not know`);
       if (event.type === "run.retried") bringBack(state, event.run, hooks);
-      apply(state, event, NO_EFFECTS);
+      hooks.follow?.event(event);
+      apply(state, event, hooks.follow?.effects ?? NO_EFFECTS);
       return;
     }
     switch (type) {

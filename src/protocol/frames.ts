@@ -12,7 +12,9 @@ export const MAX_BUFFERED = 256 * 1024 * 1024;
 export class FrameError extends Error {}
 
 /** Cuts a byte stream into frames. Memory is bounded by the largest frame allowed. */
-export const createFrameReader = (limit: number): { push(chunk: Buffer, onFrame: (body: Buffer) => void): void; setLimit(limit: number): void } => {
+export const createFrameReader = (
+  limit: number,
+): { push(chunk: Buffer, onFrame: (body: Buffer) => void): void; setLimit(limit: number): void } => {
   let chunks: Buffer[] = [];
   let size = 0;
   let need = 4;
@@ -53,7 +55,8 @@ export const createFrameReader = (limit: number): { push(chunk: Buffer, onFrame:
 
 export const encodeFrame = (message: unknown): Buffer => {
   const body = packr.pack(message);
-  if (body.length > MAX_FRAME) throw new FrameError(`a message of ${body.length} bytes, more than the ${MAX_FRAME} allowed`);
+  if (body.length > MAX_FRAME)
+    throw new FrameError(`a message of ${body.length} bytes, more than the ${MAX_FRAME} allowed`);
   const frame = Buffer.allocUnsafe(4 + body.length);
   frame.writeUInt32LE(body.length, 0);
   body.copy(frame, 4);

@@ -39,7 +39,7 @@ export const listSpools = async (home: string): Promise<string[]> => {
 export const readSpool = async (path: string): Promise<Spool> => {
   const bytes = await readFile(path);
   const messages: Results[] = [];
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     const length = at + 4 <= bytes.length ? bytes.readUInt32LE(at) : Infinity;
     if (at + 4 + length > bytes.length) throw new RangeError(`${path}: damaged at offset ${at}`);
     messages.push(packr.unpack(bytes.subarray(at + 4, at + 4 + length)) as Results);

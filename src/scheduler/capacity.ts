@@ -15,7 +15,10 @@ export const concurrency = (capacity: Resources, shape: Shape): number => {
 };
 
 /** The first resource of which a shape asks more than is there. */
-export const shortage = (capacity: Resources, shape: Shape): { name: string; asked: number; has: number } | undefined => {
+export const shortage = (
+  capacity: Resources,
+  shape: Shape,
+): { name: string; asked: number; has: number } | undefined => {
   for (const name in shape.resources) {
     const asked = shape.resources[name]!;
     const has = capacity[name] ?? 0;

@@ -49,10 +49,23 @@ const laneOf = (queue: ShapeQueue, priority: number): Lane => {
   return lane;
 };
 
-export const pushRange = (queue: ShapeQueue, run: Run, group: Group, from: number, count: number, seq: number): void => {
+export const pushRange = (
+  queue: ShapeQueue,
+  run: Run,
+  group: Group,
+  from: number,
+  count: number,
+  seq: number,
+): void => {
   const lane = laneOf(queue, group.spec.priority);
   const last = lane.ranges.at(-1);
-  if (last !== undefined && lane.ranges.length > lane.head && last.run === run && last.group === group && last.end === from)
+  if (
+    last !== undefined &&
+    lane.ranges.length > lane.head &&
+    last.run === run &&
+    last.group === group &&
+    last.end === from
+  )
     last.end += count;
   else lane.ranges.push({ run, group, seq, from, end: from + count });
   queue.waiting += count;
@@ -91,7 +104,11 @@ export const takeRows = (queue: ShapeQueue, most: number): Taken | undefined => 
       queue.waiting -= 1;
     }
     const from = range.from;
-    while (range.from < range.end && range.from - from < most && stillWaits(range.run, range.group, range.from, queue.shape))
+    while (
+      range.from < range.end &&
+      range.from - from < most &&
+      stillWaits(range.run, range.group, range.from, queue.shape)
+    )
       range.from += 1;
     const count = range.from - from;
     queue.waiting -= count;
@@ -104,7 +121,9 @@ export const takeRows = (queue: ShapeQueue, most: number): Taken | undefined => 
 export const headOf = (queue: ShapeQueue): { priority: number; seq: number; group: Group } | undefined => {
   const lane = queue.lanes[0];
   const range = lane?.ranges[lane.head];
-  return lane === undefined || range === undefined ? undefined : { priority: lane.priority, seq: range.seq, group: range.group };
+  return lane === undefined || range === undefined
+    ? undefined
+    : { priority: lane.priority, seq: range.seq, group: range.group };
 };
 
 /** Forgets everything of a run. */
@@ -116,5 +135,8 @@ export const dropRun = (queue: ShapeQueue, run: Run): void => {
     lane.head = 0;
     if (kept.length === 0) queue.lanes.splice(index, 1);
   }
-  queue.waiting = queue.lanes.reduce((sum, lane) => sum + lane.ranges.reduce((n, range) => n + range.end - range.from, 0), 0);
+  queue.waiting = queue.lanes.reduce(
+    (sum, lane) => sum + lane.ranges.reduce((n, range) => n + range.end - range.from, 0),
+    0,
+  );
 };

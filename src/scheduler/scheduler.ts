@@ -99,7 +99,8 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
       pushRange(queueOf(group.shape), run, group, from, count, seq);
       return;
     }
-    for (let row = from; row < from + count; row += 1) pushRange(queueOf(shapeOfRow(group, row)), run, group, row, 1, seq);
+    for (let row = from; row < from + count; row += 1)
+      pushRange(queueOf(shapeOfRow(group, row)), run, group, row, 1, seq);
   };
 
   const canServe = (agent: AgentLoad, shape: Shape, now: number): boolean =>
@@ -118,7 +119,8 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
 
   const slot = (agent: AgentLoad, placed: Placed, count: number): void => {
     placed.slotted += count;
-    for (const name in placed.shape.resources) agent.free[name] = (agent.free[name] ?? 0) - count * placed.shape.resources[name]!;
+    for (const name in placed.shape.resources)
+      agent.free[name] = (agent.free[name] ?? 0) - count * placed.shape.resources[name]!;
   };
 
   const room = (agent: AgentLoad, placed: Placed): number =>
@@ -208,7 +210,7 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
   return {
     ready: (run, from, count) => {
       fresh = true;
-      for (let row = from, end = from + count; row < end; ) {
+      for (let row = from, end = from + count; row < end;) {
         const group = groupOf(run.groups, row);
         const groupEnd = Math.min(end, group.first + group.count);
         pushGroup(run, group, row, groupEnd - row);
@@ -278,16 +280,20 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
     },
     rebalance: () => {
       for (const queue of queues.values()) if (queue.waiting > 0) return [];
-      const idle = [...agents.values()].filter((agent) => !agent.paused && agent.backlog === 0 && agent.count === 0).length;
+      const idle = [...agents.values()].filter(
+        (agent) => !agent.paused && agent.backlog === 0 && agent.count === 0,
+      ).length;
       if (idle === 0) return [];
       const asks: TakeBack[] = [];
       for (const agent of agents.values()) {
-        if (agent.backlog > 0) asks.push({ agent: agent.offer.id, count: Math.ceil(agent.backlog * (idle / (idle + 1))) });
+        if (agent.backlog > 0)
+          asks.push({ agent: agent.offer.id, count: Math.ceil(agent.backlog * (idle / (idle + 1))) });
         if (asks.length >= idle) break;
       }
       return asks;
     },
-    demand: () => [...queues.values()].filter((queue) => queue.waiting > 0).map(({ shape, waiting }) => ({ shape, waiting })),
+    demand: () =>
+      [...queues.values()].filter((queue) => queue.waiting > 0).map(({ shape, waiting }) => ({ shape, waiting })),
     waiting: () => {
       let sum = 0;
       for (const queue of queues.values()) sum += queue.waiting;

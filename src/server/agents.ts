@@ -179,9 +179,13 @@ export const createAgents = (options: AgentsOptions): Agents => {
     const known = state.agents.get(agent);
     if (known === undefined || message.seq <= known.seq) return;
     if (message.seq !== known.seq + 1) throw new RangeError(`results ${message.seq} after ${known.seq}`);
-    if (message.parts.reduce((sum, part) => sum + part.n, 0) > MAX_RESULTS) throw new RangeError("too many results in one message");
+    if (message.parts.reduce((sum, part) => sum + part.n, 0) > MAX_RESULTS)
+      throw new RangeError("too many results in one message");
     const parts = message.parts.map(unpackResults);
-    const lsn = engine.commit({ type: "tasks.ended", at: engine.clock(), agent, seq: message.seq, parts }, message.parts);
+    const lsn = engine.commit(
+      { type: "tasks.ended", at: engine.clock(), agent, seq: message.seq, parts },
+      message.parts,
+    );
     const link = links.get(agent);
     if (link !== undefined && link.tails.size > 0)
       for (const { run, rows } of parts) for (const row of rows) link.tails.delete(`${run}.${row}`);
@@ -315,7 +319,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
     define(link, run, group);
     const rows = (): number[] => {
       const out: number[] = [];
-      for (let i = 0; i < ranges.length; i += 2) for (let row = ranges[i]!; row < ranges[i]! + ranges[i + 1]!; row += 1) out.push(row);
+      for (let i = 0; i < ranges.length; i += 2)
+        for (let row = ranges[i]!; row < ranges[i]! + ranges[i + 1]!; row += 1) out.push(row);
       return out;
     };
     const { items } = group;
@@ -355,7 +360,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
 
   const watch = setInterval(() => {
     for (const link of links.values())
-      if (link.channel !== undefined && !held && link.channel.silence() > SILENT_HEARTBEATS * HEARTBEAT_MS) link.channel.destroy("the agent is silent");
+      if (link.channel !== undefined && !held && link.channel.silence() > SILENT_HEARTBEATS * HEARTBEAT_MS)
+        link.channel.destroy("the agent is silent");
   }, 1000);
   watch.unref();
 
@@ -371,7 +377,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
         const run = state.runs.get(id);
         if (run === undefined) continue;
         for (let i = 0; i < ranges.length; i += 2) {
-          for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end; ) {
+          for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end;) {
             const group = groupOf(run.groups, row);
             const groupEnd = Math.min(end, group.first + group.count);
             assignGroup(link, run, group, row, groupEnd);
@@ -380,7 +386,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
         }
       }
     },
-    stop: (agent, run, row, attempt) => links.get(agent)?.channel?.send({ t: "stop", tasks: [{ run: run.id, rows: [row], attempts: [attempt] }] }),
+    stop: (agent, run, row, attempt) =>
+      links.get(agent)?.channel?.send({ t: "stop", tasks: [{ run: run.id, rows: [row], attempts: [attempt] }] }),
     takeBack: (agent, count) => {
       const link = links.get(agent);
       if (link?.channel === undefined || link.asked) return;
@@ -407,7 +414,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
     },
     hold: (hold) => {
       held = hold;
-      for (const socket of sockets) if (hold) socket.pause();
+      for (const socket of sockets)
+        if (hold) socket.pause();
         else socket.resume();
     },
     close: () => {

@@ -147,7 +147,9 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
       for (let row = group.first; row <= end; row += 1) {
         const page = row < end ? peek(table, row) : undefined;
         const slot = row % table.pageRows;
-        let ready = row < end && (page === undefined ? group.base === Task.PENDING : isReady(page.state[slot]!, page.agent[slot]!));
+        let ready =
+          row < end &&
+          (page === undefined ? group.base === Task.PENDING : isReady(page.state[slot]!, page.agent[slot]!));
         if (ready && page !== undefined && page.finished[slot]! > 0 && group.spec.retryDelay > 0) {
           // waiting out the delay of a retry: `finished` is when it began
           delay(run, row, page.finished[slot]! + group.spec.retryDelay * 1000);
@@ -182,4 +184,3 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
     },
   };
 };
-

@@ -66,18 +66,40 @@ export const createFeed = (): Feed => {
         case "tasks.assigned":
           if (followers.size === 0) return;
           for (const part of event.parts)
-            publish({ event: "tasks.assigned", run: part.run, detail: { agent: event.agent, tasks: countOf([part]) } }, event.at, false);
+            publish(
+              { event: "tasks.assigned", run: part.run, detail: { agent: event.agent, tasks: countOf([part]) } },
+              event.at,
+              false,
+            );
           return;
         case "agent.joined":
-          return publish({ event: "agent.joined", detail: { agent: event.agent, host: event.host, pilot: event.pilot } }, event.at);
+          return publish(
+            { event: "agent.joined", detail: { agent: event.agent, host: event.host, pilot: event.pilot } },
+            event.at,
+          );
         case "agents.lost":
-          return publish({ event: event.orderly === true ? "agent.left" : "agent.lost", detail: { agents: event.agents, reason: event.reason } }, event.at);
+          return publish(
+            {
+              event: event.orderly === true ? "agent.left" : "agent.lost",
+              detail: { agents: event.agents, reason: event.reason },
+            },
+            event.at,
+          );
         case "pilot.requested":
-          return publish({ event: "pilot.requested", detail: { pilot: event.pilot, cluster: event.cluster, queue: event.queue } }, event.at);
+          return publish(
+            { event: "pilot.requested", detail: { pilot: event.pilot, cluster: event.cluster, queue: event.queue } },
+            event.at,
+          );
         case "pilot.changed":
-          return publish({ event: "pilot.state", detail: { pilot: event.pilot, state: event.state, reason: event.reason ?? null } }, event.at);
+          return publish(
+            { event: "pilot.state", detail: { pilot: event.pilot, state: event.state, reason: event.reason ?? null } },
+            event.at,
+          );
         case "server.started":
-          return publish({ event: "server.started", detail: { epoch: event.epoch, host: event.host, pid: event.pid } }, event.at);
+          return publish(
+            { event: "server.started", detail: { epoch: event.epoch, host: event.host, pid: event.pid } },
+            event.at,
+          );
         default:
       }
     },
@@ -99,7 +121,8 @@ export const createFeed = (): Feed => {
         state !== "DONE",
       );
     },
-    since: (from, run) => ring.slice(first).filter((event) => event.seq > from && (run === undefined || event.run === run)),
+    since: (from, run) =>
+      ring.slice(first).filter((event) => event.seq > from && (run === undefined || event.run === run)),
     async *follow(run, signal) {
       const waiting: EventView[] = [];
       let wake: () => void = () => undefined;

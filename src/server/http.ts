@@ -36,7 +36,8 @@ const ownAddresses = (host: string | undefined): string[] => {
   if (host !== undefined && host !== "0.0.0.0" && host !== "::") return [host];
   const addresses = ["127.0.0.1"];
   for (const list of Object.values(networkInterfaces()))
-    for (const { address, internal, family } of list ?? []) if (!internal && !(family === "IPv6" && address.startsWith("fe80"))) addresses.push(address);
+    for (const { address, internal, family } of list ?? [])
+      if (!internal && !(family === "IPv6" && address.startsWith("fe80"))) addresses.push(address);
   return addresses;
 };
 

@@ -18,7 +18,8 @@ const print = (json: boolean, value: object, lines: readonly string[]): void => 
 /** Work that writes needs the home for itself. */
 const alone = async <T>(home: string, work: (epoch: number) => Promise<T>): Promise<T> => {
   const claim = await claimHome(home, {
-    onWait: ({ host, ms }) => process.stderr.write(`held by a server on ${host}; waiting ${ms / 1000} s to see whether it lives\n`),
+    onWait: ({ host, ms }) =>
+      process.stderr.write(`held by a server on ${host}; waiting ${ms / 1000} s to see whether it lives\n`),
   });
   claim.onLost(() => process.exit(3));
   try {
@@ -45,25 +46,43 @@ const compactAlone = async (home: string, dir: string): Promise<{ before: number
 
 /** Bytes and typed columns as numbers, so that a line of JSON says it all. */
 const plain = (_key: string, value: unknown): unknown => {
-  if (ArrayBuffer.isView(value)) return value instanceof Uint8Array && value.byteLength > 65_536 ? `${value.byteLength} bytes` : [...(value as unknown as Iterable<number>)];
+  if (ArrayBuffer.isView(value))
+    return value instanceof Uint8Array && value.byteLength > 65_536
+      ? `${value.byteLength} bytes`
+      : [...(value as unknown as Iterable<number>)];
   return value;
 };
 
 const actions: Record<string, (home: string, dir: string, json: boolean) => Promise<number>> = {
   info: async (_home, dir, json) => {
     const info = await inspectJournal(dir);
-    print(json, info, Object.entries(info).map(([key, value]) => `${key.padEnd(12)} ${typeof value === "object" ? JSON.stringify(value) : String(value)}`));
+    print(
+      json,
+      info,
+      Object.entries(info).map(
+        ([key, value]) => `${key.padEnd(12)} ${typeof value === "object" ? JSON.stringify(value) : String(value)}`,
+      ),
+    );
     return 0;
   },
   verify: async (_home, dir, json) => {
     const verdict = await verifyJournal(dir);
     const problems = verdict.problems.map(({ segment, offset, detail }) => `${segment} at offset ${offset}: ${detail}`);
-    print(json, verdict, verdict.ok ? [`the journal is whole: ${verdict.records} records`] : ["the journal is damaged:", ...problems, "`slipway journal repair` keeps all that can be read."]);
+    print(
+      json,
+      verdict,
+      verdict.ok
+        ? [`the journal is whole: ${verdict.records} records`]
+        : ["the journal is damaged:", ...problems, "`slipway journal repair` keeps all that can be read."],
+    );
     return verdict.ok ? 0 : 1;
   },
   repair: async (home, dir, json) => {
     const repaired = await alone(home, () => repairJournal(dir));
-    print(json, repaired, [JSON.stringify(repaired, null, 2), "The damaged files were kept beside the journal. The next `slipway up` works."]);
+    print(json, repaired, [
+      JSON.stringify(repaired, null, 2),
+      "The damaged files were kept beside the journal. The next `slipway up` works.",
+    ]);
     return 0;
   },
   compact: async (home, dir, json) => {
@@ -75,7 +94,9 @@ const actions: Record<string, (home: string, dir: string, json: boolean) => Prom
       }
     }
     const done = await compactAlone(home, dir);
-    print(json, done, [`compacted: ${formatSize(done.before)} to ${formatSize(done.after)}, ${done.archived} runs archived`]);
+    print(json, done, [
+      `compacted: ${formatSize(done.before)} to ${formatSize(done.after)}, ${done.archived} runs archived`,
+    ]);
     return 0;
   },
   export: async (_home, dir) => {
@@ -103,14 +124,20 @@ const compactThroughServer = async (home: string): Promise<boolean> => {
 };
 
 export const journalCommand = async (args: string[]): Promise<number> => {
-  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: { home: { type: "string" }, json: { type: "boolean" } } });
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: { home: { type: "string" }, json: { type: "boolean" } },
+  });
   const action = actions[positionals[0] ?? ""];
   const json = values.json === true;
   try {
-    if (action === undefined || values.home === undefined) throw new SlipwayError("usage", { detail: `journal ${Object.keys(actions).join(" | ")}` });
+    if (action === undefined || values.home === undefined)
+      throw new SlipwayError("usage", { detail: `journal ${Object.keys(actions).join(" | ")}` });
     return await action(values.home, join(values.home, "journal"), json);
   } catch (error) {
-    const known = error instanceof SlipwayError ? error : new SlipwayError("internal", { detail: (error as Error).message }, error);
+    const known =
+      error instanceof SlipwayError ? error : new SlipwayError("internal", { detail: (error as Error).message }, error);
     process.stderr.write(json ? `${JSON.stringify(known.toJSON())}\n` : `slipway: ${known.message}\n  ${known.hint}\n`);
     return known.row.exit;
   }

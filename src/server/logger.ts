@@ -4,6 +4,9 @@ import { pino } from "pino";
 export type Log = (text: string, facts?: object) => void;
 
 export const createLog = (level: string): Log => {
-  const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ dest: 1, sync: true }));
+  const logger = pino(
+    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
+    pino.destination({ dest: 1, sync: true }),
+  );
   return (text, facts = {}) => logger.info(facts, text);
 };

@@ -52,7 +52,12 @@ async function* fileOutput(path: string, follow: () => boolean, signal: AbortSig
 }
 
 /** The output of a task's last attempt; with `follow`, until the task has ended. */
-export async function* taskOutput(source: LogSource, run: Run, row: number, query: LogQuery): AsyncGenerator<Uint8Array> {
+export async function* taskOutput(
+  source: LogSource,
+  run: Run,
+  row: number,
+  query: LogQuery,
+): AsyncGenerator<Uint8Array> {
   const ended = (): boolean => isFinalTask(stateOf(run.table, row));
   const path = expandView(run, row)[query.stream];
   if (path !== null) {
@@ -81,7 +86,11 @@ export async function* taskOutput(source: LogSource, run: Run, row: number, quer
 }
 
 /** The output of all tasks of a run in order; with `follow`, of those that come later too. */
-export async function* runOutput(source: LogSource, run: Run, query: LogQuery): AsyncGenerator<{ task: string; data: string }> {
+export async function* runOutput(
+  source: LogSource,
+  run: Run,
+  query: LogQuery,
+): AsyncGenerator<{ task: string; data: string }> {
   const piece = (row: number, chunk: Uint8Array): { task: string; data: string } => ({
     task: `${run.id}.${indexOfRow(run, row)}`,
     data: Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("base64"),

@@ -23,11 +23,19 @@ const tellStarter = (line: object): void => {
 const serve = async (args: string[]): Promise<number> => {
   const { values } = parseArgs({
     args,
-    options: { home: { type: "string" }, host: { type: "string" }, port: { type: "string" }, clusters: { type: "string" } },
+    options: {
+      home: { type: "string" },
+      host: { type: "string" },
+      port: { type: "string" },
+      clusters: { type: "string" },
+    },
   });
   const log = createLog(process.env["SLIPWAY_LOG"] ?? "info");
   try {
-    const [{ startServer }, { detectResources }] = await Promise.all([import("./server.ts"), import("../agent/detect.ts")]);
+    const [{ startServer }, { detectResources }] = await Promise.all([
+      import("./server.ts"),
+      import("../agent/detect.ts"),
+    ]);
     const server = await startServer({
       home: values.home!,
       host: values.host,
@@ -49,7 +57,8 @@ const serve = async (args: string[]): Promise<number> => {
     tellStarter({ ready: true, url: server.url, pid: process.pid });
     return await server.ended;
   } catch (error) {
-    const known = error instanceof SlipwayError ? error : new SlipwayError("internal", { detail: (error as Error).message }, error);
+    const known =
+      error instanceof SlipwayError ? error : new SlipwayError("internal", { detail: (error as Error).message }, error);
     log(`did not start: ${known.message}`, known.code === "internal" ? { stack: (error as Error).stack } : {});
     tellStarter(known.toJSON());
     if (process.stdout.isTTY === true) process.stderr.write(`slipway: ${known.message}\n`);

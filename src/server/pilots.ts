@@ -69,7 +69,9 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   let closed = false;
 
   const livePilots = (fleet: Fleet): Pilot[] =>
-    [...state.pilots.values()].filter((pilot) => pilot.cluster === fleet.cluster && pilot.queue === fleet.queue && !isFinalPilot(pilot.state));
+    [...state.pilots.values()].filter(
+      (pilot) => pilot.cluster === fleet.cluster && pilot.queue === fleet.queue && !isFinalPilot(pilot.state),
+    );
 
   const agentsOf = (pilot: number): number[] =>
     [...state.agents.values()].filter((agent) => agent.pilot === pilot && agent.ended === 0).map((agent) => agent.id);
@@ -127,15 +129,22 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     // what its agents wrote on their way out counts before they are given up
     await importSpools();
     const living = agentsOf(pilot.id);
-    const joined = pilot.state === "PMGR_ACTIVE" || [...state.agents.values()].some((agent) => agent.pilot === pilot.id);
+    const joined =
+      pilot.state === "PMGR_ACTIVE" || [...state.agents.values()].some((agent) => agent.pilot === pilot.id);
     agents.lose(living, `pilot ${pilot.id} ended${reason === "" ? "" : `: ${reason}`}`);
     if (!joined) return failed(fleet, pilot.id, reason === "" ? "it ended before its agent connected" : reason);
-    change(pilot.id, living.length === 0 ? "DONE" : "FAILED", living.length === 0 ? {} : { reason: reason === "" ? "ended unexpectedly" : reason });
+    change(
+      pilot.id,
+      living.length === 0 ? "DONE" : "FAILED",
+      living.length === 0 ? {} : { reason: reason === "" ? "ended unexpectedly" : reason },
+    );
   };
 
   const poll = async (fleet: Fleet): Promise<void> => {
     const live = livePilots(fleet);
-    const lost = live.filter((pilot) => pilot.nativeId === "" && pilot.state === "PMGR_LAUNCHING_PENDING" && pilot.requested < startedAt);
+    const lost = live.filter(
+      (pilot) => pilot.nativeId === "" && pilot.state === "PMGR_LAUNCHING_PENDING" && pilot.requested < startedAt,
+    );
     if (lost.length > 0) await adopt(fleet, lost);
     const ids = live.map((pilot) => pilot.nativeId).filter((id) => id !== "");
     if (ids.length === 0) return;
@@ -169,12 +178,16 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     const idle: { pilot: number; seconds: number }[] = [];
     for (const pilot of livePilots(fleet)) {
       const ids = agentsOf(pilot.id);
-      const busy = pilot.state !== "PMGR_ACTIVE" || ids.length === 0 || ids.some((id) => (engine.scheduler.loadOf(id)?.count ?? 0) > 0);
+      const busy =
+        pilot.state !== "PMGR_ACTIVE" ||
+        ids.length === 0 ||
+        ids.some((id) => (engine.scheduler.loadOf(id)?.count ?? 0) > 0);
       if (busy) notes.idleSince.delete(pilot.id);
       else {
         const since = notes.idleSince.get(pilot.id) ?? now;
         notes.idleSince.set(pilot.id, since);
-        if (!ids.every((id) => agents.link(id)?.draining === true)) idle.push({ pilot: pilot.id, seconds: (now - since) / 1000 });
+        if (!ids.every((id) => agents.link(id)?.draining === true))
+          idle.push({ pilot: pilot.id, seconds: (now - since) / 1000 });
       }
     }
     return idle.sort((a, b) => b.seconds - a.seconds);
@@ -183,12 +196,16 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   const carryOut = async (fleet: Fleet, notes: FleetMemory): Promise<void> => {
     const waiting = engine.scheduler
       .demand()
-      .filter(({ shape }) => (shape.cluster ?? fleet.cluster) === fleet.cluster && (shape.queue ?? fleet.queue) === fleet.queue)
+      .filter(
+        ({ shape }) =>
+          (shape.cluster ?? fleet.cluster) === fleet.cluster && (shape.queue ?? fleet.queue) === fleet.queue,
+      )
       .reduce((sum, demand) => sum + demand.waiting, 0);
     const decision: FleetDecision = decide({
       waiting,
       // a draining pilot takes nothing: one more may be needed
-      live: livePilots(fleet).filter((pilot) => !agentsOf(pilot.id).some((id) => agents.link(id)?.draining === true)).length,
+      live: livePilots(fleet).filter((pilot) => !agentsOf(pilot.id).some((id) => agents.link(id)?.draining === true))
+        .length,
       idle: idleOf(fleet, notes),
       min: fleet.policy.min,
       max: fleet.policy.max,
@@ -207,9 +224,11 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     for (const pilot of livePilots(fleet)) {
       const ids = agentsOf(pilot.id);
       const connected = ids.filter((id) => agents.link(id)?.channel !== undefined);
-      for (const id of connected) if (agents.link(id)?.draining === false) agents.drain(id, stopping.now, "the server stops");
+      for (const id of connected)
+        if (agents.link(id)?.draining === false) agents.drain(id, stopping.now, "the server stops");
       const late = performance.now() - stopping.since > STUBBORN_MS;
-      if (pilot.nativeId !== "" && (connected.length === 0 || (stopping.now && late))) await fleet.provider.cancel([pilot.nativeId]);
+      if (pilot.nativeId !== "" && (connected.length === 0 || (stopping.now && late)))
+        await fleet.provider.cancel([pilot.nativeId]);
     }
   };
 
@@ -256,7 +275,8 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     joined: (_agent, pilot) => {
       const known = state.pilots.get(pilot);
       if (known === undefined) return;
-      for (const [fleet, notes] of memory) if (fleet.cluster === known.cluster && fleet.queue === known.queue) notes.startFailures = 0;
+      for (const [fleet, notes] of memory)
+        if (fleet.cluster === known.cluster && fleet.queue === known.queue) notes.startFailures = 0;
       if (known.state !== "PMGR_ACTIVE") change(pilot, "PMGR_ACTIVE");
     },
     close: () => {

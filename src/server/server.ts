@@ -68,7 +68,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     exit = resolve;
   });
   const claim = await claimHome(home, {
-    onWait: ({ host, pid, ms }) => log(`the home is held by pid ${pid} on ${host}; waiting ${ms / 1000} s to see whether it lives`),
+    onWait: ({ host, pid, ms }) =>
+      log(`the home is held by pid ${pid} on ${host}; waiting ${ms / 1000} s to see whether it lives`),
   });
   claim.onLost((reason) => {
     log(`this server lost its home: ${reason}`);
@@ -79,7 +80,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   for (const warning of keys.warnings) log(warning);
   const state = createState(clusters.limits.losses);
   let journal: Journal | undefined;
-  await replayInto(home, state, async (replay) => {
+  const feed = createFeed();
+  await replayInto(home, state, feed, async (replay) => {
     journal = await openJournal({ dir: join(home, "journal"), epoch: claim.epoch, fence: () => claim.fence() }, replay);
   });
   if (journal === undefined) throw new SlipwayError("internal", { detail: "the journal did not open" });
@@ -89,15 +91,22 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const clock = createClock();
   const scheduler = createScheduler();
   const engine = createEngine(state, scheduler, theJournal, clock);
-  const feed = createFeed();
   let stopping = false;
   let full: string | null = null;
   const started = new Date().toISOString();
-  engine.commit({ type: "server.started", at: clock(), epoch: claim.epoch, host: hostname(), pid: process.pid, version: VERSION });
+  engine.commit({
+    type: "server.started",
+    at: clock(),
+    epoch: claim.epoch,
+    host: hostname(),
+    pid: process.pid,
+    version: VERSION,
+  });
 
   const largest = new Map<string, Resources>();
   for (const cluster of clusters.clusters.values())
-    if (cluster.type === "local") largest.set(cluster.name, await options.detect(scratchOf(cluster), cluster.resources));
+    if (cluster.type === "local")
+      largest.set(cluster.name, await options.detect(scratchOf(cluster), cluster.resources));
 
   const agents = createAgents({
     engine,
@@ -118,7 +127,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   engine.listeners.mayPlace = () => !stopping && full === null;
   engine.listeners.committed = (event) => feed.committed(event);
   engine.listeners.taskEnded = (run, row) => feed.taskEnded(run, row, clock());
-  engine.listeners.tasksCanceled = (run, _from, count) => feed.publish({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());
+  engine.listeners.tasksCanceled = (run, _from, count) =>
+    feed.publish({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());
   engine.listeners.runFinished = (run) => {
     feed.publish({ event: "run.finished", run: run.id }, clock());
     engine.afterDurable(() => agents.forget(run.id));
@@ -147,7 +157,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
             pin: cluster.pin,
             patienceMs: LOCAL_PATIENCE_MS,
             spawner: process.env["SLIPWAY_SPAWNER"] ?? "auto",
-            cgroup: null,
+            cgroup: process.env["SLIPWAY_CGROUP"] ?? "auto",
             executor: cluster.executor,
           }),
         ],
@@ -165,7 +175,15 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     home,
     journal: theJournal,
     state,
-    command: (upTo) => [process.execPath, join(options.bundles, "server.js"), "compact-child", "--home", home, "--up-to", upTo],
+    command: (upTo) => [
+      process.execPath,
+      join(options.bundles, "server.js"),
+      "compact-child",
+      "--home",
+      home,
+      "--up-to",
+      upTo,
+    ],
     log,
   });
 

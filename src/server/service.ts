@@ -69,7 +69,10 @@ export const createService = (options: ServiceOptions): Service => {
     return row;
   };
 
-  const logSource: LogSource = { state, tailOf: (agent, run, row) => agents.link(agent)?.tails.get(`${run}.${row}`) ?? -1 };
+  const logSource: LogSource = {
+    state,
+    tailOf: (agent, run, row) => agents.link(agent)?.tails.get(`${run}.${row}`) ?? -1,
+  };
 
   const agentView = (id: number): AgentView => {
     const agent = state.agents.get(id)!;
@@ -78,8 +81,17 @@ export const createService = (options: ServiceOptions): Service => {
     return {
       id: String(id),
       host: agent.host,
-      state: agent.ended > 0 ? "gone" : link?.draining === true ? "draining" : link?.channel === undefined ? "suspect" : "connected",
-      resources: Object.fromEntries(Object.entries(agent.resources).map(([name, units]) => [name, fromUnits(name, units)])),
+      state:
+        agent.ended > 0
+          ? "gone"
+          : link?.draining === true
+            ? "draining"
+            : link?.channel === undefined
+              ? "suspect"
+              : "connected",
+      resources: Object.fromEntries(
+        Object.entries(agent.resources).map(([name, units]) => [name, fromUnits(name, units)]),
+      ),
       running: load.count - load.backlog,
       queued: load.backlog,
     };
@@ -87,7 +99,8 @@ export const createService = (options: ServiceOptions): Service => {
 
   const pilotViews = (): PilotView[] => {
     const byPilot = new Map<number, number[]>();
-    for (const agent of state.agents.values()) byPilot.set(agent.pilot, [...(byPilot.get(agent.pilot) ?? []), agent.id]);
+    for (const agent of state.agents.values())
+      byPilot.set(agent.pilot, [...(byPilot.get(agent.pilot) ?? []), agent.id]);
     return [...state.pilots.values()].map((pilot) => ({
       id: String(pilot.id),
       cluster: pilot.cluster,
@@ -105,7 +118,9 @@ export const createService = (options: ServiceOptions): Service => {
   const surroundings = (): Surroundings => {
     const links = [...agents.links()];
     const loads = links.map((link) => engine.scheduler.loadOf(link.id)?.count ?? 0);
-    const problems = fleets().map((fleet) => fleet.problem).filter((problem) => problem !== null);
+    const problems = fleets()
+      .map((fleet) => fleet.problem)
+      .filter((problem) => problem !== null);
     return {
       state,
       now: engine.clock(),
@@ -128,9 +143,14 @@ export const createService = (options: ServiceOptions): Service => {
           cluster: cluster.name,
           queue: queue.name,
           strategy: queue.fleet.strategy,
-          pilots: [...state.pilots.values()].filter((pilot) => pilot.cluster === cluster.name && pilot.queue === queue.name && !isFinalPilot(pilot.state)).length,
+          pilots: [...state.pilots.values()].filter(
+            (pilot) => pilot.cluster === cluster.name && pilot.queue === queue.name && !isFinalPilot(pilot.state),
+          ).length,
           waiting: demand
-            .filter(({ shape }) => (shape.cluster ?? cluster.name) === cluster.name && (shape.queue ?? queue.name) === queue.name)
+            .filter(
+              ({ shape }) =>
+                (shape.cluster ?? cluster.name) === cluster.name && (shape.queue ?? queue.name) === queue.name,
+            )
             .reduce((sum, { waiting }) => sum + waiting, 0),
           problem: options.pilots.problem(cluster.name, queue.name),
         })),
@@ -215,7 +235,14 @@ export const createService = (options: ServiceOptions): Service => {
         else rows.push(row);
       }
       return Promise.all(
-        rows.map(async (row) => taskView(state, run, row, stateOf(run.table, row) === Task.FAILED ? await stderrTail(logSource, run, row) : null)),
+        rows.map(async (row) =>
+          taskView(
+            state,
+            run,
+            row,
+            stateOf(run.table, row) === Task.FAILED ? await stderrTail(logSource, run, row) : null,
+          ),
+        ),
       );
     },
     task: async (id, index) => {
@@ -234,10 +261,20 @@ export const createService = (options: ServiceOptions): Service => {
       const run = await wholeRun(id);
       const rows = indices?.map((index) => rowOf(run, index));
       const before = run.counts[Task.CANCELED]!;
-      if (!isFinishedRun(run)) engine.commit({ type: "run.canceled", at: engine.clock(), run: id, reason, ...(rows === undefined ? {} : { rows }) });
+      if (!isFinishedRun(run))
+        engine.commit({
+          type: "run.canceled",
+          at: engine.clock(),
+          run: id,
+          reason,
+          ...(rows === undefined ? {} : { rows }),
+        });
       const canceled = run.counts[Task.CANCELED]! - before;
       let stopping = 0;
-      for (const page of run.table.pages) if (page !== undefined) for (let slot = 0; slot < page.flags.length; slot += 1) if ((page.flags[slot]! & 1) !== 0 && !isFinalTask(page.state[slot]!)) stopping += 1;
+      for (const page of run.table.pages)
+        if (page !== undefined)
+          for (let slot = 0; slot < page.flags.length; slot += 1)
+            if ((page.flags[slot]! & 1) !== 0 && !isFinalTask(page.state[slot]!)) stopping += 1;
       engine.schedulePass();
       await engine.whenDurable();
       return { run: id, canceled, stopping };
@@ -247,7 +284,8 @@ export const createService = (options: ServiceOptions): Service => {
       await wholeRun(id);
       bringBack(state, id, { restore: (summary) => readArchiveSync(options.home, summary.file) });
       const run = state.runs.get(id)!;
-      if (!isFinishedRun(run)) throw new SlipwayError("run-active", { run: id, detail: "only a run that has ended can be retried" });
+      if (!isFinishedRun(run))
+        throw new SlipwayError("run-active", { run: id, detail: "only a run that has ended can be retried" });
       const done = run.counts[Task.DONE]!;
       const reopened = which === "all" ? run.total : run.total - done;
       if (reopened > 0) engine.commit({ type: "run.retried", at: engine.clock(), run: id, which });
@@ -258,12 +296,16 @@ export const createService = (options: ServiceOptions): Service => {
     },
     why: async (id, index) => {
       const run = await wholeRun(id);
-      if (index === undefined) return run.total === 1 ? whyTask(surroundings(), run, 0, await stderrTail(logSource, run, 0)) : whyRun(surroundings(), run);
+      if (index === undefined)
+        return run.total === 1
+          ? whyTask(surroundings(), run, 0, await stderrTail(logSource, run, 0))
+          : whyRun(surroundings(), run);
       const row = rowOf(run, index);
       return whyTask(surroundings(), run, row, await stderrTail(logSource, run, row));
     },
     async *events(query, signal) {
-      if (query.run !== undefined && !state.runs.has(query.run) && !state.archived.has(query.run)) throw new SlipwayError("no-such-run", { run: query.run });
+      if (query.run !== undefined && !state.runs.has(query.run) && !state.archived.has(query.run))
+        throw new SlipwayError("no-such-run", { run: query.run });
       const live = query.follow ? feed.follow(query.run, signal) : undefined;
       // the follower begins to listen with its first step: take that before the past is read
       const first = live?.next();
@@ -283,7 +325,12 @@ export const createService = (options: ServiceOptions): Service => {
         type: cluster.type,
         default: cluster.name === options.clusters.default,
         queues: [...cluster.queues.keys()],
-        resources: Object.fromEntries(Object.entries(options.largest.get(cluster.name) ?? cluster.resources).map(([name, units]) => [name, fromUnits(name, units)])),
+        resources: Object.fromEntries(
+          Object.entries(options.largest.get(cluster.name) ?? cluster.resources).map(([name, units]) => [
+            name,
+            fromUnits(name, units),
+          ]),
+        ),
       })),
     compact: options.compact,
     stop: (now) => {
@@ -292,4 +339,3 @@ export const createService = (options: ServiceOptions): Service => {
     },
   };
 };
-

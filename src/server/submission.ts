@@ -37,9 +37,12 @@ export interface SubmissionOptions {
 }
 
 /** An amount as a person reads it. */
-const shown = (name: string, units: number): string => (isByteResource(name) ? formatSize(units) : String(fromUnits(name, units)));
+const shown = (name: string, units: number): string =>
+  isByteResource(name) ? formatSize(units) : String(fromUnits(name, units));
 
-export const createSubmission = (options: SubmissionOptions): ((lines: AsyncIterable<unknown>) => Promise<{ run: number; total: number }>) => {
+export const createSubmission = (
+  options: SubmissionOptions,
+): ((lines: AsyncIterable<unknown>) => Promise<{ run: number; total: number }>) => {
   const { engine, journal } = options;
   const { state } = engine;
   let atOnce = 0;
@@ -103,7 +106,11 @@ export const createSubmission = (options: SubmissionOptions): ((lines: AsyncIter
       const { items } = group;
       if (items.kind !== "range" || group.itemResources === undefined) return group;
       const { from, step, count } = items;
-      const values = { *[Symbol.iterator]() { for (let i = 0; i < count; i += 1) yield String(from + i * step); } };
+      const values = {
+        *[Symbol.iterator]() {
+          for (let i = 0; i < count; i += 1) yield String(from + i * step);
+        },
+      };
       inputs.set(index, { kind: "values", json: false, count, values });
       return { ...group, items: { kind: "list", count } };
     }),
@@ -126,7 +133,10 @@ export const createSubmission = (options: SubmissionOptions): ((lines: AsyncIter
     const run = state.nextRun;
     engine.commit({ type: "run.opened", at: engine.clock(), run, uuid, spec });
     try {
-      let total = spec.groups.reduce((sum, { items }) => sum + (items.kind === "one" ? 1 : items.kind === "range" ? items.count : 0), 0);
+      let total = spec.groups.reduce(
+        (sum, { items }) => sum + (items.kind === "one" ? 1 : items.kind === "range" ? items.count : 0),
+        0,
+      );
       const counts = new Map<number, number>();
       const add = async (index: number, values: readonly string[], json: boolean): Promise<void> => {
         const group = spec.groups[index]!;
@@ -138,14 +148,22 @@ export const createSubmission = (options: SubmissionOptions): ((lines: AsyncIter
         counts.set(index, before + values.length);
         total += values.length;
         if (total > options.clusters.limits.tasksPerRun)
-          throw new SlipwayError("too-many-tasks", { count: `more than ${options.clusters.limits.tasksPerRun}`, limit: options.clusters.limits.tasksPerRun });
+          throw new SlipwayError("too-many-tasks", {
+            count: `more than ${options.clusters.limits.tasksPerRun}`,
+            limit: options.clusters.limits.tasksPerRun,
+          });
         const lsn = engine.commit({ type: "run.items", run, group: index, json, items: values });
         if (journal.pendingBytes > MOST_PENDING) await patiently(lsn);
       };
       await takeItems(lines, inputs, add);
       for (const [index, group] of spec.groups.entries())
         if (group.items.kind === "list" && (counts.get(index) ?? 0) === 0)
-          throw new SlipwayError("bad-value", { where: `tasks.${group.name}`, key: "each", detail: "has no items", remedy: "Give at least one line or value." });
+          throw new SlipwayError("bad-value", {
+            where: `tasks.${group.name}`,
+            key: "each",
+            detail: "has no items",
+            remedy: "Give at least one line or value.",
+          });
       // all but the commit is on disk first: until then "nothing was submitted" is true
       await patiently(journal.appended);
       options.mayTake();
@@ -154,7 +172,12 @@ export const createSubmission = (options: SubmissionOptions): ((lines: AsyncIter
       return { run, total };
     } catch (error) {
       state.drafts.delete(run);
-      if (error instanceof RangeError) throw new SlipwayError("bad-value", { where: "items", key: "each", detail: error.message, remedy: "Correct that item." }, error);
+      if (error instanceof RangeError)
+        throw new SlipwayError(
+          "bad-value",
+          { where: "items", key: "each", detail: error.message, remedy: "Correct that item." },
+          error,
+        );
       throw error;
     }
   };
@@ -164,7 +187,8 @@ export const createSubmission = (options: SubmissionOptions): ((lines: AsyncIter
     let timer: NodeJS.Timeout | undefined;
     const refuse = new Promise<never>((_, reject) => {
       timer = setInterval(() => {
-        if (journal.state === "full") reject(new SlipwayError("journal-full", { detail: "no room left", home: options.home }));
+        if (journal.state === "full")
+          reject(new SlipwayError("journal-full", { detail: "no room left", home: options.home }));
       }, FULL_PATIENCE_MS);
     });
     try {
@@ -175,7 +199,8 @@ export const createSubmission = (options: SubmissionOptions): ((lines: AsyncIter
   };
 
   return async (lines) => {
-    if (atOnce >= MOST_AT_ONCE) throw new SlipwayError("bad-request", { detail: `more than ${MOST_AT_ONCE} submissions at once` });
+    if (atOnce >= MOST_AT_ONCE)
+      throw new SlipwayError("bad-request", { detail: `more than ${MOST_AT_ONCE} submissions at once` });
     options.mayTake();
     atOnce += 1;
     const iterator = lines[Symbol.asyncIterator]();
@@ -208,16 +233,22 @@ const takeItems = async (
   }
   for (;;) {
     const line = await lines.next();
-    if (line.done === true) throw new SlipwayError("bad-request", { detail: "the request ended before its last line; nothing was submitted" });
+    if (line.done === true)
+      throw new SlipwayError("bad-request", {
+        detail: "the request ended before its last line; nothing was submitted",
+      });
     const value = line.value as { end?: unknown; group?: unknown; items?: unknown };
     if (value?.end === true) return;
     const { group, items } = value ?? {};
     const input = typeof group === "number" ? inputs.get(group) : undefined;
     if (input?.kind !== "stream" || !Array.isArray(items) || items.length > 100_000)
-      throw new SlipwayError("bad-request", { detail: "a line of items must be {group, items: […]} of a group with each: {stream}" });
+      throw new SlipwayError("bad-request", {
+        detail: "a line of items must be {group, items: […]} of a group with each: {stream}",
+      });
     const texts = items.map((item: unknown) => {
       if (input.json) return storedJson(item);
-      if (typeof item !== "string") throw new SlipwayError("bad-request", { detail: "items of a text stream must be strings" });
+      if (typeof item !== "string")
+        throw new SlipwayError("bad-request", { detail: "items of a text stream must be strings" });
       return item;
     });
     await add(group as number, texts, input.json);

@@ -13,7 +13,8 @@ import { resolve } from "node:path";
 
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
 
-export const signalName = (number: number): string | null => (number === 0 ? null : (SIGNALS.get(number) ?? `signal ${number}`));
+export const signalName = (number: number): string | null =>
+  number === 0 ? null : (SIGNALS.get(number) ?? `signal ${number}`);
 
 export const isoTime = (ms: number): string | null => (ms > 0 ? new Date(ms).toISOString() : null);
 
@@ -23,7 +24,8 @@ const countsOf = (counts: ArrayLike<number>): Record<string, number> => {
   return out;
 };
 
-const endedOf = (counts: ArrayLike<number>): number => counts[Task.DONE]! + counts[Task.CANCELED]! + counts[Task.FAILED]!;
+const endedOf = (counts: ArrayLike<number>): number =>
+  counts[Task.DONE]! + counts[Task.CANCELED]! + counts[Task.FAILED]!;
 
 /** Seconds to the end if the rest goes as fast as the tasks so far. */
 const etaOf = (run: Run, now: number): number | null => {
@@ -83,7 +85,7 @@ export const groupViews = (run: Run): NonNullable<RunView["groups"]> =>
   run.groups.slice(0, MOST_GROUPS).map((group) => {
     const counts: Record<string, number> = {};
     let base = 0;
-    for (let row = group.first; row < group.first + group.count; ) {
+    for (let row = group.first; row < group.first + group.count;) {
       const page = peek(run.table, row);
       const end = Math.min(group.first + group.count, (Math.floor(row / run.table.pageRows) + 1) * run.table.pageRows);
       if (page === undefined) {
@@ -153,12 +155,16 @@ export const itemTextOf = (group: Group, row: number): string | null => {
 };
 
 /** What a task's command and paths come to. A value that cannot be placed leaves the template as it was written. */
-export const expandView = (run: Run, row: number): { command: string[]; cwd: string; stdout: string | null; stderr: string | null } => {
+export const expandView = (
+  run: Run,
+  row: number,
+): { command: string[]; cwd: string; stdout: string | null; stderr: string | null } => {
   const group = groupOf(run.groups, row);
   const { spec } = group;
   const stored = group.items?.get(row - group.first);
   const text = itemTextOf(group, row);
-  const item = stored !== undefined ? itemOf(stored, group.items!.json) : text === null ? undefined : { text, json: false };
+  const item =
+    stored !== undefined ? itemOf(stored, group.items!.json) : text === null ? undefined : { text, json: false };
   const attempt = Math.max(1, attemptsOf(run, row).at(-1)?.n ?? 1);
   const context = { run: run.id, task: indexOfRow(run, row), name: spec.name, attempt, item, cwd: run.spec.cwd };
   const fill = (template: string, shell = false): string => {
@@ -168,9 +174,13 @@ export const expandView = (run: Run, row: number): { command: string[]; cwd: str
       return template;
     }
   };
-  const path = (template: string | undefined): string | null => (template === undefined ? null : resolve(run.spec.cwd, fill(template)));
+  const path = (template: string | undefined): string | null =>
+    template === undefined ? null : resolve(run.spec.cwd, fill(template));
   return {
-    command: typeof spec.command === "string" ? ["/bin/sh", "-c", fill(spec.command, true)] : spec.command.map((word) => fill(word)),
+    command:
+      typeof spec.command === "string"
+        ? ["/bin/sh", "-c", fill(spec.command, true)]
+        : spec.command.map((word) => fill(word)),
     cwd: path(spec.cwd) ?? run.spec.cwd,
     stdout: path(spec.stdout),
     stderr: path(spec.stderr),
@@ -182,7 +192,8 @@ export const taskView = (state: State, run: Run, row: number, lastStderr: string
   const page = peek(run.table, row);
   const slot = row % run.table.pageRows;
   const resources: Record<string, number> = {};
-  for (const [name, units] of Object.entries(shapeOfRow(group, row).resources)) resources[name] = fromUnits(name, units);
+  for (const [name, units] of Object.entries(shapeOfRow(group, row).resources))
+    resources[name] = fromUnits(name, units);
   const attempts = attemptsOf(run, row);
   const last = attempts.at(-1);
   return {
@@ -202,4 +213,5 @@ export const taskView = (state: State, run: Run, row: number, lastStderr: string
   };
 };
 
-export const isUnneeded = (run: Run, row: number): boolean => ((peek(run.table, row)?.flags[row % run.table.pageRows] ?? 0) & Flag.UNNEEDED) !== 0;
+export const isUnneeded = (run: Run, row: number): boolean =>
+  ((peek(run.table, row)?.flags[row % run.table.pageRows] ?? 0) & Flag.UNNEEDED) !== 0;

@@ -35,15 +35,32 @@ const openDependencies = (run: Run, group: Group): string[] =>
     if ("run" in dependency) return [`run ${dependency.run}`];
     const other = run.groups[dependency.group]!;
     const ended = other.done + other.failed + other.canceled;
-    return ended === other.count && dependency.on !== "failed" ? [] : [`${other.spec.name} (${ended} of ${other.count} ended)`];
+    return ended === other.count && dependency.on !== "failed"
+      ? []
+      : [`${other.spec.name} (${ended} of ${other.count} ended)`];
   });
 
 const whyReady = (around: Surroundings, what: string): WhyView => {
-  if (around.blocked !== null) return why("blocked", `${what}; nothing is placed now: ${around.blocked}`, "It goes on by itself when that is over.");
-  if (around.fleetProblem !== null) return why("no-pilot", `${what}; no pilot runs: ${around.fleetProblem}`, "`slipway pilots list` shows the reason; the pilot's log is in jobs/ inside the home.");
+  if (around.blocked !== null)
+    return why(
+      "blocked",
+      `${what}; nothing is placed now: ${around.blocked}`,
+      "It goes on by itself when that is over.",
+    );
+  if (around.fleetProblem !== null)
+    return why(
+      "no-pilot",
+      `${what}; no pilot runs: ${around.fleetProblem}`,
+      "`slipway pilots list` shows the reason; the pilot's log is in jobs/ inside the home.",
+    );
   if (around.connectedAgents === 0 && around.suspectAgents > 0)
-    return why("agent-silent", `${what}; its agent does not answer`, "It is given up when its lease is over or its process is gone; then the tasks run again.");
-  if (around.connectedAgents === 0) return why("pilot-starting", `${what}; a pilot is being started`, "Wait a moment; `slipway pilots list` shows it.");
+    return why(
+      "agent-silent",
+      `${what}; its agent does not answer`,
+      "It is given up when its lease is over or its process is gone; then the tasks run again.",
+    );
+  if (around.connectedAgents === 0)
+    return why("pilot-starting", `${what}; a pilot is being started`, "Wait a moment; `slipway pilots list` shows it.");
   return why(
     "busy",
     `${what}; all slots that could take it are busy (${around.runningTasks} tasks are with agents, ${around.waitingTasks} wait)`,
@@ -61,20 +78,45 @@ export const whyTask = (around: Surroundings, run: Run, row: number, lastStderr:
   if (state === Task.DONE) return why("done", "it is done", "Nothing is needed.");
   if (state === Task.FAILED) {
     const attempts = page!.attempt[slot]!;
-    const said = lastStderr === null || lastStderr.trim() === "" ? "" : `; it said: ${lastStderr.trim().split("\n").at(-1)}`;
-    return why("failed", `${reason} after ${attempts} attempt${attempts === 1 ? "" : "s"}${said}`, `See \`slipway logs ${id} --stderr\`; \`slipway retry ${run.id}\` runs failed tasks again, --retries N does so by itself.`);
+    const said =
+      lastStderr === null || lastStderr.trim() === "" ? "" : `; it said: ${lastStderr.trim().split("\n").at(-1)}`;
+    return why(
+      "failed",
+      `${reason} after ${attempts} attempt${attempts === 1 ? "" : "s"}${said}`,
+      `See \`slipway logs ${id} --stderr\`; \`slipway retry ${run.id}\` runs failed tasks again, --retries N does so by itself.`,
+    );
   }
   if (state === Task.CANCELED) {
-    if ((page!.flags[slot]! & Flag.UNNEEDED) !== 0) return why("not-needed", reason, "Nothing is needed: it is a handler for a failure that did not happen.");
+    if ((page!.flags[slot]! & Flag.UNNEEDED) !== 0)
+      return why("not-needed", reason, "Nothing is needed: it is a handler for a failure that did not happen.");
     return why("canceled", reason, `\`slipway retry ${run.id}\` runs cancelled and failed tasks again.`);
   }
-  if (state === Task.NEW) return why("dependencies", `it waits for ${openDependencies(run, group).join(", ")}`, "It starts when these have ended.");
-  if (state >= Task.EXECUTING) return why("running", `it has been running for ${formatDuration((around.now - page!.started[slot]!) / 1000)}`, "Nothing is needed; --time-limit would end it after a time.");
+  if (state === Task.NEW)
+    return why(
+      "dependencies",
+      `it waits for ${openDependencies(run, group).join(", ")}`,
+      "It starts when these have ended.",
+    );
+  if (state >= Task.EXECUTING)
+    return why(
+      "running",
+      `it has been running for ${formatDuration((around.now - page!.started[slot]!) / 1000)}`,
+      "Nothing is needed; --time-limit would end it after a time.",
+    );
   if (state >= Task.SCHEDULING && page!.agent[slot] !== 0)
-    return why("queued-at-agent", `agent ${page!.agent[slot]} has it and starts it with its next free slot (${shapeText(group, row)})`, "It starts when a task there ends.");
+    return why(
+      "queued-at-agent",
+      `agent ${page!.agent[slot]} has it and starts it with its next free slot (${shapeText(group, row)})`,
+      "It starts when a task there ends.",
+    );
   if (page !== undefined && page.finished[slot]! > 0 && group.spec.retryDelay > 0) {
     const left = (page.finished[slot]! + group.spec.retryDelay * 1000 - around.now) / 1000;
-    if (left > 0) return why("retry-delay", `its last attempt failed; the next begins in ${formatDuration(Math.ceil(left))}`, "--retry-delay sets the time between attempts.");
+    if (left > 0)
+      return why(
+        "retry-delay",
+        `its last attempt failed; the next begins in ${formatDuration(Math.ceil(left))}`,
+        "--retry-delay sets the time between attempts.",
+      );
   }
   return whyReady(around, `it is ready and asks for ${shapeText(group, row)}`);
 };
@@ -95,7 +137,9 @@ const failureReasons = (run: Run): string => {
   return [...tally]
     .toSorted(([, a], [, b]) => b.count - a.count)
     .slice(0, 3)
-    .map(([reason, { count, row }]) => `${count} with ${run.reasons[reason]} (such as ${run.id}.${indexOfRow(run, row)})`)
+    .map(
+      ([reason, { count, row }]) => `${count} with ${run.reasons[reason]} (such as ${run.id}.${indexOfRow(run, row)})`,
+    )
     .join("; ");
 };
 
@@ -104,17 +148,33 @@ export const whyRun = (around: Surroundings, run: Run): WhyView => {
     case "DONE":
       return why("done", "all tasks are done", "Nothing is needed.");
     case "FAILED":
-      return why("failed", `${run.counts[Task.FAILED]} of ${run.total} tasks failed: ${failureReasons(run)}${run.canceled === "" ? "" : `; the rest was cancelled: ${run.canceled}`}`, `\`slipway show ${run.id}\` lists failed tasks; \`slipway retry ${run.id}\` runs them again.`);
+      return why(
+        "failed",
+        `${run.counts[Task.FAILED]} of ${run.total} tasks failed: ${failureReasons(run)}${run.canceled === "" ? "" : `; the rest was cancelled: ${run.canceled}`}`,
+        `\`slipway show ${run.id}\` lists failed tasks; \`slipway retry ${run.id}\` runs them again.`,
+      );
     case "CANCELED":
-      return why("canceled", run.canceled === "" ? "tasks were cancelled" : run.canceled, `\`slipway retry ${run.id}\` runs what was cancelled.`);
+      return why(
+        "canceled",
+        run.canceled === "" ? "tasks were cancelled" : run.canceled,
+        `\`slipway retry ${run.id}\` runs what was cancelled.`,
+      );
     default:
   }
   const counts = [...run.counts];
   const running = counts.slice(Task.EXECUTING, Task.DONE).reduce((sum, n) => sum + n, 0);
-  const text = TASK_STATES.flatMap((name, code) => (counts[code]! > 0 && !isFinalTask(code) ? [`${counts[code]} ${name}`] : [])).join(", ");
+  const text = TASK_STATES.flatMap((name, code) =>
+    counts[code]! > 0 && !isFinalTask(code) ? [`${counts[code]} ${name}`] : [],
+  ).join(", ");
   if (running > 0) return why("running", `${running} tasks run; ${text}`, "Nothing is needed.");
-  if (run.counts[Task.PENDING]! + run.counts[Task.SCHEDULING]! > 0) return whyReady(around, `tasks are ready (${text})`);
+  if (run.counts[Task.PENDING]! + run.counts[Task.SCHEDULING]! > 0)
+    return whyReady(around, `tasks are ready (${text})`);
   const waiting = run.groups.find((group) => group.base === Task.NEW && group.waits > 0);
-  if (waiting !== undefined) return why("dependencies", `${waiting.spec.name} waits for ${openDependencies(run, waiting).join(", ")}`, "It starts when these have ended.");
+  if (waiting !== undefined)
+    return why(
+      "dependencies",
+      `${waiting.spec.name} waits for ${openDependencies(run, waiting).join(", ")}`,
+      "It starts when these have ended.",
+    );
   return whyReady(around, text);
 };

@@ -21,7 +21,8 @@ export const pageCodec: PageCodec = {
 };
 
 /** Unique for each end of a run, since `retry` may end it again. */
-export const archiveName = (run: Run): string => join(DIRECTORY, `${run.id}-${Math.floor(run.finished).toString(36)}.run`);
+export const archiveName = (run: Run): string =>
+  join(DIRECTORY, `${run.id}-${Math.floor(run.finished).toString(36)}.run`);
 
 export const writeArchive = async (home: string, run: Run): Promise<string> => {
   const name = archiveName(run);
@@ -48,17 +49,25 @@ export const writeArchive = async (home: string, run: Run): Promise<string> => {
 
 const decode = (bytes: Buffer, path: string): Run => {
   const push = createRunDecoder(pageCodec);
-  for (let at = 0; at + FRAME <= bytes.length; ) {
+  for (let at = 0; at + FRAME <= bytes.length;) {
     const length = bytes.readUInt32LE(at);
     const type = bytes.readUInt8(at + 8);
     const payload = bytes.subarray(at + FRAME, at + FRAME + length);
     if (payload.length < length || crc32(payload, type) !== bytes.readUInt32LE(at + 4))
-      throw new SlipwayError("journal-damaged", { segment: path, offset: at, detail: "a damaged record of an ended run" });
+      throw new SlipwayError("journal-damaged", {
+        segment: path,
+        offset: at,
+        detail: "a damaged record of an ended run",
+      });
     const run = push({ type, payload });
     if (run !== undefined) return run;
     at += FRAME + length;
   }
-  throw new SlipwayError("journal-damaged", { segment: path, offset: bytes.length, detail: "the file of an ended run is cut short" });
+  throw new SlipwayError("journal-damaged", {
+    segment: path,
+    offset: bytes.length,
+    detail: "the file of an ended run is cut short",
+  });
 };
 
 export const readArchive = async (home: string, file: string): Promise<Run> => {

@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { isFinishedRun } from "../../core/run.ts";
-import { createReplay, encodeState, linkRuns, summarise } from "../../core/snapshot.ts";
-import { type RunSummary, type State, createState } from "../../core/state.ts";
+import { type ReplayFollower, createReplay, encodeState, linkRuns, summarise } from "../../core/snapshot.ts";
+import { NO_EFFECTS, type RunSummary, type State, createState } from "../../core/state.ts";
 import { type SegmentMark, type SnapshotInfo, readJournal, writeSnapshot } from "../journal/index.ts";
+import type { Feed } from "../feed.ts";
 import { pageCodec, readArchiveSync, writeArchive } from "./archive.ts";
 
 /**
@@ -17,23 +18,44 @@ export interface Compacted {
   readonly files: readonly string[];
 }
 
+/** Fills a state from a journal. What the events were is told to `feed`; nothing of it is carried out. */
 export const replayInto = async (
   home: string,
   state: State,
+  feed: Feed | undefined,
   read: (replay: (type: number, payload: Uint8Array, lsn: number) => void) => Promise<unknown>,
   upTo = Infinity,
 ): Promise<void> => {
-  const replay = createReplay(state, pageCodec, { restore: (summary) => readArchiveSync(home, summary.file) });
+  const replay = createReplay(state, pageCodec, {
+    restore: (summary) => readArchiveSync(home, summary.file),
+    ...(feed === undefined ? {} : { follow: pastEffects(feed) }),
+  });
   await read((type, payload, lsn) => {
     if (lsn <= upTo) replay(type, payload);
   });
   linkRuns(state);
 };
 
+/** Past ends of tasks and runs, for `events`. */
+const pastEffects = (feed: Feed): ReplayFollower => {
+  let at = 0;
+  return {
+    event: (event) => {
+      at = "at" in event ? event.at : at;
+      feed.committed(event);
+    },
+    effects: {
+      ...NO_EFFECTS,
+      ended: (run, row) => feed.taskEnded(run, row, at),
+      finished: (run) => feed.publish({ event: "run.finished", run: run.id }, at),
+    },
+  };
+};
+
 export const compact = async (home: string, upTo: SegmentMark): Promise<Compacted> => {
   const dir = join(home, "journal");
   const state = createState();
-  await replayInto(home, state, (replay) => readJournal(dir, replay), upTo.lastLsn);
+  await replayInto(home, state, undefined, (replay) => readJournal(dir, replay), upTo.lastLsn);
   const archived = new Map<number, RunSummary>();
   for (const run of state.runs.values()) {
     if (!isFinishedRun(run)) continue;

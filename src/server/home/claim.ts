@@ -1,8 +1,8 @@
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SlipwayError } from "../../errors.ts";
 import { type HomeClock, systemClock } from "./clock.ts";
 import { claimEpoch, highestClaimed, pruneEpochs, readClaim, releaseEpoch } from "./epoch.ts";
+import { makeDirectory } from "./files.ts";
 import { type HomeClaim, type HoldTimes, holdHome } from "./hold.ts";
 import { type ProcessIdentity, identify, whereabouts } from "./identity.ts";
 import { parseLease, readLeaseText, writeLease } from "./lease.ts";
@@ -35,7 +35,10 @@ interface Holder {
 
 interface View {
   readonly holder: Holder | undefined;
+  /** The highest epoch claimed, and the highest that any file carries. */
+  readonly top: number;
   readonly highest: number;
+  readonly leaseText: string | undefined;
   /** All that was read: any change means that somebody lives. */
   readonly text: string;
 }
@@ -51,10 +54,10 @@ const look = async (home: string): Promise<View> => {
   if (claim !== undefined && claim.epoch >= (lease?.epoch ?? 0)) {
     const own = lease?.epoch === claim.epoch ? lease : undefined;
     const holder = { epoch: claim.epoch, by: claim.by ?? own, address: own?.address };
-    return { holder: claim.released ? undefined : holder, highest, text };
+    return { holder: claim.released ? undefined : holder, top, highest, leaseText, text };
   }
   const holder = lease === undefined ? undefined : { epoch: lease.epoch, by: lease, address: lease.address };
-  return { holder, highest, text };
+  return { holder, top, highest, leaseText, text };
 };
 
 const heldBy = (home: string, { by }: Holder, age: string): SlipwayError =>
@@ -94,7 +97,7 @@ export const claimHome = async (
 ): Promise<HomeClaim> => {
   const times = { ...defaultClaimTimes, ...options.times };
   const self = await identify(options.pid, options.host);
-  await mkdir(join(home, "epochs"), { recursive: true, mode: 0o700 });
+  await makeDirectory(join(home, "epochs"));
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const view = await look(home);
     const { holder } = view;
@@ -111,10 +114,9 @@ export const claimHome = async (
         watched = true;
       }
     }
-    const epoch = await claimEpoch(home, view.highest, self);
+    const epoch = await claimEpoch(home, view, self);
     if (epoch === undefined) continue;
-    const leaseText = await readLeaseText(home);
-    if (watched && holder !== undefined && leaseText !== (JSON.parse(view.text) as (string | null)[])[0]) {
+    if (watched && holder !== undefined && (await readLeaseText(home)) !== view.leaseText) {
       await releaseEpoch(home, epoch, self);
       throw heldBy(home, holder, "less than a second");
     }

@@ -43,19 +43,21 @@ export const readClaim = async (home: string, epoch: number): Promise<EpochClaim
 };
 
 /**
- * Claims an epoch above `above` and above every one that any file of the home carries. Undefined: another server was
- * faster, and the caller has to look again who holds the home.
+ * Claims the epoch above all that any file of the home carries, provided that nobody has claimed one since `view`, in
+ * which the home was found free. Undefined: somebody has, and the caller has to look again who holds the home.
  */
-export const claimEpoch = async (home: string, above: number, by: ProcessIdentity): Promise<number | undefined> => {
+export const claimEpoch = async (
+  home: string,
+  view: { readonly top: number; readonly highest: number },
+  by: ProcessIdentity,
+): Promise<number | undefined> => {
   const journal = (await unless(["ENOENT"], () => readdir(join(home, "journal")))) ?? [];
-  const epoch = Math.max(above, await highestClaimed(home), highestEpoch(journal)) + 1;
+  const epoch = Math.max(view.highest, highestEpoch(journal)) + 1;
   if (!(await createFile(epochPath(home, epoch), content(by, false)))) return undefined;
-  // A listing that was old by the time of the claim shows itself now.
-  if ((await highestClaimed(home)) > epoch) {
-    await unless(["ENOENT"], () => unlink(epochPath(home, epoch)));
-    return undefined;
-  }
-  return epoch;
+  const others = (await listEpochs(home)).filter((other) => other !== epoch);
+  if (Math.max(0, ...others) <= view.top) return epoch;
+  await unless(["ENOENT"], () => unlink(epochPath(home, epoch)));
+  return undefined;
 };
 
 export const releaseEpoch = (home: string, epoch: number, by: ProcessIdentity): Promise<void> =>

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { link, open, rename, unlink } from "node:fs/promises";
+import { link, mkdir, open, rename, stat, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
 
 export const errnoOf = (error: unknown): string => {
   const code = (error as { code?: unknown } | undefined)?.code;
@@ -13,6 +14,20 @@ export const unless = async <T>(codes: readonly string[], action: () => Promise<
   } catch (error) {
     if (codes.includes(errnoOf(error))) return undefined;
     throw error;
+  }
+};
+
+/** Makes a directory (0700) and those above it. Node's own recursive mkdir never returns for a path such as /proc/x. */
+export const makeDirectory = async (path: string): Promise<void> => {
+  const make = (): Promise<void | undefined> => unless(["EEXIST"], () => mkdir(path, { mode: 0o700 }));
+  try {
+    await make();
+  } catch (error) {
+    const parent = dirname(path);
+    if (errnoOf(error) !== "ENOENT" || parent === path) throw error;
+    if ((await unless(["ENOENT"], () => stat(parent))) !== undefined) throw error;
+    await makeDirectory(parent);
+    await make();
   }
 };
 

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { chmod, lstat, mkdir, open, readdir, realpath, stat, unlink } from "node:fs/promises";
+import { chmod, lstat, open, readdir, realpath, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { SlipwayError } from "../../errors.ts";
-import { errnoOf } from "./files.ts";
+import { errnoOf, makeDirectory } from "./files.ts";
 
 const PARTS = ["journal", "keys", "output", "jobs", "spool", "logs", "epochs"] as const;
 
@@ -16,6 +16,7 @@ const WORDS: Record<string, string> = {
   EROFS: "it is on a read-only file system",
   EACCES: "permission denied",
   EPERM: "permission denied",
+  ENOENT: "it cannot be made there",
   ENOTDIR: "a part of the path is not a directory",
   EEXIST: "it is not a directory",
   ENOSPC: "no space left on the device",
@@ -56,7 +57,7 @@ const checkWritable = async (dir: string): Promise<void> => {
 /** Makes or checks a home: private (0700, never wider than it was), ours, writable, with all its directories. */
 export const prepareHome = async (home: string): Promise<HomePaths> => {
   try {
-    await mkdir(home, { recursive: true, mode: 0o700 });
+    await makeDirectory(home);
     const root = await realpath(home);
     const about = await stat(root);
     const uid = process.getuid?.();
@@ -69,7 +70,7 @@ export const prepareHome = async (home: string): Promise<HomePaths> => {
     const paths: Record<string, string> = { root };
     for (const part of PARTS) {
       paths[part] = join(root, part);
-      await mkdir(paths[part], { recursive: true, mode: 0o700 });
+      await makeDirectory(paths[part]);
     }
     await checkWritable(paths["journal"]!);
     const keys = await lstat(paths["keys"]!);

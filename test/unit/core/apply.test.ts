@@ -22,7 +22,9 @@ describe("dependencies", () => {
 
   it("cancels what needed a failed task, with the reason, all the way down", () => {
     const driver = createDriver();
-    const run = driver.submit(spec([group("a", 1), group("b", 2, { after: after(0) }), group("c", 1, { after: after(1) })]));
+    const run = driver.submit(
+      spec([group("a", 1), group("b", 2, { after: after(0) }), group("c", 1, { after: after(1) })]),
+    );
     runToEnd(driver, () => 3);
     expect(runState(run)).toBe("FAILED");
     expect(countOf(run, Task.FAILED)).toBe(1);
@@ -35,7 +37,11 @@ describe("dependencies", () => {
     for (const code of [0, 1]) {
       const driver = createDriver();
       const run = driver.submit(
-        spec([group("a", 2), group("always", 1, { after: after([0, "any"]) }), group("handler", 1, { after: after([0, "failed"]) })]),
+        spec([
+          group("a", 2),
+          group("always", 1, { after: after([0, "any"]) }),
+          group("handler", 1, { after: after([0, "failed"]) }),
+        ]),
       );
       runToEnd(driver, (_, row) => (row === 1 ? code : 0));
       expect(driver.stateOf(run, 2)).toBe(Task.DONE);
@@ -47,7 +53,9 @@ describe("dependencies", () => {
 
   it("goes on after a handler that was not needed", () => {
     const driver = createDriver();
-    const run = driver.submit(spec([group("a", 1), group("handler", 1, { after: after([0, "failed"]) }), group("end", 1, { after: after(1) })]));
+    const run = driver.submit(
+      spec([group("a", 1), group("handler", 1, { after: after([0, "failed"]) }), group("end", 1, { after: after(1) })]),
+    );
     runToEnd(driver, () => 0);
     expect(driver.stateOf(run, 2)).toBe(Task.DONE);
   });
@@ -65,7 +73,9 @@ describe("dependencies", () => {
 
   it("needs no stack for a chain of 100,000 tasks", () => {
     const driver = createDriver();
-    const run = driver.submit(spec(Array.from({ length: 100_000 }, (_, i) => group(`t${i}`, 1, i === 0 ? {} : { after: after(i - 1) }))));
+    const run = driver.submit(
+      spec(Array.from({ length: 100_000 }, (_, i) => group(`t${i}`, 1, i === 0 ? {} : { after: after(i - 1) }))),
+    );
     const agent = driver.join();
     driver.assign(agent, run.id, 0);
     driver.end(agent, run.id, [0], 1);
@@ -84,7 +94,10 @@ describe("two ledgers of failure", () => {
       driver.end(agent, run.id, [0], 1);
     }
     expect(driver.stateOf(run, 0)).toBe(Task.FAILED);
-    expect(run.history.get(0)!.map(({ n, exit }) => [n, exit])).toEqual([[1, 1], [2, 1]]);
+    expect(run.history.get(0)!.map(({ n, exit }) => [n, exit])).toEqual([
+      [1, 1],
+      [2, 1],
+    ]);
   });
 
   it("runs a lost task again at no cost to its retries, up to the limit of losses", () => {
@@ -191,7 +204,9 @@ describe("retry", () => {
 
   it("runs everything again with --all", () => {
     const driver = createDriver();
-    const run = driver.submit(spec([group("a", 2), group("b", 1, { after: after(0) }), group("h", 1, { after: after([0, "failed"]) })]));
+    const run = driver.submit(
+      spec([group("a", 2), group("b", 1, { after: after(0) }), group("h", 1, { after: after([0, "failed"]) })]),
+    );
     runToEnd(driver, () => 0);
     driver.send({ type: "run.retried", at: 9000, run: run.id, which: "all" });
     runToEnd(driver, () => 0);

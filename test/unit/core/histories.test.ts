@@ -11,7 +11,11 @@ import { type Driver, after, createDriver, group, spec } from "./model.ts";
 /** Random histories of submits, assignments, results, losses, cancellations and retries. */
 
 const plainPages = { pack: (bytes: Uint8Array) => bytes, unpack: (bytes: Uint8Array) => bytes };
-const noArchive = { restore: () => { throw new Error("nothing is archived here"); } };
+const noArchive = {
+  restore: () => {
+    throw new Error("nothing is archived here");
+  },
+};
 
 const view = (state: State): unknown =>
   [...state.runs.values()].map((run) => ({
@@ -27,7 +31,15 @@ const view = (state: State): unknown =>
       const slot = row % run.table.pageRows;
       return page === undefined
         ? [run.table.baseState(row)]
-        : [page.state[slot], page.attempt[slot], page.fails[slot], page.losses[slot], page.exit[slot], run.reasons[page.reason[slot]!], page.flags[slot]];
+        : [
+            page.state[slot],
+            page.attempt[slot],
+            page.fails[slot],
+            page.losses[slot],
+            page.exit[slot],
+            run.reasons[page.reason[slot]!],
+            page.flags[slot],
+          ];
     }),
     history: [...run.history],
   }));
@@ -39,15 +51,21 @@ const check = (driver: Driver, before: Map<string, { state: number; attempt: num
     for (let row = 0; row < run.total; row += 1) {
       const state = driver.stateOf(run, row);
       counted[state]! += 1;
-      const attempt = (peek(run.table, row)?.attempt[row % run.table.pageRows] ?? 0) + (run.history.get(row)?.length ?? 0) * 1000;
+      const attempt =
+        (peek(run.table, row)?.attempt[row % run.table.pageRows] ?? 0) + (run.history.get(row)?.length ?? 0) * 1000;
       const last = before.get(`${run.id}.${row}`);
       if (last !== undefined && last.attempt === attempt && last.state !== state)
-        expect(mayAdvanceTask(last.state, state), `${run.id}.${row}: ${TASK_STATES[last.state]} to ${TASK_STATES[state]}`).toBe(true);
+        expect(
+          mayAdvanceTask(last.state, state),
+          `${run.id}.${row}: ${TASK_STATES[last.state]} to ${TASK_STATES[state]}`,
+        ).toBe(true);
       before.set(`${run.id}.${row}`, { state, attempt });
     }
     expect([...run.counts]).toEqual(counted);
     for (const each of run.groups) expect(each.done + each.failed + each.canceled).toBeLessThanOrEqual(each.count);
-    expect(run.finished > 0).toBe(counted.reduce((sum, n, code) => (isFinalTask(code) ? sum + n : sum), 0) === run.total);
+    expect(run.finished > 0).toBe(
+      counted.reduce((sum, n, code) => (isFinalTask(code) ? sum + n : sum), 0) === run.total,
+    );
   }
 };
 
@@ -55,23 +73,37 @@ const groups = fc.array(
   fc.record({
     count: fc.integer({ min: 1, max: 12 }),
     retries: fc.integer({ min: 0, max: 2 }),
-    deps: fc.array(fc.tuple(fc.nat(), fc.constantFrom("ok" as const, "any" as const, "failed" as const)), { maxLength: 2 }),
+    deps: fc.array(fc.tuple(fc.nat(), fc.constantFrom("ok" as const, "any" as const, "failed" as const)), {
+      maxLength: 2,
+    }),
   }),
   { minLength: 1, maxLength: 5 },
 );
 
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ do: fc.constant("assign" as const), pick: fc.nat(), agent: fc.nat(2) }) },
-  { weight: 6, arbitrary: fc.record({ do: fc.constant("end" as const), pick: fc.nat(), code: fc.constantFrom(0, 0, 0, 1, -9) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant("end" as const), pick: fc.nat(), code: fc.constantFrom(0, 0, 0, 1, -9) }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("interrupt" as const), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("lose" as const), agent: fc.nat(2) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("return" as const), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("cancel" as const), pick: fc.nat(), all: fc.boolean() }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("retry" as const), which: fc.constantFrom("failed" as const, "all" as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant("retry" as const),
+      which: fc.constantFrom("failed" as const, "all" as const),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("submit" as const), groups, maxFails: fc.option(fc.nat(3)) }) },
 );
 
-const play = (steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T : never)[], first: (typeof groups extends fc.Arbitrary<infer T> ? T : never)): Driver => {
+const play = (
+  steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T : never)[],
+  first: typeof groups extends fc.Arbitrary<infer T> ? T : never,
+): Driver => {
   const driver = createDriver();
   const before = new Map<string, { state: number; attempt: number }>();
   const submit = (list: typeof first, maxFails: number | null): void => {
@@ -117,11 +149,23 @@ const play = (steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T : n
         agents[each.agent] = driver.join();
         break;
       case "return":
-        if (pick !== undefined) driver.send({ type: "tasks.returned", at: 7000, agent: pick.agent, parts: [{ run: pick.run, ranges: [pick.row, 1] }] });
+        if (pick !== undefined)
+          driver.send({
+            type: "tasks.returned",
+            at: 7000,
+            agent: pick.agent,
+            parts: [{ run: pick.run, ranges: [pick.row, 1] }],
+          });
         break;
       case "cancel": {
         const run = [...driver.state.runs.values()][each.pick % driver.state.runs.size]!;
-        driver.send({ type: "run.canceled", at: 7000, run: run.id, reason: "test", ...(each.all ? {} : { rows: [each.pick % run.total] }) });
+        driver.send({
+          type: "run.canceled",
+          at: 7000,
+          run: run.id,
+          reason: "test",
+          ...(each.all ? {} : { rows: [each.pick % run.total] }),
+        });
         break;
       }
       case "retry": {
@@ -159,25 +203,30 @@ describe("any history", () => {
 
   it("survives a snapshot: what follows leads to the same state as without one", () => {
     fc.assert(
-      fc.property(groups, fc.array(step, { minLength: 5, maxLength: 50 }), fc.double({ min: 0, max: 1, noNaN: true }), (first, steps, cut) => {
-        const { events, state } = play(steps, first);
-        const at = Math.floor(events.length * cut);
-        const half = createState();
-        const replayHalf = createReplay(half, plainPages, noArchive);
-        const feed = (replay: typeof replayHalf, list: typeof events): void => {
-          for (const event of list) {
-            const { type, payload } = encodeEvent(event);
-            replay(type, payload);
-          }
-        };
-        feed(replayHalf, events.slice(0, at));
-        const whole = createState();
-        const replay = createReplay(whole, plainPages, noArchive);
-        for (const { type, payload } of encodeState(half, new Map(), plainPages)) replay(type, payload);
-        linkRuns(whole);
-        feed(replay, events.slice(at));
-        expect(view(whole)).toEqual(view(state));
-      }),
+      fc.property(
+        groups,
+        fc.array(step, { minLength: 5, maxLength: 50 }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (first, steps, cut) => {
+          const { events, state } = play(steps, first);
+          const at = Math.floor(events.length * cut);
+          const half = createState();
+          const replayHalf = createReplay(half, plainPages, noArchive);
+          const feed = (replay: typeof replayHalf, list: typeof events): void => {
+            for (const event of list) {
+              const { type, payload } = encodeEvent(event);
+              replay(type, payload);
+            }
+          };
+          feed(replayHalf, events.slice(0, at));
+          const whole = createState();
+          const replay = createReplay(whole, plainPages, noArchive);
+          for (const { type, payload } of encodeState(half, new Map(), plainPages)) replay(type, payload);
+          linkRuns(whole);
+          feed(replay, events.slice(at));
+          expect(view(whole)).toEqual(view(state));
+        },
+      ),
       { numRuns: 150 },
     );
   });

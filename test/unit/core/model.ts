@@ -90,7 +90,18 @@ export const createDriver = (): Driver => {
     },
     join: () => {
       const agent = state.nextAgent;
-      send({ type: "agent.joined", at: (at += 1), agent, uuid: `a${agent}`, pilot: 1, host: "h", version: "1", resources: {}, output: "", seq: 0 });
+      send({
+        type: "agent.joined",
+        at: (at += 1),
+        agent,
+        uuid: `a${agent}`,
+        pilot: 1,
+        host: "h",
+        version: "1",
+        resources: {},
+        output: "",
+        seq: 0,
+      });
       return agent;
     },
     assign: (agent, run, row) => {

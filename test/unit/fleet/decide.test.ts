@@ -23,13 +23,20 @@ describe("fleet.decide", () => {
     ["but not before", { live: 1, idle: [{ pilot: 7, seconds: 119 }] }, { start: 0, drain: [] }],
     ["and not below min", { live: 1, min: 1, idle: [{ pilot: 7, seconds: 500 }] }, { start: 0, drain: [] }],
     ["nothing is started while the server stops", { waiting: 5, stopping: true }, { start: 0, drain: [] }],
-    ["a failed start is followed by a pause", { waiting: 5, startFailures: 3, sinceFailure: 1 }, { start: 0, drain: [] }],
+    [
+      "a failed start is followed by a pause",
+      { waiting: 5, startFailures: 3, sinceFailure: 1 },
+      { start: 0, drain: [] },
+    ],
     ["and then by another try", { waiting: 5, startFailures: 3, sinceFailure: 9 }, { start: 1, drain: [] }],
   ];
-  for (const [name, change, expected] of cases) it(name, () => expect(decide({ ...calm, ...change })).toMatchObject(expected));
+  for (const [name, change, expected] of cases)
+    it(name, () => expect(decide({ ...calm, ...change })).toMatchObject(expected));
 
   it("says why nothing is started", () => {
-    expect(decide({ ...calm, waiting: 1, startFailures: 2, sinceFailure: 1 }).problem).toBe("2 pilots in a row did not start; next try in 3 s");
+    expect(decide({ ...calm, waiting: 1, startFailures: 2, sinceFailure: 1 }).problem).toBe(
+      "2 pilots in a row did not start; next try in 3 s",
+    );
   });
 
   it("never pauses longer than five minutes", () => {

@@ -143,14 +143,26 @@ describe("scheduler.pass", () => {
     const shapes = [cpus(1), cpus(2), { cpus: FRACTION, gpus: FRACTION / 2 }, { cpus: FRACTION / 4 }, { mem: 3000 }];
     fc.assert(
       fc.property(
-        fc.array(fc.record({ count: fc.integer({ min: 1, max: 30 }), shape: fc.nat(4), priority: fc.nat(2) }), { minLength: 1, maxLength: 6 }),
-        fc.array(fc.record({ cpus: fc.integer({ min: 2, max: 8 }), gpus: fc.integer({ min: 1, max: 2 }) }), { minLength: 1, maxLength: 4 }),
+        fc.array(fc.record({ count: fc.integer({ min: 1, max: 30 }), shape: fc.nat(4), priority: fc.nat(2) }), {
+          minLength: 1,
+          maxLength: 6,
+        }),
+        fc.array(fc.record({ cpus: fc.integer({ min: 2, max: 8 }), gpus: fc.integer({ min: 1, max: 2 }) }), {
+          minLength: 1,
+          maxLength: 4,
+        }),
         fc.array(fc.nat(), { maxLength: 200 }),
         (groups, nodes, picks) => {
           const scheduler = createScheduler();
-          const capacity = new Map(nodes.map((node, i) => [i + 1, { cpus: node.cpus * FRACTION, gpus: node.gpus * FRACTION, mem: 10_000 }]));
+          const capacity = new Map(
+            nodes.map((node, i) => [i + 1, { cpus: node.cpus * FRACTION, gpus: node.gpus * FRACTION, mem: 10_000 }]),
+          );
           for (const [id, resources] of capacity) addAgent(scheduler, id, resources);
-          const run = makeRun(...groups.map(({ count, shape, priority }, i) => group(`g${i}`, count, { resources: shapes[shape]!, priority })));
+          const run = makeRun(
+            ...groups.map(({ count, shape, priority }, i) =>
+              group(`g${i}`, count, { resources: shapes[shape]!, priority }),
+            ),
+          );
           scheduler.ready(run, 0, run.total);
           let held: [number, Run, number][] = applyAll([run], scheduler.pass(0));
           let ended = 0;
@@ -164,7 +176,9 @@ describe("scheduler.pass", () => {
             ended += 1;
             held.push(...applyAll([run], scheduler.pass(0)));
             for (const id of capacity.keys()) {
-              const mine = held.filter(([each]) => each === id).map(([, , each]) => shapeOfRow(groupOf(run.groups, each), each));
+              const mine = held
+                .filter(([each]) => each === id)
+                .map(([, , each]) => shapeOfRow(groupOf(run.groups, each), each));
               const load = scheduler.loadOf(id)!;
               expect(load.count).toBe(mine.length);
               expect(load.backlog).toBeGreaterThanOrEqual(0);
