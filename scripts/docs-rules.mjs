@@ -13,6 +13,7 @@ const RULE = /\brules? (\d+(?:(?:, | and )\d+)*)\b/;
 const shown = (title) =>
   title
     .replaceAll(/\$\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}/g, "…")
+    .replace(/\$\{[^}]*$/, "")
     .replace(/^rules? [\d, and]+:? */, "")
     .replace(/ *\(rules? [^)]*\)/, "");
 
@@ -34,7 +35,8 @@ export const testsOfRules = () => {
 };
 
 const link = (path) => `[${path}](../${path})`;
-const cell = (text) => text.replaceAll("|", "\\|");
+/** Titles are no Markdown. */
+const escape = (text) => text.trim().replaceAll(/[*_<>[\]]/g, String.raw`\$&`);
 
 /** The page with its table as it should be. */
 export const withRules = (page) => {
@@ -43,10 +45,11 @@ export const withRules = (page) => {
   const { rules } = JSON.parse(readFileSync(join(root, "docs", "rules.json"), "utf8"));
   const tests = testsOfRules();
   const sections = rules.map(({ n, name, promise, where }) => {
-    const proofs = [...(tests.get(n) ?? [])].map(
-      ([file, titles]) => `  - ${link(`test/${file}`)}: ${titles.map(cell).join("; ")}`,
-    );
-    const proven = proofs.length === 0 ? ["- proven by: no test yet"] : ["- proven by:", ...proofs];
+    const proofs = [...(tests.get(n) ?? [])].flatMap(([file, titles]) => [
+      `- proven by ${link(`test/${file}`)}:`,
+      ...titles.map((title) => `  - ${escape(title)}`),
+    ]);
+    const proven = proofs.length === 0 ? ["- proven by: no test yet"] : proofs;
     return [`### Rule ${n}: ${name}`, "", promise, "", `- lives in: ${where.map(link).join(", ")}`, ...proven].join(
       "\n",
     );

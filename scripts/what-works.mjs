@@ -36,8 +36,8 @@ export const judgeRow = (row, tests) => {
 const versionOf = ({ component, version }) => {
   if (version === undefined) return component ?? "";
   const { status, stdout } = spawnSync(version[0], version.slice(1), { encoding: "utf8", cwd: root });
-  const number = status === 0 ? /\d+(\.\d+)+\S*/.exec(stdout)?.[0] : undefined;
-  return number === undefined ? (component ?? "") : `${component} ${number.replace(/[),;]+$/, "")}`;
+  const number = status === 0 ? /\d+(\.\d+)+/.exec(stdout)?.[0] : undefined;
+  return number === undefined ? (component ?? "") : `${component} ${number}`;
 };
 
 const cells = (line) =>

@@ -160,8 +160,11 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
       out.set(agent, assignment);
     }
     const last = assignment.parts.at(-1);
-    if (last?.run === run) (last.ranges as number[]).push(from, count);
-    else assignment.parts.push({ run, ranges: [from, count] });
+    if (last?.run === run) {
+      const ranges = last.ranges as number[];
+      if (ranges.at(-2)! + ranges.at(-1)! === from) ranges[ranges.length - 1]! += count;
+      else ranges.push(from, count);
+    } else assignment.parts.push({ run, ranges: [from, count] });
   };
 
   /** Fills one agent's slots, or its backlog with at most `share` tasks. */
