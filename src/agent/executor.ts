@@ -67,8 +67,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
   const { settings, output } = options;
   const tasks = new Map<number, { task: AgentTask; expanded: ExpandedTask; tmpdir: string; spawner: Spawner }>();
   const madeDirectories = new Set<string>();
-  const scratch = join(settings.scratch, `slipway-${options.uuid.slice(0, 8)}`);
-  mkdirSync(scratch, { recursive: true, mode: 0o700 });
+  mkdirSync(settings.scratch, { recursive: true });
   let closing = false;
 
   const finish = (
@@ -209,7 +208,8 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
         return;
       }
       const token = tokenOf(options.uuid, task);
-      const tmpdir = join(scratch, `${task.run.id}.${task.row}.${task.attempt}`);
+      // no directory of the agent's own around it: whoever ends last would have to remove that
+      const tmpdir = join(settings.scratch, `slipway-${token}`);
       makeParents(expanded.stdout);
       makeParents(expanded.stderr);
       const spawner = spawners[nth]!;
@@ -267,8 +267,6 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       closing = true;
       memory.stop();
       await Promise.all(spawners.map((spawner) => spawner.close()));
-      const { rm } = await import("node:fs/promises");
-      await rm(scratch, { recursive: true, force: true });
     },
   };
 };

@@ -142,9 +142,8 @@ export const createPilots = (options: PilotsOptions): Pilots => {
 
   const poll = async (fleet: Fleet): Promise<void> => {
     const live = livePilots(fleet);
-    const lost = live.filter(
-      (pilot) => pilot.nativeId === "" && pilot.state === "PMGR_LAUNCHING_PENDING" && pilot.requested < startedAt,
-    );
+    // handed over by a server before this one, whose answer nobody wrote down
+    const lost = live.filter((pilot) => pilot.nativeId === "" && pilot.requested < startedAt);
     if (lost.length > 0) await adopt(fleet, lost);
     const ids = live.map((pilot) => pilot.nativeId).filter((id) => id !== "");
     if (ids.length === 0) return;

@@ -1,0 +1,62 @@
+import { execFileSync } from "node:child_process";
+import { closeSync, constants, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** Tasks that stay at a gate until the test opens it, so that "while it runs" is a fact and not a matter of timing. */
+export interface Gate {
+  /** For `sh`: says that it is here, waits at the gate, goes on. */
+  readonly script: string;
+  /** The same as a command of its own. */
+  readonly command: readonly string[];
+  /** Resolves with `RUN.TASK:ATTEMPT` of all that came, when there are at least so many. */
+  arrived(count: number): Promise<string[]>;
+  /** Those that wait go on, and those that come later do not wait. */
+  open(): void;
+}
+
+const PATIENCE_MS = 60_000;
+
+/** Asks until the answer is not undefined; for what cannot tell by itself that it happened. */
+export const until = async <T>(what: string, ask: () => Promise<T | undefined> | T | undefined): Promise<T> => {
+  const start = performance.now();
+  for (let round = 1; ; round++) {
+    const answer = await ask();
+    if (answer !== undefined) return answer;
+    if (performance.now() - start > PATIENCE_MS) throw new Error(`waited ${PATIENCE_MS} ms for ${what}`);
+    await sleep(Math.min(200, 10 * round));
+  }
+};
+
+export const createGate = (directory: string, name = "gate"): Gate => {
+  const fifo = join(directory, `${name}.fifo`);
+  const here = join(directory, `${name}.here`);
+  execFileSync("mkfifo", [fifo]);
+  // Opened for both ways it never blocks; as long as it is open, readers wait for a line, and its end lets all go.
+  const fd = openSync(fifo, constants.O_RDWR | constants.O_NONBLOCK);
+  writeFileSync(here, "");
+  const script = `echo "$SLIPWAY_RUN.$SLIPWAY_TASK:$SLIPWAY_ATTEMPT" >> '${here}'; read -r _ < '${fifo}'; :`;
+  let isOpen = false;
+  return {
+    script,
+    command: ["sh", "-c", script.replaceAll("{", "{{").replaceAll("}", "}}")],
+    arrived: (count) =>
+      until(`${count} tasks at the gate ${name}`, () => {
+        const lines = readFileSync(here, "utf8").split("\n").slice(0, -1);
+        return lines.length >= count ? lines : undefined;
+      }),
+    open: () => {
+      if (isOpen) return;
+      isOpen = true;
+      const plain = `${fifo}.open`;
+      writeFileSync(plain, "\n");
+      renameSync(plain, fifo);
+      closeSync(fd);
+    },
+  };
+};
+
+/** Takes away what a gate left, where the directory is used again. */
+export const removeGate = (directory: string, name = "gate"): void => {
+  for (const end of ["fifo", "here"]) rmSync(join(directory, `${name}.${end}`), { force: true });
+};

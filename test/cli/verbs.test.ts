@@ -1,0 +1,427 @@
+import { spawnSync } from "node:child_process";
+import { hostname } from "node:os";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { EventView, RunView, ServerView, StatusView, TaskView, WhyView } from "../../src/api/schemas.ts";
+import { createGate } from "./gate.ts";
+import { processesUnder } from "./processes-under.ts";
+import { createHome, type Outcome, type SlipwayHome } from "./slipway-process.ts";
+
+/** Every verb as a user types it: what it prints, what it leaves, how it ends. */
+
+let slipway: SlipwayHome;
+const run = (...args: string[]): Promise<Outcome> => slipway.run(args);
+const json = <T>(args: string[], statuses: number[] = [0]): Promise<T> => slipway.json<T>(args, { statuses });
+const file = async (name: string, text: string): Promise<string> => {
+  await writeFile(join(slipway.cwd, name), text);
+  return name;
+};
+/** One slot for everything, so that a second task must wait for the first. */
+const oneSlot = async (): Promise<void> => {
+  await mkdir(slipway.home, { recursive: true });
+  await writeFile(join(slipway.home, "clusters.yaml"), "clusters: { local: { resources: { cpu: 1 } } }\n");
+};
+
+describe("without a server running before", () => {
+  beforeEach(async () => {
+    slipway = await createHome();
+  });
+  afterEach(() => slipway.cleanup());
+
+  it("up prints the address; a second up names pid, host and address; down stops it; a second down says there is none", async () => {
+    const first = await run("up");
+    expect(first).toMatchObject({ status: 0, stderr: "" });
+    const { server } = await json<StatusView>(["status"]);
+    expect(server).toMatchObject({ host: hostname(), state: "running", home: slipway.home });
+    expect(first.stdout).toContain(server.url);
+    expect(first.stdout).toContain(String(server.pid));
+
+    const second = await run("up");
+    expect(second.status).toBe(1);
+    for (const part of [String(server.pid), hostname(), server.url, slipway.home]) expect(second.stderr).toContain(part);
+
+    expect(await run("down")).toMatchObject({ status: 0, stdout: "the server has stopped\n" });
+    expect(await processesUnder(slipway.root)).toEqual([]);
+    const third = await run("down");
+    expect(third.status).toBe(3);
+    expect(third.stderr).toContain(`no server runs for ${slipway.home}`);
+    for (const verb of [["status"], ["list"], ["show", "1"], ["submit", "--", "true"], ["wait", "1"], ["events"]])
+      expect((await run(...verb)).status, verb.join(" ")).toBe(3);
+  });
+
+  it("up takes a host and a port, and up --foreground ends with an interrupt", async () => {
+    const server = slipway.start(["up", "--foreground", "--host", "127.0.0.1"]);
+    await server.saw(/https:\/\/127\.0\.0\.1:\d+/);
+    const { url } = await json<ServerView>(["status"]).then((status) => (status as unknown as StatusView).server);
+    expect(url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+    server.child.kill("SIGINT");
+    expect((await server.ended).status).toBe(0);
+    const port = new URL(url).port;
+    const again = await run("up", "--host", "127.0.0.1", "--port", port, "--quiet");
+    expect(again).toMatchObject({ status: 0, stdout: `${url}\n` });
+    for (const bad of ["70000", "-1", "x"]) expect((await run("up", "--port", bad)).status).toBe(2);
+  });
+
+  it("down lets running tasks end; waiting ones stay and go on at the next up", async () => {
+    await oneSlot();
+    await run("up");
+    const gate = createGate(slipway.cwd);
+    await run("submit", "--", ...gate.command);
+    await gate.arrived(1);
+    await run("submit", "--array", "1-3", "--", "sh", "-c", "echo later {item}");
+    const down = slipway.start(["down"]);
+    await down.saw(/waiting for 1 running task/, "stderr");
+    // Nothing new is taken while it stops.
+    const refused = await run("submit", "--", "true");
+    expect(refused.status).toBe(3);
+    expect(refused.stderr).toContain("stopping");
+    gate.open();
+    expect((await down.ended).status).toBe(0);
+    expect(await processesUnder(slipway.root)).toEqual([]);
+
+    await run("up");
+    expect((await json<RunView>(["show", "1"])).counts).toEqual({ DONE: 1 });
+    expect((await run("wait", "1", "2")).status).toBe(0);
+    expect((await json<TaskView>(["show", "1.0"])).attempts).toHaveLength(1);
+    expect((await run("logs", "2")).stdout).toBe("2.1: later 1\n2.2: later 2\n2.3: later 3\n");
+  });
+
+  it("down --now: what ran is run again later, at no cost to its retries", async () => {
+    await run("up");
+    const gate = createGate(slipway.cwd);
+    await run("submit", "--retries", "0", "--", ...gate.command);
+    expect(await gate.arrived(1)).toEqual(["1.0:1"]);
+    expect((await run("down", "--now")).status).toBe(0);
+    expect(await processesUnder(slipway.root)).toEqual([]);
+
+    await run("up");
+    expect(await gate.arrived(2)).toEqual(["1.0:1", "1.0:2"]);
+    gate.open();
+    expect((await run("wait", "1")).status).toBe(0);
+    expect(await json<RunView>(["show", "1"])).toMatchObject({ state: "DONE", retries: 0, losses: 1 });
+    const { attempts } = await json<TaskView>(["show", "1.0"]);
+    expect(attempts.map(({ n, lost, exitCode }) => ({ n, lost, exitCode }))).toEqual([
+      { n: 1, lost: true, exitCode: null },
+      { n: 2, lost: false, exitCode: 0 },
+    ]);
+    expect((await run("show", "1.0")).stdout).toMatch(/1 .*lost/);
+  });
+
+  it("run starts a server of its own and stops it", async () => {
+    const { status, stdout, stderr } = await run("run", "--", "echo", "hi");
+    expect({ status, stdout }).toEqual({ status: 0, stdout: "hi\n" });
+    expect(stderr).toContain("run 1 echo: DONE, 1 done");
+    expect(await processesUnder(slipway.root)).toEqual([]);
+    // The history stays, and runs go on counting.
+    expect(await json<RunView>(["run", "--", "true"])).toMatchObject({ id: 2, state: "DONE" });
+  });
+
+  it("run leaves its server when another run is live, and says so", async () => {
+    const gate = createGate(slipway.cwd);
+    const own = createGate(slipway.cwd, "own");
+    const first = slipway.start(["run", "--", ...own.command]);
+    await own.arrived(1);
+    await run("submit", "--", ...gate.command);
+    await gate.arrived(1);
+    own.open();
+    const { status, stderr } = await first.ended;
+    expect(status).toBe(0);
+    expect(stderr).toContain("the server stays up");
+    expect((await json<RunView>(["show", "2"])).state).toBe("RUNNING");
+    gate.open();
+    expect((await run("wait", "2")).status).toBe(0);
+  });
+
+  it("what failed in a run with its own server can be looked at afterwards, as its summary says", async () => {
+    const failed = await run("run", "--array", "1-2", "--", "sh", "-c", "echo broken >&2; exit 3");
+    expect(failed.status).toBe(1);
+    expect(failed.stdout).toContain("slipway up");
+    expect(failed.stdout).toContain("slipway why 1.1");
+    await run("up");
+    expect((await run("logs", "1.1", "--stderr")).stdout).toBe("broken\n");
+    expect((await run("why", "1.1")).stdout).toContain("broken");
+  });
+});
+
+describe("with a server", () => {
+  beforeAll(async () => {
+    slipway = await createHome();
+    await oneSlot();
+    expect((await run("up")).status).toBe(0);
+  });
+  afterAll(() => slipway.cleanup());
+
+  const submit = async (...args: string[]): Promise<number> => (await json<{ run: number }>(["submit", ...args])).run;
+
+  it("run uses the server that is there and leaves it", async () => {
+    const before = (await json<StatusView>(["status"])).server;
+    expect(await run("run", "--quiet", "--", "echo", "hi")).toMatchObject({ status: 0, stdout: "hi\n", stderr: "" });
+    expect((await json<StatusView>(["status"])).server).toMatchObject({ pid: before.pid, started: before.started });
+  });
+
+  it("submit prints the id; --quiet nothing else", async () => {
+    const talking = await run("submit", "--array", "1-12", "--", "true");
+    expect(talking.stdout).toMatch(/^submitted run \d+: 12 tasks\n$/);
+    const quiet = await run("submit", "--quiet", "--", "true");
+    expect(quiet.stdout).toMatch(/^\d+\n$/);
+    expect((await run("wait", quiet.stdout.trim(), "--quiet")).stdout).toBe("");
+  });
+
+  it("status shows server, fleets, pilots and runs on one screen", async () => {
+    await run("run", "--quiet", "--name", "seen by status", "--", "true");
+    const { server, fleets, pilots, runs } = await json<StatusView>(["status"]);
+    const { stdout } = await run("status");
+    for (const text of [server.url, String(server.pid), "running", "seen by status", fleets[0]!.queue, pilots[0]!.id])
+      expect(stdout).toContain(text);
+    expect(runs.at(0)!.id).toBeGreaterThan(0);
+    // A screen, not a book.
+    expect(stdout.split("\n").length).toBeLessThan(40);
+  });
+
+  it("list has the newest runs first, --limit fewer", async () => {
+    await run("run", "--quiet", "--name", "one", "--", "true");
+    await run("run", "--quiet", "--name", "two", "--", "false");
+    const runs = await json<RunView[]>(["list"]);
+    expect(runs.slice(0, 2).map(({ name, state }) => [name, state])).toEqual([
+      ["two", "FAILED"],
+      ["one", "DONE"],
+    ]);
+    expect(runs.map(({ id }) => id)).toEqual(runs.map((_, at) => runs[0]!.id - at));
+    expect(await json<RunView[]>(["list", "--limit", "1"])).toHaveLength(1);
+    expect((await run("list")).stdout).toMatch(/two +FAILED/);
+    expect((await run("list", "--limit", "0")).status).toBe(2);
+  });
+
+  it("show: a run with its groups and failures, a task with its attempts, and how tasks are numbered", async () => {
+    await file(
+      "shown.yaml",
+      "tasks:\n - {name: ok, run: 'true'}\n - {name: bad, each: {values: [x, y]}, run: 'echo {item} is odd >&2; exit 7'}\n",
+    );
+    const { id } = await json<RunView>(["run", "shown.yaml"], [1]);
+    const screen = (await run("show", String(id))).stdout;
+    expect(screen).toMatch(new RegExp(`run ${id} +shown +FAILED`));
+    expect(screen).toMatch(/ok +1 +1/);
+    expect(screen).toContain("y is odd");
+    expect(screen).toContain(`${id}.0`);
+    const task = (await run("show", `${id}.2`)).stdout;
+    for (const text of ["bad[y]", "FAILED", "exit 7", "y is odd", "cpus 1"]) expect(task).toContain(text);
+    const numbered = await submit("--array", "5-25:10", "--", "true");
+    await run("wait", String(numbered));
+    expect((await run("show", String(numbered))).stdout).toMatch(`${numbered}.5`);
+    expect((await run("show", `${numbered}.15`)).status).toBe(0);
+    const missing = await run("show", `${numbered}.6`);
+    expect(missing.status).toBe(2);
+    expect(missing.stderr).toContain(`run ${numbered} has no task 6`);
+  });
+
+  it("show, why, logs, cancel, retry and wait refuse what is no run", async () => {
+    for (const verb of ["show", "why", "logs", "cancel", "retry", "wait"]) {
+      const unknown = await run(verb, "987654");
+      expect(unknown.status, verb).toBe(2);
+      expect(unknown.stderr, verb).toContain("there is no run 987654");
+      expect((await run(verb, "three")).status, verb).toBe(2);
+      expect((await run(verb)).status, verb).toBe(2);
+    }
+    expect((await run("retry", "1.0")).status).toBe(2);
+    expect((await run("events", "--run", "987654")).status).toBe(2);
+  });
+
+  it("why: while it runs, is busy, waits for another, has failed, was cancelled, was not needed, is done", async () => {
+    const gate = createGate(slipway.cwd, "why");
+    await file(
+      "why.yaml",
+      `tasks:
+  - { name: first, run: '${gate.script.replaceAll("'", "''")}' }
+  - { name: second, after: first, run: 'echo no room >&2; exit 9' }
+  - { name: third, after: second, run: 'true' }
+  - { name: alarm, after: { first: failed }, run: 'true' }
+`,
+    );
+    const id = await submit("why.yaml");
+    await gate.arrived(1);
+    const waiting = await submit("--", "true");
+    const why = (target: string): Promise<WhyView> => json<WhyView>(["why", target]);
+    expect(await why(`${id}.0`)).toMatchObject({ cause: "running" });
+    expect(await why(String(id))).toMatchObject({ cause: "running" });
+    const blocked = await why(`${id}.1`);
+    expect(blocked.cause).toBe("dependencies");
+    expect(blocked.detail).toContain("first");
+    const busy = await why(String(waiting));
+    expect(["busy", "queued-at-agent"]).toContain(busy.cause);
+    expect(busy.detail).toMatch(/cpus 1|busy/);
+    const canceled = await submit("--", "true");
+    await run("cancel", String(canceled), "--reason", "changed my mind");
+    expect(await why(`${canceled}.0`)).toMatchObject({ cause: "canceled", detail: "changed my mind" });
+    gate.open();
+    expect((await run("wait", String(id), String(waiting))).status).toBe(1);
+    expect(await why(`${id}.0`)).toMatchObject({ cause: "done" });
+    const failed = await why(`${id}.1`);
+    expect(failed.cause).toBe("failed");
+    expect(failed.detail).toMatch(/exit code 9 after 1 attempt; it said: no room/);
+    expect(failed.remedy).toContain(`slipway retry ${id}`);
+    const dropped = await why(`${id}.2`);
+    expect(dropped.cause).toBe("canceled");
+    expect(dropped.detail).toContain("second");
+    expect(await why(`${id}.3`)).toMatchObject({ cause: "not-needed" });
+    const whole = await why(String(id));
+    expect(whole.cause).toBe("failed");
+    expect(whole.detail).toContain(`${id}.1`);
+    expect((await run("why", `${id}.1`)).stdout).toMatch(/^failed\n {2}exit code 9/);
+  });
+
+  it("cancel: one task leaves the others alone, a run all that is left of it, and again changes nothing", async () => {
+    const gate = createGate(slipway.cwd, "cancel");
+    const id = await submit("--array", "1-4", "--", ...gate.command);
+    await gate.arrived(1);
+    expect((await run("cancel", `${id}.3`)).stdout).toContain("1 task canceled");
+    expect(await json<TaskView>(["show", `${id}.3`])).toMatchObject({ state: "CANCELED", attempts: [] });
+    expect((await json<RunView>(["show", String(id)])).state).toBe("RUNNING");
+    const all = await run("cancel", String(id));
+    expect(all.status).toBe(0);
+    expect(all.stdout).toMatch(/2 tasks canceled, 1 running task being ended/);
+    expect((await run("wait", String(id))).status).toBe(1);
+    expect((await json<RunView>(["show", String(id)])).counts).toEqual({ CANCELED: 4 });
+    expect((await run("cancel", String(id))).stdout).toContain("0 tasks canceled");
+  });
+
+  it("retry runs what failed or was cancelled again, with --all everything; earlier attempts stay visible", async () => {
+    await file("flag", "");
+    const script = 'if [ -e flag ] && [ "$SLIPWAY_TASK" != 1 ]; then exit 4; fi';
+    const id = await submit("--array", "1-3", "--", "sh", "-c", script.replaceAll("{", "{{"));
+    expect((await run("wait", String(id))).status).toBe(1);
+    spawnSync("rm", [join(slipway.cwd, "flag")]);
+    expect((await run("retry", String(id))).stdout).toContain("2 tasks will run again");
+    expect((await run("wait", String(id))).status).toBe(0);
+    const attempts = async (task: number): Promise<(number | null)[]> =>
+      (await json<TaskView>(["show", `${id}.${task}`])).attempts.map(({ exitCode }) => exitCode);
+    expect([await attempts(1), await attempts(2), await attempts(3)]).toEqual([[0], [4, 0], [4, 0]]);
+    expect((await run("retry", String(id), "--failed")).stdout).toContain("0 tasks");
+    expect((await run("retry", String(id), "--all")).stdout).toContain("3 tasks");
+    expect((await run("wait", String(id))).status).toBe(0);
+    expect(await attempts(1)).toEqual([0, 0]);
+    expect((await run("retry", String(id), "--all", "--failed")).status).toBe(2);
+  });
+
+  it("retry of a run that has not ended is refused", async () => {
+    const gate = createGate(slipway.cwd, "active");
+    const id = await submit("--", ...gate.command);
+    await gate.arrived(1);
+    const refused = await run("retry", String(id));
+    expect(refused.status).toBe(2);
+    expect(refused.stderr).toContain(`run ${id} has not ended`);
+    gate.open();
+    await run("wait", String(id));
+  });
+
+  it("events tells what happened, of one run or all; --follow goes on until interrupted", async () => {
+    const id = await submit("--", "sh", "-c", "exit 5");
+    await run("wait", String(id));
+    const lines = (await run("events", "--run", String(id), "--json")).stdout.trimEnd().split("\n");
+    const events = lines.map((line) => JSON.parse(line) as EventView);
+    expect(events.map(({ event }) => event)).toEqual(["run.submitted", "task.ended", "run.finished"]);
+    expect(events[1]).toMatchObject({ task: `${id}.0`, detail: { state: "FAILED", reason: "exit code 5" } });
+    expect((await run("events")).stdout).toMatch(/server\.started|pilot\.requested/);
+    const since = (await run("events", "--since", String(events[1]!.seq), "--run", String(id))).stdout;
+    expect(since).toMatch(/^.*run\.finished.*\n$/);
+
+    const follow = slipway.start(["events", "--follow", "--json", "--since", String(events[2]!.seq)]);
+    const other = await submit("--", "true");
+    await follow.saw(new RegExp(`"event":"run.finished","run":${other}\\b`));
+    follow.child.kill("SIGINT");
+    expect((await follow.ended).status).toBe(130);
+  });
+
+  it("wait: 0 when all is done, 1 when something failed, and says how it ended", async () => {
+    const [good, bad] = [await submit("--", "true"), await submit("--", "false")];
+    const one = await run("wait", String(good));
+    expect(one).toMatchObject({ status: 0 });
+    expect(one.stdout).toMatch(new RegExp(`^run ${good} true: DONE, 1 done in `));
+    const both = await run("wait", String(good), String(bad));
+    expect(both.status).toBe(1);
+    expect(both.stdout).toContain(`run ${bad} false: FAILED`);
+  });
+
+  it("pilots and clusters are listed", async () => {
+    await run("run", "--quiet", "--", "true");
+    const [pilot] = await json<StatusView["pilots"]>(["pilots", "list"]);
+    expect(pilot).toMatchObject({ cluster: "local", queue: "default", state: "PMGR_ACTIVE" });
+    expect((await run("pilots", "list")).stdout).toContain("PMGR_ACTIVE");
+    expect(await json(["clusters", "list"])).toMatchObject([{ name: "local", type: "local", default: true }]);
+    expect((await run("clusters", "show", "local")).stdout).toContain("cpus 1");
+    const unknown = await run("clusters", "show", "locl");
+    expect(unknown.status).toBe(2);
+    expect(unknown.stderr).toContain("no cluster 'locl'");
+  });
+
+  it("a reader that leaves early is no error", async () => {
+    await run("run", "--quiet", "--array", "1-200", "--", "sh", "-c", "echo {item}");
+    const text = spawnSync("bash", ["-o", "pipefail", "-c", `"$0" list | head -n 1`, join(process.cwd(), "bin/slipway")], {
+      env: { ...process.env, SLIPWAY_HOME: slipway.home },
+      encoding: "utf8",
+    });
+    expect({ status: text.status, stderr: text.stderr }).toEqual({ status: 0, stderr: "" });
+  });
+});
+
+describe("help, version and completion need no server", () => {
+  beforeAll(async () => {
+    slipway = await createHome();
+  });
+  afterAll(() => slipway.cleanup());
+
+  const verbs = "run submit wait cancel retry list show logs why events status up down pilots clusters journal completion";
+
+  it("--help of everything ends with 0 and shows usage and an example", async () => {
+    const top = await run("--help");
+    expect(top.status).toBe(0);
+    for (const verb of verbs.split(" ")) expect(top.stdout, verb).toMatch(new RegExp(`^  ${verb} `, "m"));
+    const helps = await Promise.all(verbs.split(" ").map((verb) => run(verb, "--help")));
+    for (const [at, help] of helps.entries()) {
+      expect(help, verbs.split(" ")[at]).toMatchObject({ status: 0, stderr: "" });
+      if (verbs.split(" ")[at] !== "status") expect(help.stdout).toMatch(/^Usage: slipway /);
+      expect(help.stdout, verbs.split(" ")[at]).toContain("\nExamples:\n");
+    }
+    expect((await run("help", "run")).stdout).toBe(helps[0]!.stdout);
+    expect((await run("pilots", "list", "--help")).status).toBe(0);
+  });
+
+  it("--version prints the version", async () => {
+    expect((await run("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect((await run("-V")).status).toBe(0);
+  });
+
+  it("a wrong verb or option is a usage error that names the nearest", async () => {
+    for (const [words, near] of [
+      [["runn"], "run"],
+      [["list", "--limt", "3"], "--limit"],
+      [["run", "--arry", "1-3", "--", "true"], "--array"],
+      [["run", "x.yaml", "--retrys", "3"], "--retries"],
+    ] as const) {
+      const outcome = await run(...words);
+      expect(outcome.status, words.join(" ")).toBe(2);
+      expect(outcome.stderr).toContain(near);
+      expect(outcome.stderr).not.toContain("    at ");
+    }
+    expect((await run()).status).toBe(2);
+  });
+
+  it("completion for bash can be sourced and completes verbs and options", async () => {
+    const { stdout, status } = await run("completion", "bash");
+    expect(status).toBe(0);
+    const complete = (line: string): string[] => {
+      const words = line.split(" ");
+      const script = `${stdout}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length - 1}; _slipway; printf '%s\\n' "\${COMPREPLY[@]}"`;
+      const bash = spawnSync("bash", ["--norc", "-eu", "-c", script], { encoding: "utf8", cwd: slipway.cwd });
+      expect(bash.stderr).toBe("");
+      return bash.stdout.trimEnd().split("\n");
+    };
+    expect(complete("slipway ")).toEqual(expect.arrayContaining(verbs.split(" ")));
+    expect(complete("slipway sub")).toEqual(["submit"]);
+    expect(complete("slipway run --ar")).toEqual(["--array"]);
+    expect(complete("slipway pilots li")).toEqual(["list"]);
+    expect((await run("completion", "zsh")).stdout).toContain("#compdef slipway");
+    expect((await run("completion", "fish")).stdout).toContain("complete -c slipway");
+    expect((await run("completion", "tcsh")).status).toBe(2);
+  });
+});
