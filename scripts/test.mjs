@@ -27,7 +27,7 @@ const native = existsSync(join(root, "dist", "slipway-spawner"));
 console.log(
   native
     ? `native spawner: tested, beside the one in Node (${versionOf("cc") ?? "built before; no compiler now"})`
-    : "native spawner: not built here (no C compiler); its tests are skipped, the one in Node is tested",
+    : "native spawner: not built here (node scripts/build-native.mjs says why); its tests are skipped, the one in Node is tested",
 );
 
 rmSync(results, { force: true });

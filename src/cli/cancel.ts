@@ -1,4 +1,4 @@
-import { plural } from "./render/text.ts";
+import { count, plural } from "./render/text.ts";
 import { parseTarget } from "./targets.ts";
 import { type Define, examples } from "./verb.ts";
 
@@ -28,7 +28,7 @@ export const define: Define = (command, { act }) =>
             ...(tasks === undefined ? {} : { tasks }),
             ...(reason === undefined ? {} : { reason }),
           });
-          const ending = done.stopping > 0 ? `, ${plural(done.stopping, "running task")} being ended` : "";
+          const ending = done.stopping > 0 ? `, ${count(done.stopping)} more being ended` : "";
           answer(done, () => `run ${run}: ${plural(done.canceled, "task")} canceled${ending}`);
         }
       }),

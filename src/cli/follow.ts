@@ -33,7 +33,11 @@ export const followRun = async (
 export const failuresOf = async (context: Context, run: RunView): Promise<TaskView[]> =>
   (run.counts["FAILED"] ?? 0) > 0 ? context.client.tasks(run.id, { state: "FAILED", limit: FAILURES_SHOWN }) : [];
 
-export const summaryOf = async (context: Context, run: RunView, style: Context["style"]): Promise<string> =>
-  runSummary(run, await failuresOf(context, run), style, Date.now(), succeeded(run));
+export const summaryOf = async (
+  context: Context,
+  run: RunView,
+  style: Context["style"],
+  { stops = false } = {},
+): Promise<string> => runSummary(run, await failuresOf(context, run), style, Date.now(), succeeded(run), stops);
 
 export const exitStatus = (runs: readonly RunView[]): number => (runs.every(succeeded) ? 0 : 1);

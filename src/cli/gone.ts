@@ -1,12 +1,24 @@
+import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { hostname } from "node:os";
 import { type Endpoint, readEndpoint } from "../protocol/endpoint.ts";
+
+/** A process that ended and was not collected yet; under an init that never collects, as in containers, for ever. */
+const isZombie = (pid: number): boolean => {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    return /^[ZX]/.test(stat.slice(stat.lastIndexOf(")") + 2));
+  } catch {
+    // No /proc, or it has just gone: the signal tells.
+    return false;
+  }
+};
 
 /** Whether a process of this machine lives. A pid of another machine means nothing here. */
 export const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0);
-    return true;
+    return !isZombie(pid);
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }

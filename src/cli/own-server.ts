@@ -47,11 +47,14 @@ export const ensureServer = async (
   }
 };
 
+/** Whether runs have not ended: then a server stays. */
+export const otherRunsLive = async (context: Context): Promise<boolean> =>
+  (await context.client.status()).runs.some((run) => !isFinalRun(run));
+
 /** Stops the server this process started, unless other runs are live. */
 export const releaseServer = async (context: Context): Promise<void> => {
   try {
-    const { runs } = await context.client.status();
-    if (runs.some((run) => !isFinalRun(run))) {
+    if (await otherRunsLive(context)) {
       context.note("the server stays up: other runs are live (`slipway down` stops it)");
       return;
     }

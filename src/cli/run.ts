@@ -4,7 +4,7 @@ import type { Context } from "./context.ts";
 import { displayFor } from "./display.ts";
 import { exitStatus, followRun, summaryOf } from "./follow.ts";
 import { onInterrupts } from "./interrupts.ts";
-import { ensureServer, releaseServer } from "./own-server.ts";
+import { ensureServer, otherRunsLive, releaseServer } from "./own-server.ts";
 import { plural } from "./render/text.ts";
 import { printResult, resultTask } from "./result.ts";
 import { defineSubmission } from "./submission-options.ts";
@@ -16,7 +16,7 @@ const INTERRUPTED = 130;
 const GRACE_MS = 2000;
 
 /** The run as it ended: the one document of --json, or a summary, and the result's output alone on standard output. */
-const conclude = async (context: Context, id: number): Promise<number> => {
+const conclude = async (context: Context, id: number, own: boolean): Promise<number> => {
   const run = await context.client.run(id);
   if (context.json) {
     context.printJson(run);
@@ -26,7 +26,7 @@ const conclude = async (context: Context, id: number): Promise<number> => {
   if (!context.quiet) {
     // Where there is an output to print, standard output holds that and nothing else.
     const [output, style] = result === undefined ? [context.out, context.style] : [context.err, context.errorStyle];
-    output.line(await summaryOf(context, run, style));
+    output.line(await summaryOf(context, run, style, { stops: own && !(await otherRunsLive(context)) }));
   }
   if (result !== undefined) await printResult(context, run, result);
   return exitStatus([run]);
@@ -70,7 +70,7 @@ const submitAndFollow = async (context: Context, { document, items }: Submission
     context.note(`run ${answer.run}: ${plural(answer.total, "task")}`);
     if (interrupt.signal.aborted) await cancel();
     await followRun(context, answer.run, display, { wasThere: true });
-    const status = await conclude(context, answer.run);
+    const status = await conclude(context, answer.run, own);
     return interrupt.signal.aborted ? INTERRUPTED : status;
   } finally {
     display.end();

@@ -166,14 +166,17 @@ export const expandView = (
   const item =
     stored !== undefined ? itemOf(stored, group.items!.json) : text === null ? undefined : { text, json: false };
   const attempt = Math.max(1, attemptsOf(run, row).at(-1)?.n ?? 1);
-  const context = { run: run.id, task: indexOfRow(run, row), name: spec.name, attempt, item, cwd: run.spec.cwd };
-  const fill = (template: string, shell = false): string => {
+  const first = { run: run.id, task: indexOfRow(run, row), name: spec.name, attempt, item, cwd: run.spec.cwd };
+  const fillIn = (template: string, context: typeof first, shell = false): string => {
     try {
       return expand(compileTrusted(template, { shell }), context);
     } catch {
       return template;
     }
   };
+  // `{cwd}` in the directory itself is the run's, elsewhere the task's: as the agent does it
+  const cwd = spec.cwd === undefined ? run.spec.cwd : resolve(run.spec.cwd, fillIn(spec.cwd, first));
+  const fill = (template: string, shell = false): string => fillIn(template, { ...first, cwd }, shell);
   const path = (template: string | undefined): string | null =>
     template === undefined ? null : resolve(run.spec.cwd, fill(template));
   return {
@@ -181,7 +184,7 @@ export const expandView = (
       typeof spec.command === "string"
         ? ["/bin/sh", "-c", fill(spec.command, true)]
         : spec.command.map((word) => fill(word)),
-    cwd: path(spec.cwd) ?? run.spec.cwd,
+    cwd,
     stdout: path(spec.stdout),
     stderr: path(spec.stderr),
   };
@@ -207,8 +210,9 @@ export const taskView = (state: State, run: Run, row: number, lastStderr: string
     ...expandView(run, row),
     attempts: attempts.map((attempt) => attemptView(state, attempt)),
     resources,
-    stdoutBytes: last === undefined ? null : last.outBytes,
-    stderrBytes: last === undefined ? null : last.errBytes,
+    // how much it wrote is told with its end
+    stdoutBytes: last === undefined || last.finished === 0 ? null : last.outBytes,
+    stderrBytes: last === undefined || last.finished === 0 ? null : last.errBytes,
     lastStderr,
   };
 };

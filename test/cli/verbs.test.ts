@@ -4,7 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { EventView, RunView, ServerView, StatusView, TaskView, WhyView } from "../../src/api/schemas.ts";
-import { createGate } from "./gate.ts";
+import { createGate, until } from "./gate.ts";
 import { processesUnder } from "./processes-under.ts";
 import { createHome, type Outcome, type SlipwayHome } from "./slipway-process.ts";
 
@@ -39,7 +39,8 @@ describe("without a server running before", () => {
 
     const second = await run("up");
     expect(second.status).toBe(1);
-    for (const part of [String(server.pid), hostname(), server.url, slipway.home]) expect(second.stderr).toContain(part);
+    for (const part of [String(server.pid), hostname(), server.url, slipway.home])
+      expect(second.stderr).toContain(part);
 
     expect(await run("down")).toMatchObject({ status: 0, stdout: "the server has stopped\n" });
     expect(await processesUnder(slipway.root)).toEqual([]);
@@ -99,7 +100,7 @@ describe("without a server running before", () => {
     expect(await gate.arrived(2)).toEqual(["1.0:1", "1.0:2"]);
     gate.open();
     expect((await run("wait", "1")).status).toBe(0);
-    expect(await json<RunView>(["show", "1"])).toMatchObject({ state: "DONE", retries: 0, losses: 1 });
+    expect(await json<RunView>(["show", "1"])).toMatchObject({ state: "DONE", retries: 0 });
     const { attempts } = await json<TaskView>(["show", "1.0"]);
     expect(attempts.map(({ n, lost, exitCode }) => ({ n, lost, exitCode }))).toEqual([
       { n: 1, lost: true, exitCode: null },
@@ -128,7 +129,9 @@ describe("without a server running before", () => {
     const { status, stderr } = await first.ended;
     expect(status).toBe(0);
     expect(stderr).toContain("the server stays up");
-    expect((await json<RunView>(["show", "2"])).state).toBe("RUNNING");
+    await until("run 2 to run", async () =>
+      (await json<RunView>(["show", "2"])).state === "RUNNING" ? true : undefined,
+    );
     gate.open();
     expect((await run("wait", "2")).status).toBe(0);
   });
@@ -242,7 +245,7 @@ describe("with a server", () => {
     await gate.arrived(1);
     const waiting = await submit("--", "true");
     const why = (target: string): Promise<WhyView> => json<WhyView>(["why", target]);
-    expect(await why(`${id}.0`)).toMatchObject({ cause: "running" });
+    await until("the first to run", async () => ((await why(`${id}.0`)).cause === "running" ? true : undefined));
     expect(await why(String(id))).toMatchObject({ cause: "running" });
     const blocked = await why(`${id}.1`);
     expect(blocked.cause).toBe("dependencies");
@@ -276,10 +279,12 @@ describe("with a server", () => {
     await gate.arrived(1);
     expect((await run("cancel", `${id}.3`)).stdout).toContain("1 task canceled");
     expect(await json<TaskView>(["show", `${id}.3`])).toMatchObject({ state: "CANCELED", attempts: [] });
-    expect((await json<RunView>(["show", String(id)])).state).toBe("RUNNING");
+    expect((await json<RunView>(["show", String(id)])).finished).toBeNull();
     const all = await run("cancel", String(id));
     expect(all.status).toBe(0);
-    expect(all.stdout).toMatch(/2 tasks canceled, 1 running task being ended/);
+    // A task that waits in an agent's queue is taken back there, like one that runs.
+    const [, now, later] = /: (\d+) tasks? canceled, (\d+) more being ended/.exec(all.stdout) ?? [];
+    expect(Number(now) + Number(later), all.stdout).toBe(3);
     expect((await run("wait", String(id))).status).toBe(1);
     expect((await json<RunView>(["show", String(id)])).counts).toEqual({ CANCELED: 4 });
     expect((await run("cancel", String(id))).stdout).toContain("0 tasks canceled");
@@ -356,10 +361,14 @@ describe("with a server", () => {
 
   it("a reader that leaves early is no error", async () => {
     await run("run", "--quiet", "--array", "1-200", "--", "sh", "-c", "echo {item}");
-    const text = spawnSync("bash", ["-o", "pipefail", "-c", `"$0" list | head -n 1`, join(process.cwd(), "bin/slipway")], {
-      env: { ...process.env, SLIPWAY_HOME: slipway.home },
-      encoding: "utf8",
-    });
+    const text = spawnSync(
+      "bash",
+      ["-o", "pipefail", "-c", `"$0" list | head -n 1`, join(process.cwd(), "bin/slipway")],
+      {
+        env: { ...process.env, SLIPWAY_HOME: slipway.home },
+        encoding: "utf8",
+      },
+    );
     expect({ status: text.status, stderr: text.stderr }).toEqual({ status: 0, stderr: "" });
   });
 });
@@ -370,7 +379,8 @@ describe("help, version and completion need no server", () => {
   });
   afterAll(() => slipway.cleanup());
 
-  const verbs = "run submit wait cancel retry list show logs why events status up down pilots clusters journal completion";
+  const verbs =
+    "run submit wait cancel retry list show logs why events status up down pilots clusters journal completion";
 
   it("--help of everything ends with 0 and shows usage and an example", async () => {
     const top = await run("--help");

@@ -6,7 +6,9 @@ const valueText = (value: unknown): string => printable(typeof value === "string
 /** One line an event: `2026-11-15 14:03:22  #812  task-done  3.17  exitCode=0`. */
 export const eventLine = (event: EventView): string => {
   const about = event.task ?? (event.run === undefined ? undefined : `run ${event.run}`);
-  const detail = Object.entries(event.detail ?? {}).map(([key, value]) => `${printable(key)}=${valueText(value)}`);
+  const detail = Object.entries(event.detail ?? {})
+    .filter(([, value]) => value !== null)
+    .map(([key, value]) => `${printable(key)}=${valueText(value)}`);
   return [localTime(event.time), `#${event.seq}`, printable(event.event), about, detail.join(" ")]
     .filter((part) => part !== undefined && part !== "")
     .join("  ");

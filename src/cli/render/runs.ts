@@ -74,6 +74,13 @@ export const failuresList = (tasks: readonly TaskView[], style: Style): string =
     })
     .join("\n");
 
+/** How the tasks are named: `3.1 to 3.100`, `3.1, 3.3 … 3.99`. */
+export const numberingText = ({ id, total, numbering: { start, step } }: RunView): string => {
+  const nth = (row: number): string => `${id}.${start + row * step}`;
+  if (total <= 1) return nth(0);
+  return step === 1 ? `${nth(0)} to ${nth(total - 1)}` : `${nth(0)}, ${nth(1)} … ${nth(total - 1)}`;
+};
+
 /** `show RUN`. */
 export const runScreen = (
   run: RunView,
@@ -87,6 +94,7 @@ export const runScreen = (
     `${style.bold(`run ${run.id}`)}  ${printable(run.name)}  ${stateColored(run.state, style)}`,
     facts([
       ["tasks", `${count(run.total)}: ${outcomes(run, style)}`],
+      ["numbered", numberingText(run)],
       ["submitted", localTime(run.submitted)],
       ["started", run.started === null ? undefined : localTime(run.started)],
       ["finished", run.finished === null ? undefined : localTime(run.finished)],

@@ -4,9 +4,9 @@ import { elapsed, failuresList, outcomes } from "./runs.ts";
 import { stateColored, type Style } from "./style.ts";
 import { count, duration, perSecond, plural, printable } from "./text.ts";
 
-/** What to type next after failures, with the ids filled in. */
-export const nextSteps = (run: RunView, failure: TaskView | undefined): string => {
-  const lines: string[] = [];
+/** What to type next after failures, with the ids filled in; `stops` when the server ends with this command. */
+export const nextSteps = (run: RunView, failure: TaskView | undefined, stops = false): string => {
+  const lines: string[] = stops ? ["slipway up    (this run's own server has stopped)"] : [];
   if (failure !== undefined) {
     lines.push(`slipway why ${failure.id}`);
     lines.push(`slipway logs ${failure.id} --stderr`);
@@ -22,6 +22,7 @@ export const runSummary = (
   style: Style,
   now: number,
   succeeded: boolean,
+  stops = false,
 ): string => {
   const took = elapsed(run, now);
   const { done, failed } = progressOf(run);
@@ -40,6 +41,6 @@ export const runSummary = (
     lines.push(failuresList(failures, style));
     if (failed > failures.length) lines.push(`  … and ${count(failed - failures.length)} more`);
   }
-  if (!succeeded) lines.push(nextSteps(run, failures[0]));
+  if (!succeeded) lines.push(nextSteps(run, failures[0], stops));
   return lines.join("\n");
 };

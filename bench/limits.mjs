@@ -1,0 +1,47 @@
+// The machine's own limits, as small C programs compiled for the occasion.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execute, findProgram } from "./commands.mjs";
+import { Skipped } from "./rounds.mjs";
+import { root, scratch } from "./slipway.mjs";
+
+const NAMES = ["spawn-bare", "spawn-full"];
+
+const rateOf = async (command, args) => {
+  const { stdout } = await execute(command, args.map(String));
+  const rate = Number(stdout);
+  if (!(rate > 0)) throw new Error(`${command} printed ${JSON.stringify(stdout)}`);
+  return rate;
+};
+
+/**
+ * Processes a second of a bare posix_spawn loop, and of one with all a task needs. `close` removes the programs. Without
+ * a compiler both throw Skipped.
+ */
+export const compileLimits = async () => {
+  const compiler = process.env["CC"] ?? ["cc", "gcc", "clang"].find((name) => findProgram(name) !== undefined);
+  if (compiler === undefined) {
+    const none = async () => {
+      throw new Skipped("no C compiler (cc, gcc, clang, or CC) was found");
+    };
+    return { available: false, bare: none, full: none, close: async () => undefined };
+  }
+  const directory = await mkdtemp(join(tmpdir(), "slipway-limits-"));
+  for (const name of NAMES)
+    await execute(compiler, ["-O2", "-o", join(directory, name), join(root, "bench", "limits", `${name}.c`)]);
+  return {
+    available: true,
+    bare: (count, concurrency) => rateOf(join(directory, "spawn-bare"), [count, concurrency]),
+    /** Its TMPDIRs are made where the tasks' are. */
+    full: async (count, concurrency) => {
+      const place = await mkdtemp(join(scratch, "slipway-limits-"));
+      try {
+        return await rateOf(join(directory, "spawn-full"), [count, concurrency, place]);
+      } finally {
+        await rm(place, { recursive: true, force: true });
+      }
+    },
+    close: () => rm(directory, { recursive: true, force: true }),
+  };
+};

@@ -1,0 +1,75 @@
+// Other programs that start many processes. Each one is measured as its users have it, and skipped with a reason where it
+// is not.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { attempt, environment, execute, findProgram } from "./commands.mjs";
+import { Skipped } from "./rounds.mjs";
+import { root } from "./slipway.mjs";
+
+const numbers = (count) => Array.from({ length: count }, (_, i) => `${i + 1}\n`).join("");
+
+/** Tasks a second of a program that takes a list of items, its own start included, as at a prompt. */
+const perSecond = async (command, args, count) => {
+  const { seconds } = await execute(command, args, { input: numbers(count) });
+  return count / seconds;
+};
+
+export const xargs = (count, parallel) =>
+  perSecond("xargs", [`-P${parallel}`, "-n1", "/bin/true"], count);
+
+/** Makes sure that `parallel` is GNU's, and fetches Debian's package if asked to. Throws Skipped. */
+export const prepareParallel = async ({ install }) => {
+  if (findProgram("parallel") === undefined && install && process.getuid?.() === 0 && findProgram("apt-get"))
+    await attempt("apt-get", ["install", "-y", "--no-install-recommends", "parallel"], {
+      env: { ...environment, DEBIAN_FRONTEND: "noninteractive" },
+    });
+  if (findProgram("parallel") === undefined)
+    throw new Skipped("not installed (Debian: apt-get install parallel, or --install as root)");
+  const { stdout } = await attempt("parallel", ["--version"]);
+  const version = /^GNU parallel (\d+)/.exec(stdout)?.[1];
+  if (version === undefined) throw new Skipped("the `parallel` on PATH is not GNU's");
+  return version;
+};
+
+export const gnuParallel = (count, parallel) => perSecond("parallel", [`-j${parallel}`, "/bin/true", "{}"], count);
+
+/** bench/peers/peer_NAME.py. `share`: the part of the tasks that is enough to know the rate of a slow one. */
+export const PYTHON_PEERS = [
+  { key: "hyperqueue", label: "HyperQueue", share: 1 },
+  { key: "dask", label: "Dask distributed", share: 1 },
+  { key: "parsl", label: "Parsl HTEX", share: 1 },
+  { key: "radical", label: "RADICAL-Pilot", share: 0.1 },
+];
+
+/** What a peer's script exits with when its program is not here. */
+const NOT_HERE = 77;
+const PEER_TIMEOUT = 900;
+
+const pythonOf = (venv) => (venv === undefined ? findProgram("python3") : join(venv, "bin", "python"));
+
+/**
+ * Starts a peer, lets it warm up, and times `count` × /bin/true on `workers` workers, in a directory of its own. Resolves
+ * with tasks a second and the version; throws Skipped when it is not here, and an error when it did not finish them.
+ */
+export const pythonPeer = async (key, count, workers, { venv }) => {
+  const python = pythonOf(venv);
+  if (python === undefined) throw new Skipped("no python3 on PATH");
+  const directory = await mkdtemp(join(tmpdir(), "slipway-peer-"));
+  const script = join(root, "bench", "peers", `peer_${key}.py`);
+  const path = venv === undefined ? environment["PATH"] : `${join(venv, "bin")}:${environment["PATH"]}`;
+  try {
+    const { status, stdout, stderr } = await attempt(python, [script, String(count), String(workers)], {
+      cwd: directory,
+      env: { ...environment, PATH: path, PYTHONDONTWRITEBYTECODE: "1" },
+      timeout: PEER_TIMEOUT,
+    });
+    const words = stderr.trimEnd().split("\n").at(-1)?.slice(0, 200) || "no reason given";
+    if (status === NOT_HERE) throw new Skipped(words);
+    if (status !== 0) throw new Error(`its script failed: ${words}`);
+    const { seconds, version } = JSON.parse(stdout.trimEnd().split("\n").at(-1));
+    return { rate: count / seconds, version };
+  } finally {
+    await rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  }
+};

@@ -1,0 +1,94 @@
+// Slipway as a user has it: bin/slipway with a home of its own, nothing else changed.
+import { mkdtemp, rm } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
+import { setTimeout as sleep } from "node:timers/promises";
+import { environment, execute } from "./commands.mjs";
+import { childrenOf, cpuOf, isAlive } from "./cpu-time.mjs";
+
+export const root = fileURLToPath(new URL("..", import.meta.url));
+const program = join(root, "bin", "slipway");
+
+/** Where tasks get their TMPDIR by default. */
+export const scratch = tmpdir();
+
+const living = new Set();
+
+/** Stops every server that is still up; for the end of an interrupted bench. */
+export const closeAll = async () => {
+  for (const session of living) await session.close({ checked: false });
+};
+
+/** A server of its own, started with `slipway up`, and everything else typed at its command line. */
+export const openSlipway = async ({ dir, profile }) => {
+  const home = await mkdtemp(join(dir, ".slipway-bench-"));
+  /** Options of ours stand before `--`: what follows is the task's. */
+  const run = (args, options) => {
+    const end = args.includes("--") ? args.indexOf("--") : args.length;
+    return execute(process.execPath, [program, ...args.slice(0, end), "--home", home, ...args.slice(end)], options);
+  };
+  const ask = async (verb, ...args) => {
+    const { stdout, seconds } = await run([verb, "--json", ...args]);
+    return { answer: JSON.parse(stdout), seconds };
+  };
+
+  const profiled = profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profile}` };
+  await run(["up"], { env: { ...environment, ...profiled } });
+  const { answer: status } = await ask("status");
+  const server = status.server.pid;
+
+  /** The processes that do the work; the pilot appears with the first task. */
+  const processes = async () => {
+    const { answer } = await ask("status");
+    const pilot = answer.pilots.find(({ state }) => state === "PMGR_ACTIVE");
+    const agent = pilot === undefined ? undefined : Number(pilot.nativeId.split(":")[0]);
+    return { server, agent, spawners: agent === undefined ? [] : childrenOf(agent) };
+  };
+
+  const session = {
+    home,
+    server,
+    ask,
+    processes,
+    /** What a task wrote, as `slipway logs` prints it. */
+    logs: async (task) => (await run(["logs", task])).stdout,
+    /** Ends server and pilots, checks the journal they leave, and removes the home. */
+    close: async ({ checked = true } = {}) => {
+      if (!living.delete(session)) return;
+      const { agent } = await processes().catch(() => ({}));
+      await run(["down", "--now"]).catch((error) => {
+        if (checked) throw error;
+      });
+      for (let waited = 0; agent !== undefined && isAlive(agent) && waited < 200; waited++) await sleep(50);
+      try {
+        if (checked) await run(["journal", "verify"]);
+      } finally {
+        await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+      }
+    },
+  };
+  living.add(session);
+  return session;
+};
+
+/** Which of the two spawners this installation has. */
+export const spawnerHere = () => (existsSync(join(root, "dist", "slipway-spawner")) ? "native" : "Node");
+
+/** CPU milliseconds of server, agent, spawners and the tasks they waited for, and of the commands of this bench. */
+export const cpuNow = ({ server, agent, spawners }) => {
+  const spawned = spawners.map(cpuOf);
+  const sum = (list, key) => list.reduce((total, each) => total + each[key], 0);
+  return {
+    server: cpuOf(server).own,
+    agent: agent === undefined ? 0 : cpuOf(agent).own,
+    spawner: sum(spawned, "own"),
+    tasks: sum(spawned, "children"),
+    command: cpuOf(process.pid).children,
+  };
+};
+
+/** Microseconds a task cost each of them between two readings. */
+export const cpuPerTask = (before, after, tasks) =>
+  Object.fromEntries(Object.keys(before).map((key) => [key, ((after[key] - before[key]) * 1000) / tasks]));

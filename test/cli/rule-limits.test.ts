@@ -1,0 +1,181 @@
+import { spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { mkdir, open, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
+import { connect } from "../../src/client/index.ts";
+import { readEndpoint } from "../../src/protocol/endpoint.ts";
+import { type SlipwayHome, createHome } from "./slipway-process.ts";
+
+/** Limits: of disks, of memory, of path lengths, of what a client may leave half done. */
+
+let slipway: SlipwayHome;
+
+beforeEach(async () => {
+  slipway = await createHome();
+});
+
+afterEach(() => slipway.cleanup());
+
+const memoryOf = async (pid: number): Promise<number> =>
+  Number(/^VmRSS:\s*(\d+) kB/m.exec(await readFile(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
+
+const until = async (check: () => Promise<boolean>): Promise<void> => {
+  while (!(await check())) await new Promise((resolve) => setTimeout(resolve, 20));
+};
+
+const mayMount = (() => {
+  if (process.getuid?.() !== 0) return false;
+  return spawnSync("unshare", ["-m", "true"]).status === 0;
+})();
+
+describe("a full disk", () => {
+  it.skipIf(!mayMount)(
+    "rule 2: submits are refused and say so while the journal's disk is full; with room all goes on (needs root to mount a small tmpfs)",
+    async () => {
+      await mkdir(slipway.home, { recursive: true });
+      expect(spawnSync("mount", ["-t", "tmpfs", "-o", "size=8m", "tmpfs", slipway.home]).status).toBe(0);
+      try {
+        await slipway.run(["up"]);
+        const { run } = await slipway.json<{ run: number }>([
+          "submit",
+          "--array",
+          "1-40",
+          "--",
+          "sh",
+          "-c",
+          "sleep 0.05",
+        ]);
+        const filler = await open(join(slipway.home, "filler"), "w");
+        for (const block = Buffer.alloc(65_536); ;) {
+          const written = await filler.write(block).catch(() => undefined);
+          if (written === undefined) break;
+        }
+        await filler.close();
+        // the journal finds out with its next records
+        await until(async () => (await slipway.json<StatusView>(["status"])).server.state === "journal-full");
+        const refused = await slipway.run(["submit", "--", "true"]);
+        expect(refused.status).toBe(3);
+        expect(refused.stderr).toMatch(/the journal cannot be written .*nothing was submitted/);
+        await rm(join(slipway.home, "filler"));
+        expect((await slipway.run(["wait", String(run)])).status).toBe(0);
+        expect((await slipway.json<StatusView>(["status"])).server.state).toBe("running");
+        expect((await slipway.run(["run", "--", "true"])).status).toBe(0);
+        expect((await slipway.json<RunView>(["show", String(run)])).counts).toEqual({ DONE: 40 });
+        await slipway.run(["down"]);
+        expect((await slipway.run(["journal", "verify"])).status).toBe(0);
+      } finally {
+        await slipway.run(["down", "--now"]);
+        spawnSync("umount", ["-l", slipway.home]);
+      }
+    },
+  );
+});
+
+describe("rule 7: submits", () => {
+  it("rule 7: a repeated request is the same run", async () => {
+    await slipway.run(["up"]);
+    const client = connect({ home: slipway.home });
+    const document = { uuid: randomUUID(), cwd: slipway.cwd, environment: {}, tasks: [{ run: ["true"] }] };
+    const first = await client.submit(document);
+    expect(await client.submit(document)).toEqual(first);
+    expect(await client.runs()).toHaveLength(1);
+    client.close();
+  });
+
+  it("rule 7: a client that dies in the middle of a bulk submit has submitted nothing", async () => {
+    await slipway.run(["up"]);
+    const endpoint = (await readEndpoint(slipway.home))!;
+    const { request } = await import("node:http");
+    const body = request({
+      socketPath: endpoint.socket,
+      path: "/api/v1/runs",
+      method: "POST",
+      headers: { "content-type": "application/x-ndjson" },
+    });
+    body.on("error", () => undefined);
+    body.write(
+      `${JSON.stringify({ uuid: randomUUID(), cwd: slipway.cwd, environment: {}, tasks: [{ run: "echo {item}", each: { stream: "lines" } }] })}\n`,
+    );
+    const line = `${JSON.stringify({ group: 0, items: Array.from({ length: 1000 }, (_, i) => `item ${i}`) })}\n`;
+    for (let i = 0; i < 50; i += 1) body.write(line);
+    await until(
+      async () => (
+        await slipway.serverLog(),
+        (await stat(join(slipway.home, "journal"))).isDirectory() && (await journalBytes()) > 100_000
+      ),
+    );
+    body.destroy();
+    // what comes after is taken, and what was cut is nowhere
+    expect(await slipway.json(["run", "--", "true"])).toMatchObject({ state: "DONE" });
+    const runs = await slipway.json<RunView[]>(["list"]);
+    expect(runs.map(({ total }) => total)).toEqual([1]);
+    process.kill(endpoint.pid, "SIGKILL");
+    await slipway.run(["up"]);
+    expect((await slipway.json<RunView[]>(["list"])).map(({ total }) => total)).toEqual([1]);
+  });
+});
+
+const journalBytes = async (): Promise<number> => {
+  let sum = 0;
+  for (const name of await readdir(join(slipway.home, "journal")))
+    sum += (await stat(join(slipway.home, "journal", name))).size;
+  return sum;
+};
+
+describe("rule 8: memory", () => {
+  it("rule 8: 1,000,000 waiting array tasks hold little, and ended ones leave memory for the disk", async () => {
+    await slipway.run(["up"]);
+    const { pid } = (await readEndpoint(slipway.home))!;
+    await writeFile(
+      join(slipway.cwd, "million.yaml"),
+      `tasks:\n  - { name: gate, run: "until [ -e ${slipway.cwd}/go ]; do sleep 0.1; done" }\n  - { name: work, each: { array: 1-1000000 }, after: gate, run: [/bin/true], executor: "null" }\n`,
+    );
+    const { run } = await slipway.json<{ run: number }>(["submit", "million.yaml"]);
+    expect((await slipway.json<RunView>(["show", String(run)])).counts["NEW"]).toBe(1_000_000);
+    expect(await memoryOf(pid)).toBeLessThan(400 * 2 ** 20);
+    await writeFile(join(slipway.cwd, "go"), "");
+    expect((await slipway.run(["wait", String(run)])).status).toBe(0);
+    expect(await memoryOf(pid)).toBeLessThan(600 * 2 ** 20);
+    await slipway.run(["journal", "compact"]);
+    const task = await slipway.json<TaskView>(["show", `${run}.777777`]);
+    expect(task).toMatchObject({ state: "DONE", exitCode: 0, attempts: [{ n: 1, exitCode: 0 }] });
+    expect(task.attempts[0]!.started).not.toBeNull();
+    expect(await journalBytes()).toBeLessThan(100 * 2 ** 20);
+  });
+});
+
+describe("rule 13: small files", () => {
+  it("rule 13: output of many tasks is one stream, not files of their own, and TMPDIRs are elsewhere", async () => {
+    await slipway.run(["run", "--array", "1-300", "--", "sh", "-c", "echo $TMPDIR; echo problem {item} >&2"]);
+    expect(await readdir(join(slipway.home, "output"))).toHaveLength(1);
+    const up = await slipway.run(["up"]);
+    expect(up.status).toBe(0);
+    const { stdout } = await slipway.run(["logs", "1.17"]);
+    expect(stdout.startsWith(`${slipway.tmp}/`)).toBe(true);
+    expect((await slipway.run(["logs", "1.17", "--stderr"])).stdout).toBe("problem 17\n");
+  });
+});
+
+describe("rule 14: text and paths", () => {
+  it("rule 14: a home with a very long path works: its socket lies in a short private directory", async () => {
+    const long = join(slipway.root, "home", "x".repeat(120), "y".repeat(120));
+    await mkdir(long, { recursive: true });
+    const env = { SLIPWAY_HOME: long };
+    const outcome = await slipway.run(["run", "--", "echo", "hi"], { env });
+    expect(outcome.stdout).toContain("hi");
+    await slipway.run(["up"], { env });
+    const { socket } = (await readEndpoint(long))!;
+    expect(Buffer.byteLength(socket)).toBeLessThanOrEqual(107);
+    expect((await stat(join(socket, ".."))).mode & 0o777).toBe(0o700);
+    await slipway.run(["down"], { env });
+  });
+
+  it("rule 16: keys and tokens are readable by their owner alone", async () => {
+    await slipway.run(["up"]);
+    for (const name of await readdir(join(slipway.home, "keys")))
+      expect((await stat(join(slipway.home, "keys", name))).mode & 0o777).toBe(0o600);
+    expect((await stat(slipway.home)).mode & 0o777).toBe(0o700);
+  });
+});

@@ -1,0 +1,138 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createState } from "../../../src/core/state.ts";
+import type { JobRequest, Provider } from "../../../src/providers/provider.ts";
+import { createScheduler } from "../../../src/scheduler/scheduler.ts";
+import { createAgents } from "../../../src/server/agents.ts";
+import { createClock } from "../../../src/server/clock.ts";
+import { type Engine, createEngine } from "../../../src/server/engine.ts";
+import { type Journal, openJournal } from "../../../src/server/journal/index.ts";
+import { type Pilots, createPilots } from "../../../src/server/pilots.ts";
+import { createReplay } from "../../../src/core/snapshot.ts";
+
+/** The keeper of fleets with a real journal and a workload manager that a test plays. */
+
+let home: string;
+const open: (() => Promise<void>)[] = [];
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "slw-"));
+  await mkdir(join(home, "journal"));
+});
+
+afterEach(async () => {
+  for (const close of open.splice(0)) await close();
+  await rm(home, { recursive: true, force: true });
+});
+
+interface Setup {
+  readonly engine: Engine;
+  readonly journal: Journal;
+  readonly pilots: Pilots;
+}
+
+const start = async (epoch: number, provider: Provider): Promise<Setup> => {
+  const state = createState();
+  const pages = { pack: (bytes: Uint8Array) => bytes, unpack: (bytes: Uint8Array) => bytes };
+  const replay = createReplay(state, pages, {
+    restore: () => {
+      throw new Error("nothing is archived here");
+    },
+  });
+  const journal = await openJournal({ dir: join(home, "journal"), epoch }, replay);
+  const engine = createEngine(state, createScheduler(), journal, createClock());
+  const agents = createAgents({
+    engine,
+    token: "t",
+    clusterOf: () => ({ cluster: "local", queue: "default", endsAt: Infinity }),
+    onJoin: () => undefined,
+    onSuspect: () => undefined,
+    onGone: () => undefined,
+    log: () => undefined,
+  });
+  const policy = { strategy: "auto" as const, init: 0, min: 1, max: 1, parallelism: 1, idle: 120 };
+  const fleet = { cluster: "local", queue: "default", provider, policy, command: () => ["true"], leaseMs: 60_000 };
+  const pilots = createPilots({ home, prefix: "slipway-test", fleets: [fleet], engine, agents, log: () => undefined });
+  open.push(async () => {
+    pilots.close();
+    agents.close();
+    if (journal.state !== "closed") await journal.close();
+  });
+  return { engine, journal, pilots };
+};
+
+const never = new Promise<never>(() => undefined);
+
+const manager = (change: Partial<Provider>): Provider => ({
+  describe: async () => ({ version: "test", largest: {} }),
+  submit: () => never,
+  poll: async (ids) => new Map(ids.map((id) => [id, { state: "active", raw: "R" }])),
+  cancel: async () => undefined,
+  list: async () => [],
+  ...change,
+});
+
+const submitted = (
+  provider: Partial<Provider> = {},
+): { provider: Provider; job: Promise<JobRequest>; jobs: JobRequest[] } => {
+  const jobs: JobRequest[] = [];
+  let tell: (job: JobRequest) => void = () => undefined;
+  const job = new Promise<JobRequest>((resolve) => {
+    tell = resolve;
+  });
+  return {
+    jobs,
+    job,
+    provider: manager({
+      submit: (request) => {
+        jobs.push(request);
+        tell(request);
+        return never;
+      },
+      ...provider,
+    }),
+  };
+};
+
+describe("rule 3: submitting to a manager", () => {
+  it("rule 3: the intent is on disk before the manager is asked", async () => {
+    const { provider, job } = submitted();
+    const { journal, engine } = await start(1, provider);
+    const { name } = await job;
+    expect([...engine.state.pilots.values()]).toMatchObject([{ jobName: name }]);
+    expect(journal.durable).toBeGreaterThan(0);
+  });
+
+  it("rule 3: after a crash before the answer, the job is found by its name and not submitted again", async () => {
+    const first = submitted();
+    const before = await start(1, first.provider);
+    const { name } = await first.job;
+    before.pilots.close();
+    await before.journal.close();
+    const second = submitted({ list: async () => [{ name, nativeId: "4711" }] });
+    const { engine } = await start(2, second.provider);
+    await new Promise<void>((resolve) => {
+      engine.listeners.committed = (event) => {
+        if (event.type === "pilot.changed") resolve();
+      };
+    });
+    expect([...engine.state.pilots.values()]).toMatchObject([
+      { jobName: name, nativeId: "4711", state: "PMGR_ACTIVE_PENDING" },
+    ]);
+    expect(second.jobs).toEqual([]);
+  });
+
+  it("rule 3: if the manager never got it, the intent is closed and a new job is submitted", async () => {
+    const first = submitted();
+    const before = await start(1, first.provider);
+    const { name } = await first.job;
+    before.pilots.close();
+    await before.journal.close();
+    const second = submitted();
+    const { engine } = await start(2, second.provider);
+    expect((await second.job).name).not.toBe(name);
+    expect([...engine.state.pilots.values()].map(({ state }) => state)).toEqual(["FAILED", "PMGR_LAUNCHING"]);
+  });
+});
