@@ -36,7 +36,13 @@ const runOutput = async (context: Context, id: number, options: LogOptions): Pro
   if (total === 1) return taskOutput(context, id, numbering.start, options);
   const write = lineWriter(context, options.stream ?? "stdout");
   const lines = lineJoiner();
-  for await (const { task, data } of context.client.logs(id, options)) await write(lines.add(task, data));
+  let current: string | undefined;
+  for await (const { task, data } of context.client.logs(id, options)) {
+    // A run's output comes task by task: a last line without its newline belongs before the next task.
+    if (task !== current && current !== undefined) await write(lines.end());
+    current = task;
+    await write(lines.add(task, data));
+  }
   await write(lines.end());
 };
 

@@ -104,10 +104,32 @@ export const reopen = (run: Run, row: number, lost: boolean, to: number): void =
   setState(run, row, to);
 };
 
+/** Signals that end programs, as Linux numbers them on every machine Node runs on. */
+const SIGNALS: Readonly<Record<number, string>> = {
+  1: "SIGHUP",
+  2: "SIGINT",
+  3: "SIGQUIT",
+  4: "SIGILL",
+  5: "SIGTRAP",
+  6: "SIGABRT",
+  7: "SIGBUS",
+  8: "SIGFPE",
+  9: "SIGKILL",
+  10: "SIGUSR1",
+  11: "SIGSEGV",
+  12: "SIGUSR2",
+  13: "SIGPIPE",
+  14: "SIGALRM",
+  15: "SIGTERM",
+  24: "SIGXCPU",
+  25: "SIGXFSZ",
+  31: "SIGSYS",
+};
+
 const describe = (group: Group, ending: number, code: number): string => {
   switch (ending) {
     case Ending.SIGNAL:
-      return `killed by signal ${-code}`;
+      return SIGNALS[-code] === undefined ? `killed by signal ${-code}` : `killed by ${SIGNALS[-code]}`;
     case Ending.TIME_LIMIT:
       return `over its time limit of ${group.spec.timeLimit ?? 0} s`;
     case Ending.MEMORY:

@@ -38,31 +38,26 @@ describe("a full disk", () => {
       expect(spawnSync("mount", ["-t", "tmpfs", "-o", "size=8m", "tmpfs", slipway.home]).status).toBe(0);
       try {
         await slipway.run(["up"]);
-        const { run } = await slipway.json<{ run: number }>([
-          "submit",
-          "--array",
-          "1-40",
-          "--",
-          "sh",
-          "-c",
-          "sleep 0.05",
-        ]);
+        const task = "echo >> ran; sleep 0.05";
+        const { run } = await slipway.json<{ run: number }>(["submit", "--array", "1-100", "--", "sh", "-c", task]);
+        // the agent is there and works before the disk fills up
+        await until(async () => (await readFile(join(slipway.cwd, "ran"), "utf8").catch(() => "")).length > 5);
         const filler = await open(join(slipway.home, "filler"), "w");
         for (const block = Buffer.alloc(65_536); ;) {
           const written = await filler.write(block).catch(() => undefined);
           if (written === undefined) break;
         }
         await filler.close();
-        // the journal finds out with its next records
-        await until(async () => (await slipway.json<StatusView>(["status"])).server.state === "journal-full");
-        const refused = await slipway.run(["submit", "--", "true"]);
+        const submit = ["submit", "--env", `PAD=${"x".repeat(20_000)}`, "--", "true"];
+        const refused = await slipway.run(submit);
         expect(refused.status).toBe(3);
         expect(refused.stderr).toMatch(/the journal cannot be written .*nothing was submitted/);
+        expect((await slipway.json<StatusView>(["status"])).server.state).toBe("journal-full");
         await rm(join(slipway.home, "filler"));
         expect((await slipway.run(["wait", String(run)])).status).toBe(0);
         expect((await slipway.json<StatusView>(["status"])).server.state).toBe("running");
         expect((await slipway.run(["run", "--", "true"])).status).toBe(0);
-        expect((await slipway.json<RunView>(["show", String(run)])).counts).toEqual({ DONE: 40 });
+        expect((await slipway.json<RunView>(["show", String(run)])).counts).toEqual({ DONE: 100 });
         await slipway.run(["down"]);
         expect((await slipway.run(["journal", "verify"])).status).toBe(0);
       } finally {
