@@ -3,8 +3,8 @@ import { cpus, availableParallelism, loadavg, release, totalmem } from "node:os"
 import { spawnSync } from "node:child_process";
 
 const fileSystemOf = (path) => {
-  const { status, stdout } = spawnSync("stat", ["-f", "-c", "%T", path], { encoding: "utf8" });
-  return status === 0 ? stdout.trim() : "unknown";
+  const { status, stdout } = spawnSync("df", ["--output=fstype", path], { encoding: "utf8" });
+  return status === 0 ? (stdout.trim().split("\n").at(-1) ?? "unknown") : "unknown";
 };
 
 export const describeMachine = ({ home, scratch, spawner }) => ({

@@ -15,8 +15,7 @@ const perSecond = async (command, args, count) => {
   return count / seconds;
 };
 
-export const xargs = (count, parallel) =>
-  perSecond("xargs", [`-P${parallel}`, "-n1", "/bin/true"], count);
+export const xargs = (count, parallel) => perSecond("xargs", [`-P${parallel}`, "-n1", "/bin/true"], count);
 
 /** Makes sure that `parallel` is GNU's, and fetches Debian's package if asked to. Throws Skipped. */
 export const prepareParallel = async ({ install }) => {
@@ -57,11 +56,12 @@ export const pythonPeer = async (key, count, workers, { venv }) => {
   if (python === undefined) throw new Skipped("no python3 on PATH");
   const directory = await mkdtemp(join(tmpdir(), "slipway-peer-"));
   const script = join(root, "bench", "peers", `peer_${key}.py`);
-  const path = venv === undefined ? environment["PATH"] : `${join(venv, "bin")}:${environment["PATH"]}`;
+  const inVenv = venv === undefined ? {} : { VIRTUAL_ENV: venv, PATH: `${join(venv, "bin")}:${environment["PATH"]}` };
   try {
     const { status, stdout, stderr } = await attempt(python, [script, String(count), String(workers)], {
       cwd: directory,
-      env: { ...environment, PATH: path, PYTHONDONTWRITEBYTECODE: "1" },
+      // Some keep things in the home directory: theirs is the one that is removed.
+      env: { ...environment, ...inVenv, HOME: directory, PYTHONDONTWRITEBYTECODE: "1" },
       timeout: PEER_TIMEOUT,
     });
     const words = stderr.trimEnd().split("\n").at(-1)?.slice(0, 200) || "no reason given";

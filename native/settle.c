@@ -91,14 +91,21 @@ void settle(void) {
   if (!tasks_left) return;
   sweep_scan();
   sweep_kill();
-  for (struct task *task = tasks, *next; task; task = next) {
-    next = task->next;
-    if (!task->left || !sweep_clear(task)) continue;
-    if (!leave_cgroup(task) || !remove_tmpdir(task) || !drain(task)) continue;
-    if (!task->announced && task->stage == STAGE_NONE) send_started(task);
-    send_exit(task);
-    sweep_forget(task);
-    task_free(task);
+  for (bool again = true; again;) {
+    again = false;
+    for (struct task *task = tasks, *next; task; task = next) {
+      next = task->next;
+      if (!task->left || !sweep_clear(task)) continue;
+      if (!leave_cgroup(task) || !remove_tmpdir(task) || !drain(task)) continue;
+      if (!task->announced && task->stage == STAGE_NONE) send_started(task);
+      send_exit(task);
+      sweep_forget(task);
+      uint32_t id = task->id;
+      task_free(task);
+      unsigned left = tasks_left;
+      successor_next(id);
+      again |= tasks_left > left; /* a successor that could not start has ended already, and no event will say so */
+    }
   }
 }
 

@@ -18,6 +18,7 @@
 
 #define BUCKETS 4096u
 #define YOUNG_MS 4    /* a task that ends sooner than this is reported in one piece, its pipes never watched */
+#define GATHER_MS 3   /* while successors wait here, the agent need not hear of each end at once */
 #define RETRY_MS 5    /* between two looks at what gives no event */
 #define STALL_MS 10000 /* while stopping: how long the agent may leave our events unread */
 
@@ -31,6 +32,8 @@ uint64_t last_seq;
 static struct task *by_id[BUCKETS], *by_pid[BUCKETS];
 static struct task *youngest_known; /* the first task in the list that is not announced */
 static int epoll, in_fd, exit_status;
+static bool gathering;
+static int64_t flushed;
 
 int64_t now_ms(void) {
   struct timespec time;
@@ -120,6 +123,7 @@ void stop_all(void) {
   if (stopping) return;
   stopping = true;
   epoll_ctl(epoll, EPOLL_CTL_DEL, in_fd, NULL);
+  successors_clear();
   for (struct task *task = tasks; task; task = task->next) task_end(task, NONE);
 }
 
@@ -138,7 +142,7 @@ static void request(uint8_t type, struct cursor *body) {
       if (!env_define(id, body)) protocol_error("malformed environment");
       return;
     case REQ_START:
-      if (!start_task(body)) protocol_error("malformed start, unknown environment or task id in use");
+      if (!successor_request(body)) protocol_error("malformed start, unknown environment or task id in use");
       return;
     case REQ_DROP_ENV:
       id = get_u32(body);
@@ -150,6 +154,7 @@ static void request(uint8_t type, struct cursor *body) {
       id = get_u32(body);
       value = get_u32(body);
       if (body->bad) break;
+      if (type == REQ_END && successor_drop(id)) return;
       task = task_by_id(id); /* may have ended in the meantime */
       if (!task || task->left) return;
       if (type == REQ_END) task_end(task, value);
@@ -215,6 +220,7 @@ static int next_timeout(int64_t now) {
   for (struct task *task = tasks; task; task = task->next)
     if (task->ending && now < task->deadline && task->deadline - now < wait) wait = task->deadline - now;
   if (stopping && wire_queued() && wait > 100) wait = 100;
+  if (gathering && wait > GATHER_MS) wait = GATHER_MS;
   return wait == INT32_MAX ? -1 : wait < 0 ? 0 : (int)wait;
 }
 
@@ -248,7 +254,11 @@ static void loop(int signals) {
     kill_overdue(now);
     settle();
     announce(now);
-    wire_flush(true);
+    gathering = !stopping && successors_waiting() && wire_queued() < CHUNK && now - flushed < GATHER_MS;
+    if (!gathering) {
+      wire_flush(true);
+      flushed = now;
+    }
     if (!stopping) continue;
     if (wire_queued() && now - wire_progress() > STALL_MS) wire_abandon();
     if (!tasks && !wire_queued()) return;

@@ -15,7 +15,7 @@
  *   spawner.c      the loop, timers, stopping      wire.c   frames in, the queue of events out
  *   start.c        one vfork per task              env.c    environments and their overrides
  *   sweep.c        who belongs to which task       settle.c what happens between a main's end and the exit event
- *   tree.c         removing a directory
+ *   successors.c   tasks that wait here for another's end    tree.c   removing a directory
  */
 #ifndef SLIPWAY_SPAWNER_H
 #define SLIPWAY_SPAWNER_H
@@ -29,7 +29,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#define PROTOCOL_VERSION 1u
+#define PROTOCOL_VERSION 2u
 #define MAX_FRAME (8u << 20)
 #define OUT_HIGH (4u << 20)
 #define OUT_LOW (1u << 20)
@@ -39,7 +39,7 @@
 
 enum { REQ_ENV = 1, REQ_DROP_ENV, REQ_START, REQ_END, REQ_SIGNAL };
 enum { EV_HELLO = 64, EV_STARTED, EV_OUTPUT, EV_EXIT };
-enum { STAGE_NONE, STAGE_CWD, STAGE_STDOUT, STAGE_STDERR, STAGE_TMPDIR, STAGE_EXEC, STAGE_FORK };
+enum { STAGE_NONE, STAGE_CWD, STAGE_STDOUT, STAGE_STDERR, STAGE_TMPDIR, STAGE_EXEC, STAGE_FORK, STAGE_DROPPED };
 
 struct task {
   struct task *id_next, *pid_next; /* hash chains */
@@ -112,6 +112,14 @@ char **env_merge(const struct env *base, char **extra, size_t count, const char 
 /* start.c */
 void start_init(void);
 bool start_task(struct cursor *body);
+
+/* successors.c */
+void send_dropped(uint32_t id);
+bool successor_request(struct cursor *body);
+void successor_next(uint32_t ended);
+bool successor_drop(uint32_t id);
+void successors_clear(void);
+bool successors_waiting(void);
 
 /* sweep.c */
 void sweep_init(void);

@@ -180,6 +180,7 @@ bool start_task(struct cursor *body) {
   uint32_t id = get_u32(body), argc = 0, extras = 0;
   struct env *env = env_find(get_u32(body));
   uint32_t grace = get_u32(body);
+  get_u32(body); /* whom it waited for: successors.c */
   plan.cwd = get_text(body);
   const char *out = get_optional(body), *err = get_optional(body), *tmpdir = get_optional(body);
   const char *cgroup = get_optional(body), *token = get_text(body);

@@ -17,7 +17,7 @@ import { openOutputStream } from "./output-stream.ts";
 import { createResultStore } from "./results.ts";
 import type { AgentSettings } from "./settings.ts";
 import { SlotPool } from "./slots.ts";
-import { type AgentTask, taskKey, toRanges } from "./task.ts";
+import { type AgentTask, type Chain, taskKey, toRanges } from "./task.ts";
 import { type RunTemplate, defineRun } from "./templates.ts";
 
 /**
@@ -30,6 +30,9 @@ const PER_TURN = 4000;
 /** While others wait here for a slot, results are gathered this long: the server has nothing to give us before. */
 const GATHER_MS = 20;
 const PROGRESS_MS = 250;
+/** Tasks that wait in a slot behind the running one: no longer than this together, and no more than so many. */
+const CHAIN_MS = 10;
+const LONGEST_CHAIN = 8;
 
 export interface AgentOptions {
   readonly settings: AgentSettings;
@@ -58,6 +61,9 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   const runs = new Map<number, RunTemplate>();
   const held = new Map<number, AgentTask>();
   const running = new Set<AgentTask>();
+  const chains = new Set<Chain>();
+  /** Recent execution time by group. */
+  const meanMs = new WeakMap<object, number>();
   const shapeNames = new Map<object, string>();
   let nextId = 1;
   let epoch = 0;
@@ -94,8 +100,13 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   const conclude = (task: AgentTask): void => {
     held.delete(taskKey(task.run.id, task.row));
     running.delete(task);
-    if (task.slot !== undefined) pool.release(task.slot);
-    task.slot = undefined;
+    const { chain } = task;
+    if (chain === undefined) return;
+    task.chain = undefined;
+    chain.members.splice(chain.members.indexOf(task), 1);
+    if (chain.members.length > 0) return;
+    pool.release(chain.slot);
+    chains.delete(chain);
   };
 
   const executor = await createExecutor({
@@ -107,8 +118,19 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     spawners: Math.max(1, Math.min(8, Math.floor(found.cpus.length / 16))),
     nativePath: options.nativePath,
     nodeEntry: options.nodeEntry,
+    onDropped: (task) => {
+      conclude(task);
+      if (!task.dropped) connection.send({ t: "returned", parts: toRanges([task]) });
+      checkEnd();
+      pump();
+    },
     onEnd: (task, result) => {
       conclude(task);
+      if (result.ending === Ending.EXIT) {
+        const group = task.run.groups.get(task.group)!;
+        const took = result.finished - result.started;
+        meanMs.set(group, 0.8 * (meanMs.get(group) ?? took) + 0.2 * took);
+      }
       if (!task.dropped) results.add(result);
       scheduleFlush();
       pump();
@@ -120,7 +142,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   });
 
   const answerNull = (task: AgentTask): void => {
-    conclude(task);
+    held.delete(taskKey(task.run.id, task.row));
     const now = Date.now();
     results.add({
       run: task.run.id,
@@ -136,6 +158,36 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     });
   };
 
+  /** How many short tasks may wait in a slot behind the one that runs there. */
+  const chainLength = (task: AgentTask): number => {
+    const mean = meanMs.get(task.run.groups.get(task.group)!);
+    return mean === undefined ? 0 : Math.min(LONGEST_CHAIN, Math.floor(CHAIN_MS / Math.max(mean, 0.1)));
+  };
+
+  /** Hands short tasks to the spawner ahead of time, behind running ones of the same shape, in the queue's own order. */
+  const extendChains = (): void => {
+    // the spawner in Node looks for strays of many tasks at once: waiting for each in turn would cost more than it saves
+    if (executor.kind === "node") return;
+    for (const chain of chains) {
+      let filling = false;
+      for (;;) {
+        const task = queue.first();
+        if (task === undefined) return;
+        const most = chainLength(task);
+        // filled up when half of it has gone, so that one message carries several
+        if (task.shape !== chain.shape || chain.members.length > most || (!filling && chain.members.length > most / 2))
+          break;
+        filling = true;
+        queue.remove(task.id);
+        const after = chain.members.at(-1);
+        chain.members.push(task);
+        task.chain = chain;
+        running.add(task);
+        executor.start(task, after);
+      }
+    }
+  };
+
   /** Starts whatever has a slot. */
   const pump = (): void => {
     if (pumping) return;
@@ -144,9 +196,9 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     for (;;) {
       const next = queue.next((task) => pool.allocate(task.resources));
       if (next === undefined) break;
-      const { task } = next;
-      task.slot = next.slot;
+      const { task, slot } = next;
       if (settings.executor === "null" || task.run.groups.get(task.group)!.source.executor === "null") {
+        pool.release(slot);
         answerNull(task);
         nulls += 1;
         if (nulls >= PER_TURN) {
@@ -154,10 +206,14 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
           break;
         }
       } else {
+        const chain: Chain = { slot, shape: task.shape, members: [task] };
+        chains.add(chain);
+        task.chain = chain;
         running.add(task);
-        executor.start(task);
+        executor.start(task, undefined);
       }
     }
+    extendChains();
     pumping = false;
     if (nulls > 0) scheduleFlush();
   };
@@ -194,7 +250,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
           attempt: typeof message.attempts === "number" ? message.attempts : message.attempts[nth]!,
           item: message.items?.[nth],
           resources: resources ?? source.resources,
-          slot: undefined,
+          chain: undefined,
           output: undefined,
           pid: 0,
           started: 0,

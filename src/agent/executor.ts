@@ -1,6 +1,6 @@
-import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Ending, NO_CODE } from "../core/events.ts";
+import { makeDirectories } from "../protocol/make-directories.ts";
 import { taskEnvironment } from "./environment.ts";
 import type { Gpus } from "./gpus.ts";
 import { watchMemory } from "./memory-watch.ts";
@@ -24,18 +24,26 @@ export interface ExecutorOptions {
   readonly nativePath: string;
   readonly nodeEntry: readonly string[];
   readonly onEnd: (task: AgentTask, result: Result) => void;
+  /** It was ended before it began: nothing of it ever ran. */
+  readonly onDropped: (task: AgentTask) => void;
   /** The spawner is gone, and with it every task: this agent cannot go on. */
   readonly onBroken: (reason: string) => void;
 }
 
 export interface Executor {
   readonly kind: "native" | "node";
-  start(task: AgentTask): void;
+  /** Begins it in its chain's slot: at once, or when the member before it has ended. */
+  start(task: AgentTask, after: AgentTask | undefined): void;
   /** TERM, grace, KILL; the result will say `ending`. */
   end(task: AgentTask, ending: number, detail?: string): void;
   forgetRun(run: number): void;
   close(): Promise<void>;
 }
+
+/** Directories known to exist; a task may have one of its own. */
+const MOST_REMEMBERED = 10_000;
+/** A timer of Node waits no longer; longer limits are armed again. */
+const LONGEST_TIMER = 2 ** 31 - 1;
 
 const STAGES: Readonly<Record<string, string>> = {
   cwd: "its directory",
@@ -56,10 +64,11 @@ const explain = (
     return { code: NO_CODE, detail: `not started: ${STAGES[error.stage]} ${what} ${why}` };
   }
   if (error.stage === "exec" && error.code === "ENOENT")
-    return { code: 127, detail: `command not found: ${task.argv[0]}` };
+    return { code: 127, detail: `exit code 127: command not found: ${task.argv[0]}` };
   if (error.stage === "exec" && error.code === "E2BIG")
     return { code: 126, detail: "its arguments and environment are larger than the system allows" };
-  if (error.stage === "exec") return { code: 126, detail: `cannot be executed: ${task.argv[0]} (${error.code})` };
+  if (error.stage === "exec")
+    return { code: 126, detail: `exit code 126: cannot be executed: ${task.argv[0]} (${error.code})` };
   return { code: NO_CODE, detail: `not started: the system refused a new process (${error.code})` };
 };
 
@@ -67,7 +76,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
   const { settings, output } = options;
   const tasks = new Map<number, { task: AgentTask; expanded: ExpandedTask; tmpdir: string; spawner: Spawner }>();
   const madeDirectories = new Set<string>();
-  mkdirSync(settings.scratch, { recursive: true });
+  makeDirectories(settings.scratch);
   let closing = false;
 
   const finish = (
@@ -100,6 +109,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     if (entry === undefined) return;
     tasks.delete(exit.id);
     const { task, expanded } = entry;
+    if (exit.error?.stage === "dropped") return options.onDropped(task);
     const times = { started: exit.startedAt, finished: exit.endedAt };
     if (task.ending !== undefined) {
       const code = exit.code ?? (exit.signal === null ? NO_CODE : -exit.signal);
@@ -149,6 +159,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
           const entry = tasks.get(id);
           if (entry === undefined) return;
           entry.task.pid = pid;
+          began(entry.task);
           if (entry.task.resources["mem"] !== undefined) memory.wake();
         },
         output: (id, fd, chunk) => {
@@ -176,12 +187,30 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     entry.spawner.end(task.id, settings.graceMs);
   };
 
+  const armLimit = (task: AgentTask, seconds: number, left: number): void => {
+    const then = (): void => {
+      if (left > LONGEST_TIMER) armLimit(task, seconds, left - LONGEST_TIMER);
+      else end(task, Ending.TIME_LIMIT, `over its time limit of ${seconds} s`);
+    };
+    task.limit = setTimeout(then, Math.min(left, LONGEST_TIMER));
+  };
+
+  /** Time counts from here, not from when the spawner was asked. */
+  const began = (task: AgentTask): void => {
+    task.started = Date.now();
+    const seconds = task.run.groups.get(task.group)?.source.timeLimit;
+    if (seconds === undefined || task.ending !== undefined) return;
+    const over = (): void => end(task, Ending.TIME_LIMIT, `over its time limit of ${seconds} s`);
+    task.limit = setTimeout(over, Math.min(seconds * 1000, 2 ** 31 - 1));
+  };
+
   const makeParents = (path: string | null): void => {
     if (path === null) return;
     const parent = dirname(path);
     if (madeDirectories.has(parent)) return;
     try {
-      mkdirSync(parent, { recursive: true });
+      makeDirectories(parent);
+      if (madeDirectories.size >= MOST_REMEMBERED) madeDirectories.clear();
       madeDirectories.add(parent);
     } catch {
       // the spawner will name the file that cannot be opened
@@ -191,8 +220,9 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
 
   return {
     kind: spawners[0]!.kind,
-    start: (task) => {
+    start: (task, after) => {
       const group = task.run.groups.get(task.group)!;
+      const { slot } = task.chain!;
       const now = Date.now();
       let expanded: ExpandedTask;
       try {
@@ -212,7 +242,8 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       const tmpdir = join(settings.scratch, `slipway-${token}`);
       makeParents(expanded.stdout);
       makeParents(expanded.stderr);
-      const spawner = spawners[nth]!;
+      // a chain stays with one spawner, which knows when a member has ended
+      const spawner = (after === undefined ? undefined : tasks.get(after.id)?.spawner) ?? spawners[nth]!;
       nth = (nth + 1) % spawners.length;
       const known = load.get(spawner)!;
       if (!known.has(task.run.id)) {
@@ -222,16 +253,15 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
           Object.entries(task.run.env).map(([name, value]) => `${name}=${value}`),
         );
       }
-      const pinned = settings.pin || group.source.pin === true ? pinnableCpus(task.slot!) : [];
+      const pinned = settings.pin || group.source.pin === true ? pinnableCpus(slot) : [];
       tasks.set(task.id, { task, expanded, tmpdir, spawner });
-      task.started = now;
       const extra = taskEnvironment({
         runId: task.run.id,
         taskIndex: indexOf(task.run, task.row),
         attempt: task.attempt,
         name: group.source.name,
         item: expanded.item,
-        slot: task.slot!,
+        slot,
         resources: task.resources,
         tmpdir,
         token,
@@ -250,14 +280,9 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
         cpus: pinned.length > 0 ? pinned : null,
         token,
         graceMs: settings.graceMs,
+        after: after?.id ?? null,
         cgroup: options.cgroup,
       });
-      const seconds = group.source.timeLimit;
-      if (seconds !== undefined)
-        task.limit = setTimeout(
-          () => end(task, Ending.TIME_LIMIT, `over its time limit of ${seconds} s`),
-          Math.min(seconds * 1000, 2 ** 31 - 1),
-        );
     },
     end,
     forgetRun: (run) => {

@@ -24,6 +24,8 @@ export interface LocalQueue<T extends Queueable> {
   readonly size: number;
   push(task: T): void;
   has(id: T["id"]): boolean;
+  /** The next in order, whether or not it fits. */
+  first(): T | undefined;
   /** Takes out the first task that `allocate` finds room for. `allocate` is asked once per shape and call. */
   next<S>(allocate: (task: T) => S | undefined): { readonly task: T; readonly slot: S } | undefined;
   remove(id: T["id"]): T | undefined;
@@ -87,6 +89,8 @@ export const createLocalQueue = <T extends Queueable>(options: LocalQueueOptions
     },
 
     has: (id) => nodes.has(id),
+
+    first: () => heap.first()?.head?.task,
 
     next(allocate) {
       const first = heap.first()?.head;

@@ -15,7 +15,8 @@ export interface AgentTask {
   readonly attempt: number;
   readonly item: string | undefined;
   readonly resources: Resources;
-  slot: Slot | undefined;
+  /** Process tasks that take turns in one slot; undefined while it waits for one. */
+  chain: Chain | undefined;
   output: TaskOutput | undefined;
   pid: number;
   started: number;
@@ -27,6 +28,13 @@ export interface AgentTask {
   limit: NodeJS.Timeout | undefined;
   /** The tail of output that the server knows of, -2 before the first report. */
   reported: number;
+}
+
+/** A slot, and the tasks that the spawner runs in it one after the other: the first runs, the others wait there. */
+export interface Chain {
+  readonly slot: Slot;
+  readonly shape: string;
+  readonly members: AgentTask[];
 }
 
 /** One number for (run, row), for maps. */

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, open } from "node:fs/promises";
+import { open, rm } from "node:fs/promises";
 import path from "node:path";
 import type { Readable } from "node:stream";
 import { readLines } from "../client/lines.ts";
 import { errorFromJSON, SlipwayError } from "../errors.ts";
+import { makeDirectories } from "../protocol/make-directories.ts";
 
 export interface ServeOptions {
   readonly home: string;
@@ -41,12 +42,24 @@ export const serveArguments = ({ home, root, host, port, clusters }: ServeOption
   ...(clusters === undefined ? [] : ["--clusters", clusters]),
 ];
 
+/** The system's word for why a home cannot be used, in ours. */
+const problemOf = (error: unknown): string => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "EROFS") return "it is on a read-only file system (EROFS)";
+  if (code === "ENOENT") return "it cannot be made there (ENOENT)";
+  if (code === "ENOTDIR" || code === "EEXIST") return `a part of the path is not a directory (${code})`;
+  return code === "EACCES" || code === "EPERM" ? `permission denied (${code})` : message;
+};
+
+/** The log, and what takes it away again when this turns out to be no home. */
 const openLog = async (home: string) => {
+  const directory = path.join(home, "logs");
   try {
-    await mkdir(path.join(home, "logs"), { recursive: true, mode: 0o700 });
-    return await open(path.join(home, "logs", "server.log"), "a+", 0o600);
+    const isNew = makeDirectories(directory, 0o700);
+    const file = await open(path.join(directory, "server.log"), "a+", 0o600);
+    return { file, undo: async () => (isNew ? rm(directory, { recursive: true, force: true }) : undefined) };
   } catch (error) {
-    throw new SlipwayError("home-unusable", { home, detail: (error as Error).message }, error);
+    throw new SlipwayError("home-unusable", { home, detail: problemOf(error) }, error);
   }
 };
 
@@ -68,7 +81,7 @@ const spawned = (child: ChildProcess): Promise<void> =>
  */
 export const startServer = async (options: ServeOptions): Promise<Started> => {
   const args = serveArguments(options);
-  const log = await openLog(options.home);
+  const { file: log, undo } = await openLog(options.home);
   const logPath = path.join(options.home, "logs", "server.log");
   const failed = (detail: string, cause?: unknown): SlipwayError =>
     new SlipwayError("server-start", { detail, log: logPath }, cause);
@@ -99,6 +112,7 @@ export const startServer = async (options: ServeOptions): Promise<Started> => {
       throw failed(text === "" ? "it ended without a word" : `its last words:\n${text}`);
     }
     const error = errorFromJSON(said);
+    if (error?.code === "home-unusable") await undo();
     if (error !== undefined) throw error;
     return { pid: child.pid ?? 0, url: String(said["url"] ?? "") };
   } finally {

@@ -37,5 +37,6 @@ export const VERBS: readonly VerbEntry[] = [
   verb(SERVER, "pilots", "the jobs that hold agents and pull tasks", () => import("./pilots.ts")),
   verb(SERVER, "clusters", "where tasks can run", () => import("./clusters.ts")),
   verb(SERVER, "journal", "the log of events that the server's state is rebuilt from", () => import("./journal.ts")),
+  verb(SERVER, "bench", "measure Slipway on this machine, beside its limits and peers", () => import("./bench.ts")),
   verb(SERVER, "completion", "completion of commands for your shell", () => import("./completion.ts")),
 ];

@@ -4,7 +4,7 @@ import { SlipwayError } from "../errors.ts";
 import { formatSize } from "../core/quantities.ts";
 import { checkShape, type KeyHint, type KeysAt } from "./check-shape.ts";
 import { EachInput, RUN_KEYS, RUN_PLAN, RunInput, TASK_KEYS } from "./run-schema.ts";
-import { badValue, jsonSource, type Source } from "./source.ts";
+import { badValue, jsonSource, type Path, type Source } from "./source.ts";
 import { nameFrom } from "./text-rules.ts";
 import { MAX_FILE_BYTES, readYaml } from "./yaml-document.ts";
 
@@ -27,12 +27,36 @@ const keysAt: KeysAt = (path) => {
   return RUN_KEYS.filter((key) => !ONLY_REQUESTS.includes(key));
 };
 
-/** Keys that are right, but somewhere else. */
+/** What other tools call it. */
+const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
+  run: ["command", "cmd", "script", "shell", "exec"],
+  after: ["needs", "depends", "depends-on", "requires", "dependencies"],
+  each: ["array", "items", "foreach", "for-each", "matrix", "values", "lines", "json"],
+  cpus: ["cpu", "cores", "threads", "ncpus"],
+  mem: ["memory", "ram"],
+  "time-limit": ["timeout", "walltime", "time"],
+  retries: ["retry", "attempts"],
+  env: ["environment", "vars", "variables"],
+  cwd: ["dir", "directory", "workdir", "working-directory", "chdir"],
+  stdout: ["output"],
+  stderr: ["error"],
+  queue: ["partition"],
+  tasks: ["jobs", "steps", "task"],
+};
+
+const knownHere = (key: string, path: Path): string | undefined => {
+  const word = key.toLowerCase().replaceAll("_", "-");
+  const known = keysAt(path);
+  return Object.keys(ELSEWHERE).find((ours) => known.includes(ours) && ELSEWHERE[ours]!.includes(word));
+};
+
+/** Keys that are right, but somewhere else: in the file, or in another tool. */
 const misplaced: KeyHint = (key, path) => {
   if (path.length === 0 && TASK_KEYS.includes(key)) return " here; it belongs to a task, or under `defaults`";
   if (path[0] === "defaults" && ONLY_TASKS.has(key)) return " here; it belongs to a task";
   if (path.length > 0 && path.length <= 2 && RUN_KEYS.includes(key)) return " here; it belongs to the top of the file";
-  return undefined;
+  const ours = knownHere(key, path);
+  return ours === undefined ? undefined : `; did you mean '${ours}'?`;
 };
 
 /** Checks the shape of a value from anywhere. */

@@ -54,7 +54,10 @@ export const readYaml = (text: string, file: string, plan: TextPlan = {}): YamlD
   };
   const document = compose(text, lines, bad);
   const [error] = document.errors;
-  if (error !== undefined) bad(error.pos[0], `not valid YAML: ${error.message.replace(/\s+/g, " ")}`);
+  if (error !== undefined) {
+    const problem = error.message.replace(/\s+/g, " ");
+    bad(error.pos[0], /call stack/.test(problem) ? "nested too deeply" : `not valid YAML: ${problem}`);
+  }
   return {
     value: convert(document, plan, bad),
     locate: (path, part = "value") => ({ where: at(offsetOf(document, path, part)), key: keyText(path) || "file" }),

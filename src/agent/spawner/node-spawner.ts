@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { closeSync, readdirSync, readFileSync } from "node:fs";
+import { constants } from "node:os";
 import { errnoName, writeExit } from "./events.ts";
 import { createFifoPool, PIPES_VARIABLE } from "./fifo-pool.ts";
 import { createFrameReader } from "./frames.ts";
@@ -10,6 +11,7 @@ import { Event, NONE, Request, type StartRequest, VERSION } from "./protocol.ts"
 import { removeTree } from "./remove-tree.ts";
 import { createBodyReader, readStart } from "./requests.ts";
 import { sendSignal } from "./strays.ts";
+import { createSuccessors } from "./successors.ts";
 import { removeCgroup } from "./task-cgroup.ts";
 
 /** A task that ends sooner is reported in one piece, its pipes never watched. */
@@ -57,6 +59,7 @@ export const runNodeSpawner = (stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStr
   const tasks = new Map<number, NodeTask>();
   const mains = new Set<number>();
   const young = new Set<NodeTask>();
+  const successors = createSuccessors();
   /** Ended, swept and cleaned up, but the agent must read before the rest of their output fits. */
   const draining = new Set<NodeTask>();
   /** Requests that came while no pipes were ready, in order. */
@@ -110,6 +113,7 @@ export const runNodeSpawner = (stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStr
     });
     tasks.delete(task.request.id);
     outbox.schedule();
+    if (!stopping) for (const next of successors.take(task.request.id)) perform(() => start(next));
     if (stopping) setImmediate(leaveIfDone);
   };
 
@@ -226,7 +230,11 @@ export const runNodeSpawner = (stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStr
     if (stopping) return;
     if (type === Request.START) {
       const request = readStart(buffer, at, to);
-      return perform(() => start(request));
+      return perform(() => {
+        const { after } = request;
+        if (after !== null && (tasks.has(after) || successors.has(after))) successors.add(request, after);
+        else start(request);
+      });
     }
     const body = createBodyReader(buffer, at, to);
     const id = body.u32();
@@ -240,6 +248,13 @@ export const runNodeSpawner = (stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStr
     } else if (type === Request.END || type === Request.SIGNAL) {
       const value = body.u32();
       perform(() => {
+        if (type === Request.END && successors.drop(id)) {
+          const now = Date.now();
+          const error = { stage: "dropped" as const, errno: constants.errno.ECANCELED, code: "ECANCELED" };
+          const nothing = { code: null, signal: null, maxRssBytes: 0, userMs: 0, systemMs: 0, strays: 0 };
+          writeExit(outbox.writer, { id, ...nothing, startedAt: now, endedAt: now, error });
+          return outbox.schedule();
+        }
         const task = tasks.get(id); // may have ended in the meantime
         if (task === undefined) return;
         if (type === Request.END) end(task, value === NONE ? task.request.graceMs : value);

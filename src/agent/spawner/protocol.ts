@@ -11,7 +11,7 @@
  *   END      u32 id, u32 grace ms or NONE        HELLO    u32 version, u32 pid (always the first frame)
  *   SIGNAL   u32 id, u32 signal
  */
-export const VERSION = 1;
+export const VERSION = 2;
 export const MAX_FRAME = 8 * 1024 * 1024;
 export const NONE = 0xffff_ffff;
 
@@ -22,7 +22,7 @@ export const Request = { ENV: 1, DROP_ENV: 2, START: 3, END: 4, SIGNAL: 5 } as c
 export const Event = { HELLO: 64, STARTED: 65, OUTPUT: 66, EXIT: 67 } as const;
 
 /** Where a start failed; the index is the number on the wire. */
-export const STAGES = [null, "cwd", "stdout", "stderr", "tmpdir", "exec", "fork"] as const;
+export const STAGES = [null, "cwd", "stdout", "stderr", "tmpdir", "exec", "fork", "dropped"] as const;
 export type Stage = NonNullable<(typeof STAGES)[number]>;
 
 export interface StartRequest {
@@ -45,6 +45,11 @@ export interface StartRequest {
   /** The value of SLIPWAY_TOKEN in extraEnv: whatever carries it belongs to this task. */
   readonly token: string;
   readonly graceMs: number;
+  /**
+   * A task that this one follows: it begins when that one's exit is told, without a round trip to the agent. Null, or a
+   * task that has ended already: it begins at once. Ended before it began, it exits with the stage "dropped".
+   */
+  readonly after: number | null;
   /** A cgroup v2 directory in which the task gets a group of its own, if that is possible. */
   readonly cgroup: string | null;
 }

@@ -32,6 +32,7 @@ export const writeStart = (writer: FrameWriter, request: StartRequest): ReturnTy
   writer.u32(request.id);
   writer.u32(request.env);
   writer.u32(toGrace(request.graceMs));
+  writer.u32(request.after ?? NONE);
   writer.text(request.cwd);
   writer.optional(request.stdout);
   writer.optional(request.stderr);
@@ -98,11 +99,12 @@ export const createBodyReader = (buffer: Buffer, from: number, end: number) => {
 
 export const readStart = (buffer: Buffer, from: number, end: number): StartRequest => {
   const body = createBodyReader(buffer, from, end);
-  const [id, env, graceMs] = [body.u32(), body.u32(), body.u32()];
+  const [id, env, graceMs, behind] = [body.u32(), body.u32(), body.u32(), body.u32()];
+  const after = behind === NONE ? null : behind;
   const [cwd, stdout, stderr] = [body.text(), body.optional(), body.optional()];
   const [tmpdir, cgroup, token] = [body.optional(), body.optional(), body.text()];
   const [argv, extraEnv, cpus] = [body.texts(), body.texts(), body.numbers()];
   body.done();
   if (argv.length === 0) short();
-  return { id, env, graceMs, cwd, stdout, stderr, tmpdir, cgroup, token, argv, extraEnv, cpus };
+  return { id, env, graceMs, after, cwd, stdout, stderr, tmpdir, cgroup, token, argv, extraEnv, cpus };
 };

@@ -39,7 +39,8 @@ const unusable = (home: string, error: unknown): SlipwayError => {
 const closeToOthers = async (home: string, root: string): Promise<void> => {
   const { mode } = await stat(root);
   if ((mode & 0o077) === 0) return;
-  const names = await readdir(root);
+  // whoever starts a server has made room for its log before
+  const names = (await readdir(root)).filter((name) => name !== "logs");
   if (names.length > 0 && !names.some((name) => SIGNS.has(name))) {
     const detail = `others may enter it (mode ${(mode & 0o7777).toString(8)}) and it holds files that are not Slipway's`;
     throw new SlipwayError("home-unusable", { home, detail });

@@ -241,6 +241,7 @@ for (const { kind, absent } of implementations) {
             token: `lost-${kind}-${process.pid}`,
             graceMs: 100,
             cgroup: null,
+            after: null,
           });
         });
         const [main, stray] = [await readPid(pid), await readPid(`${pid}-stray`)];

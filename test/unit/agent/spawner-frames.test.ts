@@ -11,6 +11,7 @@ const starts: fc.Arbitrary<StartRequest> = fc.record({
   id: u32,
   env: u32,
   graceMs: fc.nat({ max: 0x7fff_ffff }),
+  after: fc.option(u32),
   cwd: text,
   stdout: fc.option(text),
   stderr: fc.option(text),

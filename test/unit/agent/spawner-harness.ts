@@ -133,6 +133,7 @@ export const openSession = async (kind: Kind | "auto", options: { nativePath?: s
       cpus: null,
       graceMs: 5000,
       cgroup: null,
+      after: null,
       ...more,
       tmpdir,
       token,

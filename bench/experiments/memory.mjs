@@ -1,0 +1,127 @@
+// Claim: a million waiting tasks fit into the server's memory, and submitting them takes seconds.
+// They wait behind a task that sleeps; each round has a server of its own, since memory once taken is rarely given back.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { memoryOf } from "../cpu-time.mjs";
+import { alternate } from "../rounds.mjs";
+import { Broken } from "../sample.mjs";
+import { openSlipway } from "../slipway.mjs";
+
+const SAMPLE = 4;
+
+const runFile = (each) => `tasks:
+  - { name: first, run: sleep 1000 }
+  - name: many
+    each: ${each}
+    after: first
+    run: [/bin/true, "{item}"]
+`;
+
+/** Nothing to wait for but a free core. */
+const readyFile = (count) => `tasks:
+  - { name: many, each: { array: 1-${count} }, run: [sleep, "{item}000"] }
+`;
+/** The first of these run or are already with the agent. */
+const AHEAD = 10_000;
+
+/** Tasks drawn at random: they wait, with the item that is theirs. */
+const checkWaiting = async (slipway, id, count, itemOf) => {
+  for (let i = 0; i < SAMPLE; i++) {
+    const index = AHEAD + 1 + Math.floor(Math.random() * (count - AHEAD));
+    const { answer } = await slipway.ask("show", `${id}.${index}`);
+    const [, item] = answer.command;
+    if (answer.state === "DONE" || answer.attempts.length > 0 || item !== itemOf(index))
+      throw new Broken(`task ${answer.id} is ${answer.state} with item ${item}, not waiting with ${itemOf(index)}`);
+  }
+};
+
+const checkCanceled = async (slipway, id) => {
+  await slipway.ask("cancel", String(id));
+  // Its exit status says that tasks were cancelled, as they should be.
+  await slipway.ask("wait", String(id)).catch(() => undefined);
+  const { answer: run } = await slipway.ask("show", String(id));
+  if (run.counts.CANCELED !== run.total)
+    throw new Broken(`after cancelling, run ${id} of ${run.total} tasks has ${JSON.stringify(run.counts)}`);
+};
+
+const measureOnce = async (options, file, count, itemOf) => {
+  const slipway = await openSlipway(options);
+  try {
+    const empty = memoryOf(slipway.server).now;
+    const { answer, seconds } = await slipway.ask("submit", file);
+    const { now, peak } = memoryOf(slipway.server);
+    await checkWaiting(slipway, answer.run, count, itemOf);
+    await checkCanceled(slipway, answer.run);
+    return { megabytes: now, peak, empty, seconds };
+  } finally {
+    await slipway.close();
+  }
+};
+
+export const measureMemory = async (options, say) => {
+  const count = options.quick ? 100_000 : 1_000_000;
+  const directory = await mkdtemp(join(tmpdir(), "slipway-memory-"));
+  const line = (index) => `sample-${String(index).padStart(7, "0")}.dat`;
+  try {
+    const files = Object.fromEntries(
+      ["array", "lines", "ready"].map((name) => [name, join(directory, `${name}.yaml`)]),
+    );
+    const list = join(directory, "items.txt");
+    await writeFile(list, Array.from({ length: count }, (_, i) => `${line(i + 1)}\n`).join(""));
+    await writeFile(files.array, runFile(`{ array: 1-${count} }`));
+    await writeFile(files.ready, readyFile(count));
+    await writeFile(files.lines, runFile(`{ lines: ${JSON.stringify(list)} }`));
+    const text = ({ megabytes, empty, seconds }) =>
+      `${megabytes.toFixed(0)} MB (${empty.toFixed(0)} before), submitted in ${seconds.toFixed(2)} s`;
+    const contenders = [
+      { key: "array", label: "array", text, measure: () => measureOnce(options, files.array, count, String) },
+      { key: "lines", label: "lines of a file", text, measure: () => measureOnce(options, files.lines, count, line) },
+      {
+        key: "ready",
+        label: "array, ready",
+        text,
+        measure: () => measureOnce(options, files.ready, count, (index) => `${index}000`),
+      },
+    ];
+    const { values } = await alternate(contenders, options.rounds, say);
+    const pick = (key, what) => values.get(key).map((value) => value[what]);
+    const named = count.toLocaleString("en");
+    return [
+      {
+        name: "memory",
+        title: `the server's memory with ${named} waiting array tasks`,
+        unit: "MB",
+        better: "less",
+        limit: "empty",
+        ours: pick("array", "megabytes"),
+        others: [
+          { key: "empty", role: "limit", label: "before they were submitted", values: pick("array", "empty") },
+          { key: "peak", role: "part", label: "at its highest", values: pick("array", "peak") },
+          { key: "ready", role: "part", label: "ready, waiting for a core only", values: pick("ready", "megabytes") },
+          {
+            key: "lines",
+            role: "part",
+            label: "with an item of 18 bytes each, from a file",
+            values: pick("lines", "megabytes"),
+          },
+          { key: "lines-peak", role: "part", label: "the same at its highest", values: pick("lines", "peak") },
+        ],
+        skipped: {},
+        wanted: [{ atMost: 400 }],
+      },
+      {
+        name: "submit",
+        title: `slipway submit of ${named} array tasks, until it returns: they are on disk`,
+        unit: "s",
+        better: "less",
+        ours: pick("array", "seconds"),
+        others: [{ key: "lines", role: "part", label: "as lines of a file", values: pick("lines", "seconds") }],
+        skipped: {},
+        wanted: [{ atMost: 10 }],
+      },
+    ];
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+};

@@ -1,0 +1,164 @@
+// Claim: starting processes costs Slipway little more than it costs the machine.
+// `slipway run --array 1-N -- /bin/true` on a warm server, beside C loops, xargs -P, GNU parallel and other task runners.
+import { availableParallelism } from "node:os";
+import { alternate, bestOf } from "../rounds.mjs";
+import { checkRun, checkSample } from "../sample.mjs";
+import { cpuNow, cpuPerTask, openSlipway } from "../slipway.mjs";
+import { compileLimits } from "../limits.mjs";
+import { gnuParallel, prepareParallel, pythonPeer, PYTHON_PEERS, xargs } from "../peers.mjs";
+import { summary } from "../statistics.mjs";
+
+const rateText = ({ rate }) => `${Math.round(rate)} tasks/s`;
+
+/** Ours: `echo` instead of `true` shows that output is kept, and what that costs. */
+const ourContenders = (slipway, count) => {
+  const measured = async (command, options) => {
+    const processes = await slipway.processes();
+    const before = cpuNow(processes);
+    const { answer: run, seconds } = await slipway.ask("run", "--array", `1-${count}`, "--", ...command);
+    const cpu = cpuPerTask(before, cpuNow(processes), count);
+    checkRun(run, count);
+    await checkSample(slipway, run, options);
+    const inside = (Date.parse(run.finished) - Date.parse(run.submitted)) / 1000;
+    return { rate: count / inside, wall: count / seconds, cpu };
+  };
+  return [
+    {
+      key: "slipway",
+      label: "slipway run -- /bin/true",
+      text: (value) => `${rateText(value)}, ${Math.round(value.wall)} as typed`,
+      measure: () => measured(["/bin/true"]),
+    },
+    {
+      key: "slipway-echo",
+      label: "slipway run -- /bin/echo {item}",
+      text: rateText,
+      measure: () => measured(["/bin/echo", "{item}"], { output: (index) => `${index}\n` }),
+    },
+  ];
+};
+
+/** One program in several ways: as many at a time as there are cores, and twice as many. */
+const family = (key, label, role, measure, optional = true) =>
+  [1, 2].map((factor) => {
+    const at = factor * availableParallelism();
+    return {
+      key: `${key}-${at}`,
+      family: key,
+      role,
+      label: label(at),
+      text: rateText,
+      optional,
+      measure: async () => ({ rate: await measure(at) }),
+    };
+  });
+
+const pythonContenders = (count, options) =>
+  PYTHON_PEERS.map(({ key, label, share }) => ({
+    key,
+    family: key,
+    role: "peer",
+    label,
+    text: rateText,
+    optional: true,
+    measure: () => pythonPeer(key, Math.ceil(count * share), availableParallelism(), options),
+  }));
+
+/** The best way of each program, and why others have no numbers. */
+const chosen = (contenders, { values, skipped }) => {
+  const others = [];
+  const absent = {};
+  for (const name of new Set(contenders.flatMap(({ family }) => family ?? []))) {
+    const ways = contenders.filter((contender) => contender.family === name);
+    const measured = ways
+      .filter(({ key }) => values.has(key))
+      .map((way) => ({ ...way, values: values.get(way.key).map(({ rate }) => rate), raw: values.get(way.key) }));
+    if (measured.length === 0) {
+      absent[name] = skipped[ways[0].key];
+      continue;
+    }
+    const best = bestOf(measured);
+    const version = best.raw[0].version;
+    others.push({
+      key: name,
+      role: best.role,
+      label: version === undefined ? best.label : `${best.label} ${version}`,
+      values: best.values,
+    });
+  }
+  return { others, absent };
+};
+
+const WANTED = [
+  { of: "bare", atLeast: 0.6 },
+  { of: "xargs", atLeast: 1 },
+];
+
+export const measureProcesses = async (options, say) => {
+  const count = options.quick ? 1000 : 5000;
+  const limits = await compileLimits();
+  const slipway = await openSlipway(options);
+  try {
+    await slipway.ask("run", "--array", "1-300", "--", "/bin/true");
+    let parallelVersion;
+    const parallel = async (at) => {
+      parallelVersion ??= await prepareParallel(options);
+      return gnuParallel(count, at);
+    };
+    const required = !limits.available;
+    const contenders = [
+      ...ourContenders(slipway, count),
+      ...family(
+        "bare",
+        (at) => `C: posix_spawn alone, ${at} at a time`,
+        "limit",
+        (at) => limits.bare(count, at),
+        required,
+      ),
+      ...family(
+        "full",
+        (at) => `C: with TMPDIR, session, output, ${at} at a time`,
+        "limit",
+        (at) => limits.full(count, at),
+        required,
+      ),
+      ...family(
+        "xargs",
+        (at) => `xargs -P${at}`,
+        "peer",
+        (at) => xargs(count, at),
+      ),
+      ...family("parallel", (at) => `GNU parallel -j${at}`, "peer", parallel),
+      ...pythonContenders(count, options),
+    ];
+    const measured = await alternate(contenders, options.rounds, say);
+    const { others, absent } = chosen(contenders, measured);
+    const ours = measured.values.get("slipway");
+    const echo = measured.values.get("slipway-echo").map(({ rate }) => rate);
+    const printing = { key: "echo", role: "also", label: "slipway run -- /bin/echo {item}", values: echo };
+    const cpu = Object.fromEntries(
+      Object.keys(ours[0].cpu).map((key) => [key, summary(ours.map((value) => value.cpu[key]))]),
+    );
+    const shared = { unit: "tasks/s", better: "more", limit: "bare", skipped: absent, wanted: WANTED };
+    return [
+      {
+        ...shared,
+        name: "process",
+        title: `${count} × /bin/true, submitted to finished (warm server)`,
+        ours: ours.map(({ rate }) => rate),
+        others: [...others, printing],
+        cpu,
+      },
+      {
+        ...shared,
+        name: "process-typed",
+        title: `${count} × /bin/true, the whole command as typed, its start and end included`,
+        ours: ours.map(({ wall }) => wall),
+        others,
+      },
+    ];
+  } finally {
+    await slipway.close();
+    await limits.close();
+  }
+};
