@@ -27,12 +27,11 @@ export const ndjson = <S extends z.ZodType>(schema: S, description: string) => (
 });
 
 const whole = (name: string) =>
-  z.coerce
-    .number()
-    .int()
-    .nonnegative()
-    .max(Number.MAX_SAFE_INTEGER)
-    .openapi({ param: { name, in: "path" }, example: 3 });
+  z
+    .string()
+    .regex(/^\d{1,15}$/, "must be a whole number")
+    .transform(Number)
+    .openapi({ param: { name, in: "path" }, type: "integer", example: 3 });
 
 export const RunParams = z.object({ run: whole("run") });
 export const TaskParams = z.object({ run: whole("run"), task: whole("task") });

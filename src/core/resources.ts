@@ -16,10 +16,9 @@ export const toUnits = (name: string, value: number): number =>
 /** Integer units as the number a user reads. */
 export const fromUnits = (name: string, units: number): number => (isByteResource(name) ? units : units / FRACTION);
 
-export const fits = (request: Resources, available: Resources): boolean => {
-  for (const name in request) if (request[name]! > (available[name] ?? 0)) return false;
-  return true;
-};
+/** How much there is of a resource; user-defined names may be any word, also one that every object has. */
+export const amountOf = (resources: Resources, name: string): number =>
+  Object.hasOwn(resources, name) ? resources[name]! : 0;
 
 /** A stable text for a set of resources: equal requests have equal keys. */
 export const shapeKey = (request: Resources): string =>

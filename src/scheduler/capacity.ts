@@ -1,4 +1,4 @@
-import type { Resources } from "../core/resources.ts";
+import { type Resources, amountOf } from "../core/resources.ts";
 import type { Shape } from "../core/run.ts";
 
 /** Tasks that ask for nothing countable still share an agent: at most this many at once. */
@@ -9,7 +9,7 @@ export const concurrency = (capacity: Resources, shape: Shape): number => {
   let most = MOST_AT_ONCE;
   for (const name in shape.resources) {
     const asked = shape.resources[name]!;
-    if (asked > 0) most = Math.min(most, Math.floor((capacity[name] ?? 0) / asked));
+    if (asked > 0) most = Math.min(most, Math.floor(amountOf(capacity, name) / asked));
   }
   return most;
 };
@@ -21,7 +21,7 @@ export const shortage = (
 ): { name: string; asked: number; has: number } | undefined => {
   for (const name in shape.resources) {
     const asked = shape.resources[name]!;
-    const has = capacity[name] ?? 0;
+    const has = amountOf(capacity, name);
     if (asked > has) return { name, asked, has };
   }
   return undefined;

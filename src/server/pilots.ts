@@ -57,6 +57,8 @@ interface FleetMemory {
 /** After `down --now`, what has not ended by itself in this time is cancelled again. */
 const STUBBORN_MS = 15_000;
 
+const SOON_MS = [30, 100, 300];
+
 export const createPilots = (options: PilotsOptions): Pilots => {
   const { engine, agents, log } = options;
   const { state } = engine;
@@ -255,12 +257,18 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     looking = false;
   };
 
+  /** Now, and shortly after: a process takes a moment to end after its last word. */
+  const soon = (): void => {
+    void look();
+    for (const ms of SOON_MS) setTimeout(() => void look(), ms).unref();
+  };
+
   const startedAt = engine.clock();
   void importSpools().then(look);
   const timer = setInterval(() => void look(), options.periodMs ?? 1000);
 
   return {
-    look: () => void look(),
+    look: soon,
     stop: (now) =>
       new Promise((resolve) => {
         stopping = { now, since: performance.now(), settle: resolve };

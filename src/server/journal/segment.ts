@@ -55,7 +55,7 @@ const stampAll = (chunks: readonly Buffer[], salt: number, position: number): vo
   }
 };
 
-/** Creates a segment whose START is on disk, named in the head file, when this returns. Leaves nothing behind if it throws. */
+/** Creates a segment whose START is on disk, named in the head file, when this returns. */
 export const createSegment = async (
   io: JournalIo,
   dir: string,
@@ -67,15 +67,18 @@ export const createSegment = async (
   const first = encodeRecord(TYPE_START, encodeStart(start));
   stamp(first, salt, HEADER_BYTES);
   const file = await io.open(path, "wx");
+  let named = false;
   try {
     await writeAll(file, [encodeHeader("segment", { ...id, firstLsn: start.firstLsn }), first], 0);
     await file.datasync();
     await io.syncDir(dir);
+    named = true;
     await writeHead(io, dir, id);
     await io.syncDir(dir);
   } catch (error) {
     await file.close().catch(() => undefined);
-    await io.unlink(path).catch(() => undefined);
+    // once the head may name it, it stays: an empty segment is no harm, a head without its segment looks like a loss
+    if (!named) await io.unlink(path).catch(() => undefined);
     throw error;
   }
   return segmentWriter(file, id, salt, start.firstLsn, HEADER_BYTES + first.length);

@@ -1,0 +1,94 @@
+import type { RowRanges } from "../core/events.ts";
+import { type Group, type Run, groupOf, shapeOfRow } from "../core/run.ts";
+import type { State } from "../core/state.ts";
+import { touch } from "../core/table.ts";
+import type { Assign, Define } from "../protocol/messages.ts";
+import type { AgentLink } from "./agents.ts";
+
+/** What an agent is told of its tasks: each group's template once per connection, then rows as ranges. */
+
+const template = (group: Group): Define["groups"][number] => ({
+  index: group.index,
+  name: group.spec.name,
+  first: group.first,
+  command: group.spec.command,
+  env: group.spec.env ?? {},
+  cwd: group.spec.cwd,
+  stdout: group.spec.stdout,
+  stderr: group.spec.stderr,
+  timeLimit: group.spec.timeLimit,
+  executor: group.spec.executor,
+  pin: group.spec.pin,
+  priority: group.spec.priority,
+  resources: group.spec.resources,
+  range: group.spec.items.kind === "range" ? { from: group.spec.items.from, step: group.spec.items.step } : undefined,
+  json: group.items?.json ?? false,
+});
+
+const define = (link: AgentLink, run: Run, group: Group): void => {
+  let known = link.defined.get(run.id);
+  if (known?.has(group.index) === true) return;
+  const first = known === undefined;
+  if (known === undefined) link.defined.set(run.id, (known = new Set()));
+  known.add(group.index);
+  link.channel?.send({
+    t: "define",
+    run: run.id,
+    runName: run.spec.name,
+    cwd: run.spec.cwd,
+    env: first ? run.spec.env : undefined,
+    numbering: run.spec.numbering,
+    groups: [template(group)],
+  });
+};
+
+/** Sends rows of one group that this agent still has (some may have been cancelled while the journal was written). */
+const assignGroup = (link: AgentLink, run: Run, group: Group, from: number, end: number): void => {
+  const ranges: number[] = [];
+  const attempts: number[] = [];
+  let same = true;
+  for (let row = from; row < end; row += 1) {
+    const page = touch(run.table, row);
+    const slot = row % run.table.pageRows;
+    if (page.agent[slot] !== link.id) continue;
+    if (ranges.length > 0 && ranges.at(-2)! + ranges.at(-1)! === row) ranges[ranges.length - 1]! += 1;
+    else ranges.push(row, 1);
+    attempts.push(page.attempt[slot]!);
+    same &&= attempts[0] === page.attempt[slot];
+  }
+  if (attempts.length === 0) return;
+  define(link, run, group);
+  const rows = (): number[] => {
+    const out: number[] = [];
+    for (let i = 0; i < ranges.length; i += 2)
+      for (let row = ranges[i]!; row < ranges[i]! + ranges[i + 1]!; row += 1) out.push(row);
+    return out;
+  };
+  const { items } = group;
+  const message: Assign = {
+    t: "assign",
+    run: run.id,
+    group: group.index,
+    ranges,
+    attempts: same ? attempts[0]! : attempts,
+    ...(items === undefined ? {} : { items: rows().map((row) => items.get(row - group.first)) }),
+    ...(group.rowShapes === undefined ? {} : { resources: rows().map((row) => shapeOfRow(group, row).resources) }),
+  };
+  link.channel?.send(message);
+};
+
+/** Tells a connected agent of tasks that were assigned to it. */
+export const sendAssignments = (state: State, link: AgentLink, parts: readonly RowRanges[]): void => {
+  for (const { run: id, ranges } of parts) {
+    const run = state.runs.get(id);
+    if (run === undefined) continue;
+    for (let i = 0; i < ranges.length; i += 2) {
+      for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end;) {
+        const group = groupOf(run.groups, row);
+        const groupEnd = Math.min(end, group.first + group.count);
+        assignGroup(link, run, group, row, groupEnd);
+        row = groupEnd;
+      }
+    }
+  }
+};
