@@ -62,7 +62,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   const held = new Map<number, AgentTask>();
   const running = new Set<AgentTask>();
   const chains = new Set<Chain>();
-  /** Recent execution time by group. */
+  /** Recent execution time by group, and by run for groups that have none yet. */
   const meanMs = new WeakMap<object, number>();
   const shapeNames = new Map<object, string>();
   let nextId = 1;
@@ -129,7 +129,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
       if (result.ending === Ending.EXIT) {
         const group = task.run.groups.get(task.group)!;
         const took = result.finished - result.started;
-        meanMs.set(group, 0.8 * (meanMs.get(group) ?? took) + 0.2 * took);
+        for (const key of [group, task.run]) meanMs.set(key, 0.8 * (meanMs.get(key) ?? took) + 0.2 * took);
       }
       if (!task.dropped) results.add(result);
       scheduleFlush();
@@ -160,7 +160,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
 
   /** How many short tasks may wait in a slot behind the one that runs there. */
   const chainLength = (task: AgentTask): number => {
-    const mean = meanMs.get(task.run.groups.get(task.group)!);
+    const mean = meanMs.get(task.run.groups.get(task.group)!) ?? meanMs.get(task.run);
     return mean === undefined ? 0 : Math.min(LONGEST_CHAIN, Math.floor(CHAIN_MS / Math.max(mean, 0.1)));
   };
 

@@ -34,6 +34,18 @@ const innermost = (issue: Issue): Issue => {
 const valueAt = (value: unknown, path: Path): unknown =>
   path.reduce<unknown>((inner, step) => (inner as Record<string | number, unknown> | null | undefined)?.[step], value);
 
+/** The problem to tell. Where a key is missing and another beside it is unknown, that one was meant for it. */
+const firstOf = (issues: readonly Issue[], value: unknown): Issue => {
+  const first = innermost(issues[0]!);
+  const parent = first.path.slice(0, -1);
+  if (first.path.length === 0 || valueAt(value, first.path as Path) !== undefined) return first;
+  const beside = (issue: Issue): boolean =>
+    issue.code === "unrecognized_keys" &&
+    issue.path.length === parent.length &&
+    issue.path.every((step, i) => step === parent[i]);
+  return issues.find(beside) ?? first;
+};
+
 /** The keys a strict map at a path may have. */
 export type KeysAt = (path: Path) => readonly string[];
 
@@ -50,7 +62,7 @@ export const checkShape = <S extends z.ZodType>(
 ): z.output<S> => {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const issue = innermost(result.error.issues[0] as Issue);
+  const issue = firstOf(result.error.issues as readonly Issue[], value);
   const path = issue.path.map((step) => (typeof step === "symbol" ? String(step) : step));
   if (issue.code === "unrecognized_keys") {
     const key = issue.keys![0]!;

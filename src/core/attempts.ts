@@ -148,6 +148,8 @@ const describe = (group: Group, ending: number, code: number): string => {
 /** Weight of the newest execution time in a group's moving average. */
 const NEWEST = 0.1;
 
+const average = (mean: number, took: number): number => (mean < 0 ? took : mean + NEWEST * (took - mean));
+
 const applyColumns = (
   state: State,
   agent: number,
@@ -181,7 +183,8 @@ const applyColumns = (
     if (run.started === 0 && started > 0) run.started = started;
     if (ending === Ending.EXIT) {
       const took = columns.finished[i]! - started;
-      group.meanMs = group.meanMs < 0 ? took : group.meanMs + NEWEST * (took - group.meanMs);
+      group.meanMs = average(group.meanMs, took);
+      run.meanMs = average(run.meanMs, took);
     }
     if (ending === Ending.EXIT && code === 0) {
       page.flags[slot]! &= ~Flag.CANCEL;

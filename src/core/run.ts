@@ -69,6 +69,8 @@ export interface Run {
   started: number;
   finished: number;
   canceled: string;
+  /** Moving average of execution time over all groups, for those that have none of their own; -1 while unknown. */
+  meanMs: number;
   unneeded: number;
   retries: number;
   losses: number;
@@ -147,6 +149,7 @@ export const createRun = (
     started: 0,
     finished: 0,
     canceled: "",
+    meanMs: -1,
     unneeded: 0,
     retries: 0,
     losses: 0,
@@ -193,6 +196,9 @@ export const runState = (run: Run): RunState => {
   if (run.counts[Task.FAILED]! > 0) return "FAILED";
   return run.counts[Task.CANCELED]! > run.unneeded ? "CANCELED" : "DONE";
 };
+
+/** Milliseconds that a task of a group is expected to take; -1 if nothing is known. */
+export const expectedMs = (run: Run, group: Group): number => (group.meanMs < 0 ? run.meanMs : group.meanMs);
 
 /** Whole cores of a shape, at least one: what concurrency is counted in. */
 export const cpusOf = (shape: Shape): number => Math.max(1, Math.ceil((shape.resources["cpus"] ?? 0) / FRACTION));

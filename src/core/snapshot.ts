@@ -51,6 +51,7 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     started: run.started,
     finished: run.finished,
     canceled: run.canceled,
+    meanMs: run.meanMs,
     unneeded: run.unneeded,
     retries: run.retries,
     losses: run.losses,
@@ -90,6 +91,7 @@ interface RunHeader {
   readonly started: number;
   readonly finished: number;
   readonly canceled: string;
+  readonly meanMs: number;
   readonly unneeded: number;
   readonly retries: number;
   readonly losses: number;
@@ -122,6 +124,7 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
     run.started = header.started;
     run.finished = header.finished;
     run.canceled = header.canceled;
+    run.meanMs = header.meanMs;
     run.unneeded = header.unneeded;
     run.retries = header.retries;
     run.losses = header.losses;

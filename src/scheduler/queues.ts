@@ -118,12 +118,12 @@ export const takeRows = (queue: ShapeQueue, most: number): Taken | undefined => 
 };
 
 /** The next range to be served: what orders queues among each other. */
-export const headOf = (queue: ShapeQueue): { priority: number; seq: number; group: Group } | undefined => {
+export const headOf = (queue: ShapeQueue): { priority: number; seq: number; run: Run; group: Group } | undefined => {
   const lane = queue.lanes[0];
   const range = lane?.ranges[lane.head];
   return lane === undefined || range === undefined
     ? undefined
-    : { priority: lane.priority, seq: range.seq, group: range.group };
+    : { priority: lane.priority, seq: range.seq, run: range.run, group: range.group };
 };
 
 /** Forgets everything of a run. */

@@ -1,6 +1,6 @@
 import type { RowRanges } from "../core/events.ts";
 import type { Resources } from "../core/resources.ts";
-import { type Group, type Run, type Shape, groupOf, shapeOfRow } from "../core/run.ts";
+import { type Group, type Run, type Shape, expectedMs, groupOf, shapeOfRow } from "../core/run.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy, concurrency, prefetchLoad } from "./capacity.ts";
 import { type ShapeQueue, createShapeQueue, dropRun, headOf, pushRange, takeRows } from "./queues.ts";
 
@@ -186,7 +186,7 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
         const most =
           share === undefined
             ? room(agent, placed)
-            : (prefetchLoad(prefetch, head.group.meanMs, placed.most) - agent.backlogLoad) * placed.most;
+            : (prefetchLoad(prefetch, expectedMs(head.run, head.group), placed.most) - agent.backlogLoad) * placed.most;
         const count = Math.min(budget, Math.floor(most + EPSILON));
         if (count <= 0) break;
         const taken = takeRows(queue, count);
