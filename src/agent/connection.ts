@@ -5,6 +5,7 @@ import { connect } from "node:tls";
 import { type Channel, createChannel } from "../protocol/frames.ts";
 import { readEndpoint } from "../protocol/endpoint.ts";
 import { pinOf } from "../protocol/pin.ts";
+import { AGENT_PROTOCOL } from "../protocol/version.ts";
 import type { AgentMessage, Hello, ServerMessage } from "../protocol/messages.ts";
 
 /**
@@ -12,8 +13,6 @@ import type { AgentMessage, Hello, ServerMessage } from "../protocol/messages.ts
  * host or port is found; all its addresses are tried in turn; tries are spread by jitter (rule 11). The server's key
  * is pinned, not its name (rule 16): nothing is sent before the key was seen.
  */
-
-export const AGENT_PROTOCOL = "slipway-agent";
 
 const CONNECT_MS = 5000;
 const FIRST_WAIT_MS = 100;

@@ -1,6 +1,6 @@
-import { timingSafeEqual } from "node:crypto";
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { SlipwayError } from "../errors.ts";
+import { sameSecret } from "../protocol/token.ts";
 import { type Api, type ApiEnv, BASE } from "./base.ts";
 import { addClusters } from "./clusters.ts";
 import { addEvents } from "./events.ts";
@@ -19,12 +19,6 @@ export interface ApiOptions {
   readonly log: (text: string, facts?: object) => void;
 }
 
-const sameToken = (header: string | undefined, token: string): boolean => {
-  const given = Buffer.from(header ?? "");
-  const expected = Buffer.from(`Bearer ${token}`);
-  return given.length === expected.length && timingSafeEqual(given, expected);
-};
-
 export const createApi = ({ service, token, version, log }: ApiOptions): Api => {
   const app: Api = new OpenAPIHono<ApiEnv>({
     defaultHook: (result) => {
@@ -39,7 +33,7 @@ export const createApi = ({ service, token, version, log }: ApiOptions): Api => 
   app.use("*", async (context, next) => {
     // the unix socket lies in a directory of this user alone; the port is open to the network
     const { socket } = context.env.incoming;
-    if ("encrypted" in socket && !sameToken(context.req.header("authorization"), token))
+    if ("encrypted" in socket && !sameSecret(context.req.header("authorization") ?? "", `Bearer ${token}`))
       throw new SlipwayError("unauthorized");
     await next();
   });

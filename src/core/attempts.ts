@@ -8,7 +8,7 @@ import {
   type AgentsLost,
 } from "./events.ts";
 import { cancelRows, cascade, endTask, setState } from "./outcomes.ts";
-import { type Group, type Run, groupOf, internReason, isFinishedRun } from "./run.ts";
+import { type Group, type Run, groupOf, internReason, isFinishedRun, latestAttempt } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
 import { Task, isFinalTask } from "./states.ts";
 import { Flag, type Page, isReady, touch } from "./table.ts";
@@ -65,23 +65,8 @@ export const applyReturned: Apply<TasksReturned> = (state, event, effects) => {
 };
 
 const remember = (run: Run, row: number, lost: boolean): void => {
-  const page = touch(run.table, row);
-  const slot = row % run.table.pageRows;
   const list = run.history.get(row) ?? [];
-  list.push({
-    n: page.attempt[slot]!,
-    agent: page.agent[slot]!,
-    assigned: page.assigned[slot]!,
-    started: page.started[slot]!,
-    finished: page.finished[slot]!,
-    exit: page.exit[slot]!,
-    signal: page.signal[slot]!,
-    reason: run.reasons[page.reason[slot]!] ?? "",
-    lost,
-    outAt: page.outAt[slot]!,
-    outBytes: page.outBytes[slot]!,
-    errBytes: page.errBytes[slot]!,
-  });
+  list.push(latestAttempt(run, row, lost));
   run.history.set(row, list);
 };
 

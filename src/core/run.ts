@@ -2,7 +2,7 @@ import { FRACTION, type Resources, shapeKey } from "./resources.ts";
 import { type Condition, type GroupSpec, type RunSpec, itemCount, taskCount } from "./spec.ts";
 import { TASK_STATES, Task } from "./states.ts";
 import type { PackedItems } from "./items.ts";
-import { type Table, createTable } from "./table.ts";
+import { type Table, createTable, touch } from "./table.ts";
 
 /** What placement needs to know of a task; equal shapes share one object within a run. */
 export interface Shape {
@@ -185,6 +185,26 @@ export const internReason = (run: Run, reason: string): number => {
   run.reasons.push(reason);
   run.reasonIds.set(reason, run.reasons.length - 1);
   return run.reasons.length - 1;
+};
+
+/** The attempt that stands in the table, as a record of its own. */
+export const latestAttempt = (run: Run, row: number, lost: boolean): Attempt => {
+  const page = touch(run.table, row);
+  const slot = row % run.table.pageRows;
+  return {
+    n: page.attempt[slot]!,
+    agent: page.agent[slot]!,
+    assigned: page.assigned[slot]!,
+    started: page.started[slot]!,
+    finished: page.finished[slot]!,
+    exit: page.exit[slot]!,
+    signal: page.signal[slot]!,
+    reason: run.reasons[page.reason[slot]!] ?? "",
+    lost,
+    outAt: page.outAt[slot]!,
+    outBytes: page.outBytes[slot]!,
+    errBytes: page.errBytes[slot]!,
+  };
 };
 
 export const isFinishedRun = (run: Run): boolean => run.finished > 0;

@@ -4,6 +4,9 @@
  */
 export const PROTOCOL_VERSION = 1;
 
+/** How an agent's connection is told from a client's at the one port (ALPN). */
+export const AGENT_PROTOCOL = "slipway-agent";
+
 export type VersionVerdict = "current" | "previous" | "stranger";
 
 export const judgeVersion = (theirs: unknown): VersionVerdict => {

@@ -1,4 +1,3 @@
-import { timingSafeEqual } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { forEachHeld, markStarted } from "../core/attempts.ts";
 import { MAX_RESULTS, unpackResults } from "../core/columns.ts";
@@ -7,6 +6,7 @@ import type { Run } from "../core/run.ts";
 import { touch } from "../core/table.ts";
 import { type Channel, createChannel } from "../protocol/frames.ts";
 import type { AgentMessage, HeldTasks, Hello, Results, ServerMessage } from "../protocol/messages.ts";
+import { sameSecret } from "../protocol/token.ts";
 import { PROTOCOL_VERSION, judgeVersion } from "../protocol/version.ts";
 import { checkAgentMessage } from "./agent-messages.ts";
 import { sendAssignments } from "./assignments.ts";
@@ -67,12 +67,6 @@ export interface AgentsOptions {
   readonly onGone: (agent: number) => void;
   readonly log: (text: string, facts?: object) => void;
 }
-
-const sameToken = (given: string, expected: string): boolean => {
-  const a = Buffer.from(given);
-  const b = Buffer.from(expected);
-  return a.length === b.length && timingSafeEqual(a, b);
-};
 
 export const createAgents = (options: AgentsOptions): Agents => {
   const { engine, log } = options;
@@ -234,7 +228,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
           channel.send({ t: "refused", code, message: text, transient: false });
           setImmediate(() => channel.close());
         };
-        if (!sameToken(message.token, options.token)) return refuse("unauthorized", "the token was not accepted");
+        if (!sameSecret(message.token, options.token)) return refuse("unauthorized", "the token was not accepted");
         const verdict = judgeVersion(message.version);
         if (verdict === "stranger")
           return refuse(

@@ -6,13 +6,13 @@ import { type Server as TlsServer, createServer as createTlsServer } from "node:
 import type { Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import type { Api } from "../api/base.ts";
+import { AGENT_PROTOCOL } from "../protocol/version.ts";
 
 /**
  * The doors: a unix socket for this machine, and one TLS port for both HTTP and agents, told apart by ALPN, so that a
  * firewall needs one hole. Connections that do not finish their handshake or their headers in time are closed.
  */
 
-export const AGENT_PROTOCOL = "slipway-agent";
 const HANDSHAKE_MS = 10_000;
 
 export interface Doors {

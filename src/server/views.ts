@@ -1,7 +1,16 @@
 import { constants } from "node:os";
 import { itemOf } from "../core/items.ts";
 import { fromUnits } from "../core/resources.ts";
-import { type Attempt, type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
+import {
+  type Attempt,
+  type Group,
+  type Run,
+  groupOf,
+  indexOfRow,
+  latestAttempt,
+  runState,
+  shapeOfRow,
+} from "../core/run.ts";
 import type { RunSummary, State } from "../core/state.ts";
 import { TASK_STATES, Task, taskStateName } from "../core/states.ts";
 import { Flag, peek, stateOf } from "../core/table.ts";
@@ -126,20 +135,7 @@ export const currentAttempt = (run: Run, row: number): Attempt | undefined => {
   const past = run.history.get(row)?.at(-1);
   // after a retry the number is still that of the attempt before, until the next one is assigned
   if (past?.n === page.attempt[slot]) return undefined;
-  return {
-    n: page.attempt[slot]!,
-    agent: page.agent[slot]!,
-    assigned: page.assigned[slot]!,
-    started: page.started[slot]!,
-    finished: page.finished[slot]!,
-    exit: page.exit[slot]!,
-    signal: page.signal[slot]!,
-    reason: run.reasons[page.reason[slot]!] ?? "",
-    lost: false,
-    outAt: page.outAt[slot]!,
-    outBytes: page.outBytes[slot]!,
-    errBytes: page.errBytes[slot]!,
-  };
+  return latestAttempt(run, row, false);
 };
 
 export const attemptsOf = (run: Run, row: number): Attempt[] => {
