@@ -3,6 +3,7 @@ import { open, readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { once } from "node:events";
 import type { Resources } from "../core/resources.ts";
+import { isDead, readProcessStat } from "../process-stat.ts";
 import type { JobStatus, Provider } from "./provider.ts";
 
 /**
@@ -14,21 +15,10 @@ export interface LocalOptions {
   readonly resources: () => Promise<Resources>;
 }
 
-/** Start time and state of a process (fields 22 and 3 of its stat), or undefined if there is none. */
-const readStat = async (pid: string): Promise<{ start: string; state: string } | undefined> => {
-  try {
-    const stat = await readFile(`/proc/${pid}/stat`, "latin1");
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return { state: fields[0]!, start: fields[19]! };
-  } catch {
-    return undefined;
-  }
-};
-
 const isAlive = async (nativeId: string): Promise<boolean> => {
-  const [pid, start] = nativeId.split(":");
-  const stat = pid === undefined ? undefined : await readStat(pid);
-  return stat !== undefined && stat.start === start && stat.state !== "Z" && stat.state !== "X";
+  const [pid = "", start] = nativeId.split(":");
+  const stat = await readProcessStat(pid);
+  return !isDead(stat) && stat?.start === start;
 };
 
 /** The last lines of a job's log: what a user needs when it ended without a word. */
@@ -52,7 +42,7 @@ export const createLocalProvider = (options: LocalOptions): Provider => {
         });
         await once(child, "spawn");
         child.unref();
-        const stat = await readStat(String(child.pid));
+        const stat = await readProcessStat(child.pid ?? 0);
         const nativeId = `${child.pid}:${stat?.start ?? "0"}`;
         directories.set(nativeId, job.directory);
         await writeFile(join(job.directory, "native-id"), `${nativeId}\n`, { mode: 0o600 });
@@ -93,8 +83,8 @@ export const createLocalProvider = (options: LocalOptions): Provider => {
         const words = (await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")).split("\0");
         const name = words[words.indexOf("--job") + 1];
         if (!words.includes("--job") || name === undefined || !name.startsWith(namePrefix)) continue;
-        const stat = await readStat(pid);
-        if (stat !== undefined && stat.state !== "Z") found.push({ name, nativeId: `${pid}:${stat.start}` });
+        const stat = await readProcessStat(pid);
+        if (!isDead(stat)) found.push({ name, nativeId: `${pid}:${stat!.start}` });
       }
       return found;
     },

@@ -1,5 +1,6 @@
 import { readFile, readlink } from "node:fs/promises";
 import { hostname } from "node:os";
+import { isDead, readProcessStat } from "../../process-stat.ts";
 
 /** Which process, for readers on this host and on others. Pids mean nothing on another host or in another namespace. */
 export interface ProcessIdentity {
@@ -19,19 +20,12 @@ const read = async (path: string): Promise<string> => {
   }
 };
 
-/** Fields 3 (state) and 22 (start time) of /proc/PID/stat; the name before them may contain anything, also ")". */
-const statOf = async (pid: number): Promise<{ state: string; start: string } | undefined> => {
-  const text = await read(`/proc/${pid}/stat`);
-  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-  return text === "" || fields.length < 20 ? undefined : { state: fields[0]!, start: fields[19]! };
-};
-
 export const identify = async (pid: number = process.pid, host: string = hostname()): Promise<ProcessIdentity> => ({
   host,
   bootId: await read("/proc/sys/kernel/random/boot_id"),
   pidNamespace: await readlink("/proc/self/ns/pid").catch(() => ""),
   pid,
-  pidStart: (await statOf(pid))?.start ?? "",
+  pidStart: (await readProcessStat(pid))?.start ?? "",
 });
 
 /**
@@ -44,9 +38,8 @@ export const whereabouts = async (
 ): Promise<"alive" | "dead" | "elsewhere"> => {
   const here = other.host === self.host && other.bootId === self.bootId && other.pidNamespace === self.pidNamespace;
   if (!here) return "elsewhere";
-  const stat = await statOf(other.pid);
-  if (stat === undefined || stat.state === "Z" || stat.state === "X") return "dead";
-  return stat.start === other.pidStart ? "alive" : "dead";
+  const stat = await readProcessStat(other.pid);
+  return !isDead(stat) && stat?.start === other.pidStart ? "alive" : "dead";
 };
 
 const isText = (value: unknown): value is string => typeof value === "string";
