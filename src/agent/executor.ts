@@ -60,7 +60,8 @@ const explain = (
 ): { code: number; detail: string } => {
   const what = { cwd: task.cwd, stdout: task.stdout, stderr: task.stderr, tmpdir }[error.stage as string];
   if (what !== undefined) {
-    const why = error.code === "ENOENT" ? "does not exist" : `cannot be used (${error.code})`;
+    const absent = error.stage === "cwd" ? "does not exist" : "cannot be made (no such directory)";
+    const why = error.code === "ENOENT" ? absent : `cannot be used (${error.code})`;
     return { code: NO_CODE, detail: `not started: ${STAGES[error.stage]} ${what} ${why}` };
   }
   if (error.stage === "exec" && error.code === "ENOENT")
