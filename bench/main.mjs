@@ -21,7 +21,10 @@ const EXPERIMENTS = {
 
 const say = (text) => console.error(text);
 
+let stopping = false;
+
 const interrupted = async () => {
+  stopping = true;
   say("interrupted: stopping what was started");
   endAll();
   await closeAll();
@@ -44,6 +47,8 @@ const measureAll = async (options) => {
       experiments.push(...found);
       if (!options.json) for (const each of found) console.log(`\n${tableOf(each)}`);
     } catch (error) {
+      // What was interrupted is not broken; the handler of the signal ends this process.
+      if (stopping) return new Promise(() => undefined);
       // The others go on; the exit status tells.
       broken[name] = error.message;
       say(`BROKEN: ${name}: ${error.stack}`);

@@ -61,7 +61,7 @@ export const pythonPeer = async (key, count, workers, { venv }) => {
     const { status, stdout, stderr } = await attempt(python, [script, String(count), String(workers)], {
       cwd: directory,
       // Some keep things in the home directory: theirs is the one that is removed.
-      env: { ...environment, ...inVenv, HOME: directory, PYTHONDONTWRITEBYTECODE: "1" },
+      env: { ...environment, ...inVenv, HOME: directory, PWD: directory, PYTHONDONTWRITEBYTECODE: "1" },
       timeout: PEER_TIMEOUT,
     });
     const words = stderr.trimEnd().split("\n").at(-1)?.slice(0, 200) || "no reason given";

@@ -59,7 +59,8 @@ const PRINTED = ["name", "unit", "ours", "limit", "peers", "ratio", "title", "ro
 export const printed = (found) =>
   Object.fromEntries(PRINTED.filter((key) => key in found).map((key) => [key, found[key]]));
 
-const wishRatio = (value, wish) => (wish === undefined ? null : value / (wish.atLeast ?? wish.atMost));
+const wishRatio = (value, wish) =>
+  wish === undefined || wish.of !== undefined ? null : value / (wish.atLeast ?? wish.atMost);
 
 /** Rows: who, median, spread, ours beside it, verdict. */
 export const rowsOf = (found) => {

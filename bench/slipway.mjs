@@ -21,6 +21,11 @@ export const closeAll = async () => {
   for (const session of living) await session.close({ checked: false });
 };
 
+const profiling = (directory) =>
+  directory === undefined
+    ? {}
+    : { SLIPWAY_PROFILE_DIR: directory, NODE_OPTIONS: `--import ${new URL("profiler.mjs", import.meta.url).href}` };
+
 /** A server of its own, started with `slipway up`, and everything else typed at its command line. */
 export const openSlipway = async ({ dir, profile }) => {
   const home = await mkdtemp(join(dir, ".slipway-bench-"));
@@ -34,8 +39,12 @@ export const openSlipway = async ({ dir, profile }) => {
     return { answer: JSON.parse(stdout), seconds };
   };
 
-  const profiled = profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profile}` };
-  await run(["up"], { env: { ...environment, ...profiled } });
+  try {
+    await run(["up"], { env: { ...environment, ...profiling(profile) } });
+  } catch (error) {
+    await rm(home, { recursive: true, force: true });
+    throw error;
+  }
   const { answer: status } = await ask("status");
   const server = status.server.pid;
 

@@ -23,10 +23,11 @@ const oneTask = async (client) => {
 export const measureLatency = async (options, say) => {
   const count = options.quick ? 50 : 200;
   const { connect } = await import(pathToFileURL(join(root, "dist", "client.js")).href);
-  const limits = await compileLimits();
   const slipway = await openSlipway(options);
   const client = connect({ home: slipway.home });
+  let limits;
   try {
+    limits = await compileLimits();
     for (let i = 0; i < WARM; i++) await oneTask(client);
     const text = ({ p50, p95, p99 }) => [p50, p95, p99].map((ms) => `${ms.toFixed(2)} ms`).join(", ");
     const contenders = [
@@ -83,6 +84,6 @@ export const measureLatency = async (options, say) => {
   } finally {
     client.close();
     await slipway.close();
-    await limits.close();
+    await limits?.close();
   }
 };

@@ -9,6 +9,7 @@ import { Broken } from "../sample.mjs";
 import { openSlipway } from "../slipway.mjs";
 
 const SAMPLE = 4;
+const MOST_LOOKS = 100;
 
 const runFile = (each) => `tasks:
   - { name: first, run: sleep 1000 }
@@ -45,11 +46,21 @@ const checkCanceled = async (slipway, id) => {
     throw new Broken(`after cancelling, run ${id} of ${run.total} tasks has ${JSON.stringify(run.counts)}`);
 };
 
+/** Until a task runs: agents have connected, and what can be handed out was. */
+const untilExecuting = async (slipway, id) => {
+  for (let look = 0; look < MOST_LOOKS; look++) {
+    const { answer } = await slipway.ask("show", String(id));
+    if ((answer.counts.AGENT_EXECUTING ?? 0) > 0) return;
+  }
+  throw new Broken(`no task of run ${id} was started`);
+};
+
 const measureOnce = async (options, file, count, itemOf) => {
   const slipway = await openSlipway(options);
   try {
     const empty = memoryOf(slipway.server).now;
     const { answer, seconds } = await slipway.ask("submit", file);
+    await untilExecuting(slipway, answer.run);
     const { now, peak } = memoryOf(slipway.server);
     await checkWaiting(slipway, answer.run, count, itemOf);
     await checkCanceled(slipway, answer.run);

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Ending, NO_CODE } from "../core/events.ts";
 import { makeDirectories } from "../protocol/make-directories.ts";
@@ -40,8 +41,6 @@ export interface Executor {
   close(): Promise<void>;
 }
 
-/** Directories known to exist; a task may have one of its own. */
-const MOST_REMEMBERED = 10_000;
 /** A timer of Node waits no longer; longer limits are armed again. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
@@ -76,7 +75,6 @@ const explain = (
 export const createExecutor = async (options: ExecutorOptions): Promise<Executor> => {
   const { settings, output } = options;
   const tasks = new Map<number, { task: AgentTask; expanded: ExpandedTask; tmpdir: string; spawner: Spawner }>();
-  const madeDirectories = new Set<string>();
   makeDirectories(settings.scratch);
   let closing = false;
 
@@ -208,14 +206,13 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
   const makeParents = (path: string | null): void => {
     if (path === null) return;
     const parent = dirname(path);
-    if (madeDirectories.has(parent)) return;
+    // looked at each time: between two runs people tidy up
+    if (existsSync(parent)) return;
     try {
       makeDirectories(parent);
-      if (madeDirectories.size >= MOST_REMEMBERED) madeDirectories.clear();
-      madeDirectories.add(parent);
     } catch {
       // the spawner will name the file that cannot be opened
-      madeDirectories.delete(parent);
+      return;
     }
   };
 

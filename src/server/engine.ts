@@ -45,10 +45,13 @@ export interface EngineListeners {
   mayPlace: () => boolean;
 }
 
+const PASS_MS = 1;
+
 export const createEngine = (state: State, scheduler: Scheduler, journal: Journal, clock: Clock): Engine => {
   const outbox: { lsn: number; action: () => void }[] = [];
   let outboxHead = 0;
   let passPlanned = false;
+  let lastPass = 0;
   const nothing = (): void => undefined;
   const listeners: EngineListeners = {
     assigned: nothing,
@@ -124,6 +127,7 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
 
   const pass = (): void => {
     passPlanned = false;
+    lastPass = performance.now();
     if (!listeners.mayPlace()) return;
     const at = clock();
     for (const { agent, parts } of scheduler.pass(at)) {
@@ -133,10 +137,15 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
     for (const { agent, count } of scheduler.rebalance()) listeners.takeBack(agent, count);
   };
 
+  /**
+   * In this very turn if there was none just before, so that assignments share a commit with what made them possible;
+   * else with the next turn, so that the messages of many agents share a pass.
+   */
   const schedulePass = (): void => {
     if (passPlanned) return;
     passPlanned = true;
-    setImmediate(pass);
+    if (performance.now() - lastPass > PASS_MS) queueMicrotask(pass);
+    else setImmediate(pass);
   };
 
   const rebuildRun = (run: Run): void => {
