@@ -34,6 +34,9 @@ const PROGRESS_MS = 250;
 const CHAIN_MS = 10;
 const LONGEST_CHAIN = 8;
 
+/** A spawner stands still while a new process replaces itself (vfork): two keep two cores busy, more share many cores. */
+const spawnersFor = (cpus: number): number => Math.min(cpus, 16, Math.max(2, Math.ceil(cpus / 4)));
+
 export interface AgentOptions {
   readonly settings: AgentSettings;
   readonly version: string;
@@ -115,7 +118,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     cgroup: settings.cgroup === "auto" ? await delegatedCgroup() : settings.cgroup === "off" ? null : settings.cgroup,
     gpus: found.gpus,
     output,
-    spawners: Math.max(1, Math.min(8, Math.floor(found.cpus.length / 16))),
+    spawners: spawnersFor(found.cpus.length),
     nativePath: options.nativePath,
     nodeEntry: options.nodeEntry,
     onDropped: (task) => {

@@ -44,6 +44,9 @@ export interface Executor {
 /** A timer of Node waits no longer; longer limits are armed again. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
+/** Spawners of the kind that runs in Node. */
+const MOST_IN_NODE = 4;
+
 const STAGES: Readonly<Record<string, string>> = {
   cwd: "its directory",
   stdout: "its stdout file",
@@ -107,6 +110,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     const entry = tasks.get(exit.id);
     if (entry === undefined) return;
     tasks.delete(exit.id);
+    live.set(entry.spawner, live.get(entry.spawner)! - 1);
     const { task, expanded } = entry;
     if (exit.error?.stage === "dropped") return options.onDropped(task);
     const times = { started: exit.startedAt, finished: exit.endedAt };
@@ -174,9 +178,13 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
         },
       },
     );
-  const spawners = await Promise.all(Array.from({ length: options.spawners }, makeSpawner));
+  const first = await makeSpawner();
+  // in Node each is a process of tens of megabytes
+  const more = Math.min(options.spawners, first.kind === "node" ? MOST_IN_NODE : Infinity) - 1;
+  const spawners = [first, ...(await Promise.all(Array.from({ length: more }, makeSpawner)))];
   const load = new Map<Spawner, Set<number>>(spawners.map((spawner) => [spawner, new Set()]));
-  let nth = 0;
+  const live = new Map<Spawner, number>(spawners.map((spawner) => [spawner, 0]));
+  const leastBusy = (): Spawner => spawners.reduce((best, each) => (live.get(each)! < live.get(best)! ? each : best));
 
   const end = (task: AgentTask, ending: number, detail?: string): void => {
     const entry = tasks.get(task.id);
@@ -241,8 +249,8 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       makeParents(expanded.stdout);
       makeParents(expanded.stderr);
       // a chain stays with one spawner, which knows when a member has ended
-      const spawner = (after === undefined ? undefined : tasks.get(after.id)?.spawner) ?? spawners[nth]!;
-      nth = (nth + 1) % spawners.length;
+      const spawner = (after === undefined ? undefined : tasks.get(after.id)?.spawner) ?? leastBusy();
+      live.set(spawner, live.get(spawner)! + 1);
       const known = load.get(spawner)!;
       if (!known.has(task.run.id)) {
         known.add(task.run.id);
