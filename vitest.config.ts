@@ -1,12 +1,18 @@
 import { defineConfig } from "vitest/config";
 
-// Two projects: `unit` needs no processes and must stay under 20 s; `system` drives the built binaries.
+/** Tests of one room each that start processes of their own. */
+const PROCESSES = [
+  "test/unit/agent/spawner*.test.ts",
+  "test/unit/agent/memory-watch.test.ts",
+  "test/unit/server/home.claim.test.ts",
+];
+
+// `unit` needs no processes and stays under 20 s; `processes` starts some; `system` drives the built binaries.
 export default defineConfig({
   test: {
     projects: [
-      {
-        test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 15_000 },
-      },
+      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], exclude: PROCESSES, testTimeout: 15_000 } },
+      { test: { name: "processes", include: PROCESSES, testTimeout: 60_000 } },
       {
         test: {
           name: "system",
