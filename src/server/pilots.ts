@@ -27,8 +27,10 @@ export interface Fleet {
 }
 
 export interface Pilots {
-  /** Looks now, not at the next period. */
+  /** Something may have ended: looks now and shortly after, not at the next period. */
   look(): void;
+  /** There is new work: looks now if no pilot is there for it. */
+  expectWork(): void;
   /** Drains or cancels every pilot; resolves when none is left. */
   stop(now: boolean): Promise<void>;
   problem(cluster: string, queue: string): string | null;
@@ -269,6 +271,9 @@ export const createPilots = (options: PilotsOptions): Pilots => {
 
   return {
     look: soon,
+    expectWork: () => {
+      if (options.fleets.some((fleet) => livePilots(fleet).length === 0)) void look();
+    },
     stop: (now) =>
       new Promise((resolve) => {
         stopping = { now, since: performance.now(), settle: resolve };

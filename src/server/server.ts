@@ -168,7 +168,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const place = engine.listeners.committed;
   engine.listeners.committed = (event, lsn) => {
     place(event, lsn);
-    if (event.type === "run.committed") setImmediate(() => pilots.look());
+    if (event.type === "run.committed") setImmediate(() => pilots.expectWork());
   };
 
   const compactor = createCompactor({

@@ -290,7 +290,7 @@ export const createService = (options: ServiceOptions): Service => {
       const reopened = which === "all" ? run.total : run.total - done;
       if (reopened > 0) engine.commit({ type: "run.retried", at: engine.clock(), run: id, which });
       engine.schedulePass();
-      options.pilots.look();
+      options.pilots.expectWork();
       await engine.whenDurable();
       return { run: id, reopened };
     },
