@@ -1,4 +1,4 @@
-// `npm run check`: types, lint (with the layers between rooms), format, and documents that are generated. All of them run,
+// `npm run check`: types, lint (with the layers between rooms), format, unit tests, and documents that are generated. All run,
 // then the failures are shown.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -12,6 +12,7 @@ const CHECKS = [
   ["lint and layers", bin("oxlint"), "--deny-warnings"],
   ["format", bin("oxfmt"), "--check"],
   ["documents", process.execPath, join(root, "scripts", "docs.mjs"), "--check"],
+  ["unit tests", bin("vitest"), "run", "--project", "unit", "--reporter=dot"],
   ["what works", process.execPath, join(root, "scripts", "what-works.mjs"), "--check"],
 ];
 
