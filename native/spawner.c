@@ -312,6 +312,6 @@ int main(void) {
   sweep_init();
   send_hello();
   wire_flush(false);
-  loop(signals);
+  if (!stopping) loop(signals); /* the agent may have died before our first word: nothing would wake the loop */
   return exit_status;
 }

@@ -30,6 +30,8 @@ const PER_TURN = 4000;
 /** While others wait here for a slot, results are gathered this long: the server has nothing to give us before. */
 const GATHER_MS = 20;
 const PROGRESS_MS = 250;
+/** How long the server is given to hear of an orderly end. */
+const BYE_MS = 2000;
 /** Tasks that wait in a slot behind the running one: no longer than this together, and no more than so many. */
 const CHAIN_MS = 10;
 const LONGEST_CHAIN = 8;
@@ -71,6 +73,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   let nextId = 1;
   let epoch = 0;
   let draining = false;
+  let leaving = "";
   let flushTimer: NodeJS.Timeout | undefined;
   let flushingNow = false;
   let pumping = false;
@@ -83,7 +86,9 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   const flush = (): void => {
     clearTimeout(flushTimer);
     flushTimer = undefined;
-    for (const message of results.take()) connection.send(message);
+    const messages = results.take();
+    // before the welcome they would overtake those that the last connection lost; the welcome sends all that wait
+    if (connection.open) for (const message of messages) connection.send(message);
     checkEnd();
   };
 
@@ -100,8 +105,14 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     } else if (!flushingNow) flushTimer ??= setTimeout(flush, GATHER_MS);
   };
 
+  /** Not another attempt of the same task that has come since. */
+  const forget = (task: AgentTask): void => {
+    const key = taskKey(task.run.id, task.row);
+    if (held.get(key) === task) held.delete(key);
+  };
+
   const conclude = (task: AgentTask): void => {
-    held.delete(taskKey(task.run.id, task.row));
+    forget(task);
     running.delete(task);
     const { chain } = task;
     if (chain === undefined) return;
@@ -285,7 +296,11 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
       for (const [i, row] of rows.entries()) {
         const task = held.get(taskKey(run, row));
         if (task === undefined || task.attempt !== attempts[i]) continue;
-        if (dropped) task.dropped = true;
+        if (dropped) {
+          // superseded: its successor may come to this very agent before it has ended
+          task.dropped = true;
+          forget(task);
+        }
         if (queue.remove(task.id) !== undefined) {
           conclude(task);
           if (!dropped) returned.push(task);
@@ -296,8 +311,10 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   };
 
   const drain = (now: boolean, reason: string): void => {
+    if (!draining) leaving = reason;
     draining = true;
     log(`draining: ${reason}`);
+    if (connection.open) connection.send({ t: "leaving", reason: leaving });
     giveBack(queue.size);
     if (now) for (const task of running) executor.end(task, Ending.INTERRUPTED, reason);
     checkEnd();
@@ -322,8 +339,9 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         (message, i, all) => all.indexOf(message) === i,
       );
       if (rest.length > 0) log(`results without a server are in ${await writeSpool(settings.home, uuid, rest)}`);
-      if (held.size === 0 && rest.length === 0) connection.send({ t: "bye", reason });
-      connection.stop();
+      const orderly = held.size === 0 && rest.length === 0 && connection.open;
+      if (orderly) connection.send({ t: "bye", reason });
+      await connection.stop(orderly ? BYE_MS : 0);
       settle(reason);
     })();
   };
@@ -337,11 +355,15 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         }
         epoch = message.epoch;
         results.acknowledged(message.acked);
-        for (const waiting of results.unacknowledged) connection.send(waiting);
+        // all that was gathered joins those that wait, so that none is left out and all go in order
         results.take();
+        for (const waiting of results.unacknowledged) connection.send(waiting);
         stopTasks(message.drop, true);
         for (const task of running) task.reported = -2;
-        if (draining) giveBack(queue.size);
+        if (draining) {
+          connection.send({ t: "leaving", reason: leaving });
+          giveBack(queue.size);
+        }
         return;
       case "define":
         runs.set(message.run, defineRun(runs.get(message.run), message));

@@ -37,7 +37,8 @@ export interface Connection {
   drop(reason: string): void;
   /** Milliseconds since there was last a server. */
   lonelyMs(): number;
-  stop(): void;
+  /** Ends it for good. With a time, the server is given so long to hear the last words and close the connection itself. */
+  stop(waitMs?: number): Promise<void>;
 }
 
 export const keepConnected = (options: ConnectionOptions): Connection => {
@@ -49,6 +50,7 @@ export const keepConnected = (options: ConnectionOptions): Connection => {
   let timer: NodeJS.Timeout | undefined;
   let heartbeatMs = 5000;
   let lastProblem = "";
+  let onGone = (): void => undefined;
 
   const later = (): void => {
     if (stopped) return;
@@ -98,6 +100,7 @@ export const keepConnected = (options: ConnectionOptions): Connection => {
           },
           (reason) => {
             channel = undefined;
+            onGone();
             lonelySince = performance.now();
             if (welcomed) options.onClose(reason);
             welcomed = false;
@@ -144,10 +147,18 @@ export const keepConnected = (options: ConnectionOptions): Connection => {
     },
     drop: (reason) => channel?.destroy(reason),
     lonelyMs: () => (channel === undefined ? performance.now() - lonelySince : 0),
-    stop: () => {
+    stop: async (waitMs = 0) => {
       stopped = true;
       clearInterval(beat);
       clearTimeout(timer);
+      if (waitMs > 0 && channel !== undefined)
+        await new Promise<void>((resolve) => {
+          const limit = setTimeout(resolve, waitMs);
+          onGone = () => {
+            clearTimeout(limit);
+            resolve();
+          };
+        });
       channel?.close();
     },
   };

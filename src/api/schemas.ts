@@ -150,7 +150,11 @@ export const CancelRequest = z.object({
   reason: z.string().max(1000).optional(),
 });
 export const RetryRequest = z.object({ which: z.enum(["failed", "all"]).default("failed") });
-export const StopRequest = z.object({ now: z.boolean().default(false) });
+export const StopRequest = z.object({
+  now: z.boolean().default(false),
+  /** Only if no run is live and none is being submitted: decided where that is known. */
+  idle: z.boolean().default(false),
+});
 
 export type RunView = z.infer<typeof RunView>;
 export type TaskView = z.infer<typeof TaskView>;

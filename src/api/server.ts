@@ -27,11 +27,14 @@ export const addServer = (app: Api, service: Service): void => {
     createRoute({
       method: "post",
       path: `${BASE}/server/stop`,
-      summary: "Let running tasks end, then stop; `now` cancels pilots first",
+      summary: "Let running tasks end, then stop; `now` cancels pilots first, `idle` stops only where no run is live",
       request: { body: { content: { "application/json": { schema: StopRequest } }, required: false } },
       responses: json(z.object({ state: z.string() }), "It has begun to stop"),
     }),
-    (context) => context.json(service.stop(context.req.valid("json")?.now ?? false), 200),
+    (context) => {
+      const { now = false, idle = false } = context.req.valid("json") ?? {};
+      return context.json(service.stop(now, idle), 200);
+    },
   );
   app.openapi(
     createRoute({

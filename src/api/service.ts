@@ -38,8 +38,8 @@ export interface Service {
   clusters(): ClusterView[];
   /** Folds the journal into a snapshot; resolves when that is done. */
   compact(): Promise<void>;
-  /** Begins to stop; the answer comes at once. */
-  stop(now: boolean): { state: string };
+  /** Begins to stop; the answer comes at once. With `idle` it stays, and says `running`, while there is work. */
+  stop(now: boolean, idle: boolean): { state: string };
 }
 
 export interface LogQuery {

@@ -1,5 +1,7 @@
-import { createReadStream } from "node:fs";
+import { createReadStream, open as openDescriptor, statSync } from "node:fs";
 import { open } from "node:fs/promises";
+import { Socket } from "node:net";
+import { promisify } from "node:util";
 import type { ItemStream } from "../client/index.ts";
 import { reasonOf } from "../config/run-file.ts";
 import type { Place } from "../config/source.ts";
@@ -38,6 +40,8 @@ const unreadable = (place: Place, path: string, error: unknown): SlipwayError =>
 const checkReadable = async (input: FileInput): Promise<void> => {
   if (input.path === "-") return;
   try {
+    // A pipe (`<(command)`, mkfifo) can be opened only once.
+    if (isPipe(input.path)) return;
     const file = await open(input.path, "r");
     try {
       const stats = await file.stat();
@@ -51,10 +55,20 @@ const checkReadable = async (input: FileInput): Promise<void> => {
   }
 };
 
+const isPipe = (path: string): boolean => statSync(path).isFIFO();
+
+/** A pipe is read as a socket is: a read of a file that nothing comes from would keep the process from ending. */
+const openSource = async (path: string): Promise<AsyncIterable<Buffer>> => {
+  if (path === "-") return process.stdin;
+  if (!isPipe(path)) return createReadStream(path, { highWaterMark: CHUNK });
+  const fd = await promisify(openDescriptor)(path, "r");
+  return new Socket({ fd, readable: true, writable: false });
+};
+
 async function* bytesOf({ path, place }: FileInput): AsyncGenerator<Buffer> {
-  const source = path === "-" ? process.stdin : createReadStream(path, { highWaterMark: CHUNK });
   try {
-    for await (const chunk of source as AsyncIterable<Buffer>) yield chunk;
+    const source = await openSource(path);
+    for await (const chunk of source) yield chunk;
   } catch (error) {
     throw unreadable(place, path, error);
   }
@@ -183,8 +197,8 @@ export const itemStreams = async (
   for (const [group, input] of inputs) {
     if (input.kind !== "lines" && input.kind !== "json") continue;
     await checkReadable(input);
-    const once = input.path === "-";
-    if (once && ++readers > 1) throw bad(input, undefined, "can be read by one task only");
+    const once = input.path === "-" || isPipe(input.path);
+    if (input.path === "-" && ++readers > 1) throw bad(input, undefined, "can be read by one task only");
     streams.push({ group, once, batches: () => checkedBatches(groups[group]!, input) });
   }
   return streams;

@@ -27,7 +27,7 @@ export const define: Define = (command, { act }) => {
   command.addHelpText("after", examples(["slipway journal info", "slipway journal export > events.jsonl"]));
   for (const [name, summary] of ACTIONS)
     subcommand(command, name, summary)
-      .argument("[options...]", "passed on")
       .allowUnknownOption()
+      .allowExcessArguments()
       .action(act((context, args) => runAction(context, name, args)));
 };

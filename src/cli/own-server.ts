@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { isConnectionLost, isFinalRun } from "../client/index.ts";
 import { SlipwayError } from "../errors.ts";
 import { readEndpoint } from "../protocol/endpoint.ts";
@@ -32,11 +33,18 @@ export const refuseClusters = (): never => {
 };
 
 /** Makes sure that a server runs. True when this process started it, and so is to stop it at the end. */
-export const ensureServer = async (
+const ensureServer = async (
   context: Context,
   { clusters, namesClusters }: Pick<Submission, "clusters" | "namesClusters">,
 ): Promise<boolean> => {
-  if (await isServed(context)) return namesClusters ? refuseClusters() : false;
+  if (await isServed(context)) {
+    if (namesClusters) refuseClusters();
+    if (clusters !== undefined)
+      context.note(
+        `${clusters} is not read: the server that runs already has its clusters (\`slipway clusters list\`)`,
+      );
+    return false;
+  }
   try {
     await startServer({ home: context.home, root: context.root, clusters });
     return true;
@@ -54,16 +62,52 @@ export const otherRunsLive = async (context: Context): Promise<boolean> =>
 /** Stops the server this process started, unless other runs are live. */
 export const releaseServer = async (context: Context): Promise<void> => {
   try {
-    if (await otherRunsLive(context)) {
-      context.note("the server stays up: other runs are live (`slipway down` stops it)");
-      return;
-    }
     const endpoint = await context.client.endpoint();
-    await context.client.stop();
-    if (!(await untilGone(context.home, endpoint, { timeout: STOPPING_MS })))
+    // The server decides: between a question and a request another run could begin.
+    const { state } = await context.client.stop({ idle: true });
+    if (state === "running") context.note("the server stays up: other runs are live (`slipway down` stops it)");
+    else if (!(await untilGone(context.home, endpoint, { timeout: STOPPING_MS })))
       context.note("the server is still stopping");
   } catch (error) {
     // A server that has gone by itself needs no stopping; the outcome of the run stands.
     if (!isConnectionLost(error)) throw error;
+  }
+};
+
+/** How long a run looks for a server while those of other runs come and go. */
+const PATIENCE_MS = 60_000;
+
+/** A server was there, and left: another `run`, whose own it was, has stopped it. */
+const hasLeft = (error: unknown): boolean =>
+  isConnectionLost(error) || (error instanceof SlipwayError && error.code === "stopping");
+
+export interface ServerUse {
+  /** Hears of every server this process starts. */
+  readonly found: () => void;
+  /** Whether the work may be done again after it had begun. */
+  readonly repeatable: boolean;
+  /** A server was there a moment ago: it is looked for only when it has left. */
+  readonly wasThere?: boolean;
+}
+
+/** Does something that needs a server; when the server leaves meanwhile, does it again with the next one. */
+export const withServer = async <T>(
+  context: Context,
+  submission: Pick<Submission, "clusters" | "namesClusters">,
+  { found, repeatable, wasThere = false }: ServerUse,
+  work: () => Promise<T>,
+): Promise<T> => {
+  const start = performance.now();
+  for (let isThere = wasThere; ; isThere = false) {
+    const { clusters, namesClusters } = submission;
+    if (!isThere && (await ensureServer(context, { clusters, namesClusters: namesClusters && !wasThere }))) found();
+    try {
+      return await work();
+    } catch (error) {
+      const hadBegun = !(error instanceof SlipwayError && error.code === "no-server");
+      if (!hasLeft(error) || (hadBegun && !repeatable) || performance.now() - start > PATIENCE_MS) throw error;
+      // One that another run is just starting has no address yet.
+      await sleep(100);
+    }
   }
 };

@@ -30,15 +30,24 @@ export const resultTask = (run: RunView): number | undefined => {
   return found;
 };
 
-/** Prints what the result's task wrote, byte by byte; of a run of one task, its standard error too. */
-export const printResult = async (context: Context, run: RunView, index: number): Promise<void> => {
+/** What a run leaves to print. */
+export interface Result {
+  readonly note?: string;
+  readonly out: readonly Buffer[];
+  readonly err: readonly Buffer[];
+}
+
+/** What the result's task wrote, byte by byte; of a run of one task, its standard error too. Large output is only named. */
+export const readResult = async (context: Context, run: RunView, index: number): Promise<Result> => {
   const task = await context.client.task(run.id, index);
-  if (task.stdout !== null) context.note(`its output is in ${task.stdout}`);
-  else if ((task.stdoutBytes ?? 0) > LARGEST)
-    context.note(`its output has ${formatSize(task.stdoutBytes ?? 0)}: slipway logs ${task.id}`);
-  else for await (const piece of context.client.taskLogs(run.id, index)) await context.out.bytes(piece);
-  const errors = task.stderrBytes ?? 0;
-  if (run.total !== 1 || task.stderr !== null || errors === 0 || errors > LARGEST) return;
-  for await (const piece of context.client.taskLogs(run.id, index, { stream: "stderr" }))
-    await context.err.bytes(piece);
+  const read = async (stream: "stdout" | "stderr"): Promise<Buffer[]> => {
+    const pieces: Buffer[] = [];
+    for await (const piece of context.client.taskLogs(run.id, index, { stream })) pieces.push(piece);
+    return pieces;
+  };
+  const [bytes, errors] = [task.stdoutBytes ?? 0, task.stderrBytes ?? 0];
+  const err = run.total === 1 && task.stderr === null && errors > 0 && errors <= LARGEST ? await read("stderr") : [];
+  if (task.stdout !== null) return { note: `its output is in ${task.stdout}`, out: [], err };
+  if (bytes > LARGEST) return { note: `its output has ${formatSize(bytes)}: slipway logs ${task.id}`, out: [], err };
+  return { out: await read("stdout"), err };
 };

@@ -4,9 +4,9 @@ import type { Context } from "./context.ts";
 import { displayFor } from "./display.ts";
 import { exitStatus, followRun, summaryOf } from "./follow.ts";
 import { onInterrupts } from "./interrupts.ts";
-import { ensureServer, otherRunsLive, releaseServer } from "./own-server.ts";
+import { otherRunsLive, releaseServer, withServer } from "./own-server.ts";
 import { plural } from "./render/text.ts";
-import { printResult, resultTask } from "./result.ts";
+import { readResult, resultTask } from "./result.ts";
 import { defineSubmission } from "./submission-options.ts";
 import { prepareSubmission, type Submission } from "./submission.ts";
 import { type Define, examples } from "./verb.ts";
@@ -15,25 +15,42 @@ const INTERRUPTED = 130;
 /** After Ctrl-C, how long a submission under way may take to become a run that can be cancelled. */
 const GRACE_MS = 2000;
 
-/** The run as it ended: the one document of --json, or a summary, and the result's output alone on standard output. */
-const conclude = async (context: Context, id: number, own: boolean): Promise<number> => {
+/** The server of a run, and whether this process started it and so is to stop it. */
+interface Lease {
+  own: boolean;
+}
+
+/** Everything that is printed of a run that has ended, read before anything is written. */
+const readConclusion = async (context: Context, id: number, lease: Lease) => {
   const run = await context.client.run(id);
-  if (context.json) {
-    context.printJson(run);
-    return exitStatus([run]);
-  }
-  const result = resultTask(run);
-  if (!context.quiet) {
-    // Where there is an output to print, standard output holds that and nothing else.
-    const [output, style] = result === undefined ? [context.out, context.style] : [context.err, context.errorStyle];
-    output.line(await summaryOf(context, run, style, { stops: own && !(await otherRunsLive(context)) }));
-  }
-  if (result !== undefined) await printResult(context, run, result);
+  if (context.json) return { run };
+  const index = resultTask(run);
+  const result = index === undefined ? undefined : await readResult(context, run, index);
+  const style = result === undefined ? context.style : context.errorStyle;
+  const stops = lease.own && !(await otherRunsLive(context));
+  return { run, result, summary: context.quiet ? undefined : await summaryOf(context, run, style, { stops }) };
+};
+
+/** The one document of --json, or the result's output alone on standard output, and a summary. */
+const conclude = async (
+  context: Context,
+  { run, result, summary }: Awaited<ReturnType<typeof readConclusion>>,
+): Promise<number> => {
+  if (context.json) context.printJson(run);
+  if (result?.note !== undefined) context.note(result.note);
+  for (const piece of result?.out ?? []) await context.out.bytes(piece);
+  for (const piece of result?.err ?? []) await context.err.bytes(piece);
+  // Where there is an output to print, standard output holds that and nothing else.
+  if (summary !== undefined) (result === undefined ? context.out : context.err).line(summary);
   return exitStatus([run]);
 };
 
 /** Submits and follows. Ctrl-C once cancels the run and waits for its end; twice leaves at once. */
-const submitAndFollow = async (context: Context, { document, items }: Submission, own: boolean): Promise<number> => {
+const submitAndFollow = async (context: Context, submission: Submission, lease: Lease): Promise<number> => {
+  const { document, items } = submission;
+  const found = (): void => {
+    lease.own = true;
+  };
   const display = displayFor(context);
   const interrupt = new AbortController();
   let id: number | undefined;
@@ -46,7 +63,7 @@ const submitAndFollow = async (context: Context, { document, items }: Submission
   };
   const leave = (): void => {
     display.end();
-    if (!own) process.exit(INTERRUPTED);
+    if (!lease.own) process.exit(INTERRUPTED);
     // Our own server is told to stop too, but not waited for.
     const left = (): never => process.exit(INTERRUPTED);
     setTimeout(left, 300);
@@ -58,7 +75,11 @@ const submitAndFollow = async (context: Context, { document, items }: Submission
   }, leave);
 
   try {
-    const submitted = context.client.submit(document, items);
+    // A repeated submission is the same run; items of a pipe can be sent only once.
+    const repeatable = items.every((stream) => stream.once !== true);
+    const submitted = withServer(context, submission, { found, repeatable }, () =>
+      context.client.submit(document, items),
+    );
     const late = once(interrupt.signal, "abort").then(() => sleep(GRACE_MS, undefined, { ref: false }));
     const answer = await Promise.race([submitted, late]);
     if (answer === undefined) {
@@ -70,7 +91,10 @@ const submitAndFollow = async (context: Context, { document, items }: Submission
     context.note(`run ${answer.run}: ${plural(answer.total, "task")}`);
     if (interrupt.signal.aborted) await cancel();
     await followRun(context, answer.run, display, { wasThere: true });
-    const status = await conclude(context, answer.run, own);
+    const conclusion = await withServer(context, submission, { found, repeatable: true, wasThere: true }, () =>
+      readConclusion(context, answer.run, lease),
+    );
+    const status = await conclude(context, conclusion);
     return interrupt.signal.aborted ? INTERRUPTED : status;
   } finally {
     display.end();
@@ -97,11 +121,11 @@ export const define: Define = (command, { act }) =>
       act(async (context, _args, command) => {
         const submission = await prepareSubmission(command);
         for (const warning of submission.warnings) context.note(`warning: ${warning}`);
-        const own = await ensureServer(context, submission);
+        const lease = { own: false };
         try {
-          return await submitAndFollow(context, submission, own);
+          return await submitAndFollow(context, submission, lease);
         } finally {
-          if (own) await releaseServer(context);
+          if (lease.own) await releaseServer(context);
         }
       }),
     );

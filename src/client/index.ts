@@ -52,7 +52,8 @@ export interface Client {
   /** Where the server is, as its home says now. */
   endpoint(): Promise<Endpoint>;
   server(): Promise<ServerView>;
-  stop(options?: { now?: boolean }): Promise<{ state: string }>;
+  /** `idle`: only if no run is live; the answer's state says whether it stops. */
+  stop(options?: { now?: boolean; idle?: boolean }): Promise<{ state: string }>;
   status(): Promise<StatusView>;
   /** Answers when the run is on the server's disk. A repeated submission (same `uuid`) is the same run. */
   submit(document: RunDocument, items?: readonly ItemStream[]): Promise<z.infer<typeof SubmitAnswer>>;
@@ -215,7 +216,7 @@ export const connect = ({ home, endpoint = async () => readEndpoint(home) }: Con
   return {
     endpoint: find,
     server: () => get("/server"),
-    stop: ({ now = false } = {}) => post("/server/stop", { now }),
+    stop: ({ now = false, idle = false } = {}) => post("/server/stop", { now, idle }),
     status: () => get("/status"),
     submit,
     runs: ({ limit } = {}) => get(`/runs${query({ limit })}`),

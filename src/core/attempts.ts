@@ -165,7 +165,7 @@ const applyColumns = (
     page.errBytes[slot] = columns.errBytes[i]!;
     page.exit[slot] = code >= 0 ? code : -1;
     page.signal[slot] = code < 0 && code !== NO_CODE ? -code : 0;
-    if (run.started === 0 && started > 0) run.started = started;
+    noteStart(run, started);
     if (ending === Ending.EXIT) {
       const took = columns.finished[i]! - started;
       group.meanMs = average(group.meanMs, took);
@@ -232,6 +232,11 @@ export const applyEnded: Apply<TasksEnded> = (state, event, effects) => {
   }
 };
 
+/** A run begins with the earliest start of any attempt, in whatever order they are told. */
+const noteStart = (run: Run, at: number): void => {
+  if (at > 0 && (run.started === 0 || at < run.started)) run.started = at;
+};
+
 /** Visits every row that one of these agents has now. */
 export const forEachHeld = (
   run: Run,
@@ -258,6 +263,17 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
     if (agent === undefined || agent.ended > 0) continue;
     agent.ended = event.at;
     agent.reason = event.reason;
+  }
+  for (const { run: id, rows, at } of event.started ?? []) {
+    const run = state.runs.get(id);
+    if (run === undefined) continue;
+    for (const [i, row] of rows.entries()) {
+      const page = touch(run.table, row);
+      const slot = row % run.table.pageRows;
+      if (!gone.has(page.agent[slot]!) || isFinalTask(page.state[slot]!)) continue;
+      page.started[slot] = at[i]!;
+      noteStart(run, at[i]!);
+    }
   }
   for (const run of state.runs.values()) {
     if (isFinishedRun(run)) continue;
@@ -290,7 +306,7 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
   }
 };
 
-/** An agent says that an attempt has begun to execute. Not journaled: its result carries the same facts. */
+/** An agent says that an attempt has begun to execute. Not journaled: its result, or its loss, carries the same facts. */
 export const markStarted = (
   state: State,
   agent: number,
@@ -305,6 +321,6 @@ export const markStarted = (
   const slot = row % run.table.pageRows;
   if (page.attempt[slot] !== attempt || !holds(page, slot, agent) || page.state[slot]! >= Task.EXECUTING) return;
   page.started[slot] = at;
-  if (run.started === 0) run.started = at;
+  noteStart(run, at);
   setState(run, row, Task.EXECUTING);
 };

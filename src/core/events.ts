@@ -158,6 +158,12 @@ export interface AgentsLost {
   readonly reason: string;
   /** Gone after giving everything back: nothing was lost. */
   readonly orderly?: boolean;
+  /** When attempts that are lost here began, as far as their agents had said: no result will ever tell. */
+  readonly started?: readonly {
+    readonly run: number;
+    readonly rows: readonly number[];
+    readonly at: readonly number[];
+  }[];
 }
 
 /** The intent to start a pilot, journaled before the workload manager is asked. */

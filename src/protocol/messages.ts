@@ -62,13 +62,19 @@ export interface Ping {
   readonly t: "ping";
 }
 
-/** Nothing is left with this agent, and it ends. */
+/** It was told to end: what it runs comes to its end, and whatever is assigned to it from now on is given back. */
+export interface Leaving {
+  readonly t: "leaving";
+  readonly reason: string;
+}
+
+/** Nothing is left with this agent, and it ends. What was assigned to it meanwhile never began. */
 export interface Bye {
   readonly t: "bye";
   readonly reason: string;
 }
 
-export type AgentMessage = Hello | Results | Progress | Returned | Ping | Bye;
+export type AgentMessage = Hello | Results | Progress | Returned | Ping | Leaving | Bye;
 
 export interface Welcome {
   readonly t: "welcome";

@@ -29,6 +29,7 @@ const Message = z.discriminatedUnion("t", [
       .max(100_000),
   }),
   z.object({ t: z.literal("returned"), parts: z.array(ranges).max(100_000) }),
+  z.object({ t: z.literal("leaving"), reason: z.string().max(2000) }),
   z.object({ t: z.literal("bye"), reason: z.string().max(2000) }),
 ]);
 

@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import { forEachHeld, markStarted } from "../core/attempts.ts";
 import { MAX_RESULTS, unpackResults } from "../core/columns.ts";
-import type { RowRanges } from "../core/events.ts";
+import type { AgentsLost, RowRanges } from "../core/events.ts";
 import type { Run } from "../core/run.ts";
 import { touch } from "../core/table.ts";
 import { type Channel, createChannel } from "../protocol/frames.ts";
@@ -120,6 +120,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
     link.asked = false;
     const drop = reconcile(id!, hello);
     engine.afterDurable(() => {
+      // it went again before this was on disk: its next connection is welcomed anew
+      if (link.channel !== channel) return;
       channel.send({
         t: "welcome",
         agent: id!,
@@ -157,17 +159,39 @@ export const createAgents = (options: AgentsOptions): Agents => {
       here.set(id, mine);
       if (bad.rows.length > 0) drop.push(bad);
     }
+    giveBackAll(agent, here);
+    return drop;
+  };
+
+  /** Everything that the state says an agent has, apart from what it really has. */
+  const giveBackAll = (agent: number, here?: ReadonlyMap<number, ReadonlyMap<number, number>>): void => {
     const missing: { run: number; ranges: number[] }[] = [];
     for (const run of state.runs.values()) {
       const ranges: number[] = [];
-      const mine = here.get(run.id);
+      const mine = here?.get(run.id);
       forEachHeld(run, new Set([agent]), (row) => {
         if (mine?.has(row) !== true) ranges.push(row, 1);
       });
       if (ranges.length > 0) missing.push({ run: run.id, ranges });
     }
     if (missing.length > 0) engine.commit({ type: "tasks.returned", at: engine.clock(), agent, parts: missing });
-    return drop;
+  };
+
+  /** What agents had said about the start of attempts that are about to be lost. */
+  const startsOf = (agents: readonly number[]): NonNullable<AgentsLost["started"]> => {
+    const gone = new Set(agents);
+    const starts: { run: number; rows: number[]; at: number[] }[] = [];
+    for (const run of state.runs.values()) {
+      const rows: number[] = [];
+      const at: number[] = [];
+      forEachHeld(run, gone, (row, page, slot) => {
+        if (page.started[slot] === 0) return;
+        rows.push(row);
+        at.push(page.started[slot]!);
+      });
+      if (rows.length > 0) starts.push({ run: run.id, rows, at });
+    }
+    return starts;
   };
 
   const applyResults = (agent: number, message: Results): void => {
@@ -202,7 +226,15 @@ export const createAgents = (options: AgentsOptions): Agents => {
         if (message.parts.length > 0)
           engine.commit({ type: "tasks.returned", at: engine.clock(), agent: link.id, parts: message.parts });
         return;
+      case "leaving":
+        link.draining = true;
+        scheduler.pause(link.id, true);
+        log(`agent ${link.id} leaves: ${message.reason}`);
+        options.onSuspect(link.id);
+        return;
       case "bye":
+        // it has nothing: what was on its way to it is placed anew, not lost
+        giveBackAll(link.id);
         lose([link.id], message.reason, true);
         return;
       case "ping":
@@ -276,7 +308,17 @@ export const createAgents = (options: AgentsOptions): Agents => {
       links.delete(id);
       link?.channel?.close();
     }
-    if (living.length > 0) engine.commit({ type: "agents.lost", at: engine.clock(), agents: living, reason, orderly });
+    if (living.length > 0) {
+      const started = startsOf(living);
+      engine.commit({
+        type: "agents.lost",
+        at: engine.clock(),
+        agents: living,
+        reason,
+        orderly,
+        ...(started.length > 0 ? { started } : {}),
+      });
+    }
     for (const id of living) {
       scheduler.removeAgent(id);
       options.onGone(id);

@@ -161,7 +161,9 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
           (page === undefined ? group.base === Task.PENDING : isReady(page.state[slot]!, page.agent[slot]!));
         if (ready && page !== undefined && page.finished[slot]! > 0 && group.spec.retryDelay > 0) {
           // waiting out the delay of a retry: `finished` is when it began
-          delay(run, row, page.finished[slot]! + group.spec.retryDelay * 1000);
+          const wait = group.spec.retryDelay * 1000;
+          // never longer than the delay itself: the wall clock may have been set back between two servers (rule 10)
+          delay(run, row, Math.min(page.finished[slot]!, clock()) + wait);
           ready = false;
         }
         if (ready && from < 0) from = row;

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { decodeEvent } from "../core/codec.ts";
@@ -7,7 +8,14 @@ import { formatSize } from "../core/quantities.ts";
 import { pruneArchives } from "./archive/archive.ts";
 import { compact } from "./archive/compact.ts";
 import { claimHome } from "./home/index.ts";
-import { inspectJournal, openJournal, readJournal, repairJournal, verifyJournal } from "./journal/index.ts";
+import {
+  inspectJournal,
+  type JournalInfo,
+  openJournal,
+  readJournal,
+  repairJournal,
+  verifyJournal,
+} from "./journal/index.ts";
 
 /** `slipway journal …`: looks at, checks, mends and exports the journal of a home. */
 
@@ -53,16 +61,27 @@ const plain = (_key: string, value: unknown): unknown => {
   return value;
 };
 
+const infoLines = (info: JournalInfo): string[] => {
+  const { snapshot, segments, problems, warnings } = info;
+  return [
+    `format    ${info.format}`,
+    `size      ${formatSize(info.bytes)}`,
+    `records   ${info.records} to replay, the last is number ${info.lastLsn}`,
+    `snapshot  ${snapshot === undefined ? "none" : `${snapshot.name}, ${snapshot.records} records, ${formatSize(snapshot.bytes)}`}`,
+    `segments  ${segments.length}`,
+    ...segments.map(({ name, size, use, firstLsn, lastLsn }) => {
+      const held = lastLsn < firstLsn ? "no records" : `records ${firstLsn} to ${lastLsn}`;
+      return `  ${name}  ${formatSize(size)}  ${use === "ignored" ? "ignored" : held}`;
+    }),
+    ...warnings.map((warning) => `warning   ${warning}`),
+    ...problems.map(({ segment, offset, detail }) => `damage    ${segment} at offset ${offset}: ${detail}`),
+  ];
+};
+
 const actions: Record<string, (home: string, dir: string, json: boolean) => Promise<number>> = {
   info: async (_home, dir, json) => {
     const info = await inspectJournal(dir);
-    print(
-      json,
-      info,
-      Object.entries(info).map(
-        ([key, value]) => `${key.padEnd(12)} ${typeof value === "object" ? JSON.stringify(value) : String(value)}`,
-      ),
-    );
+    print(json, info, infoLines(info));
     return 0;
   },
   verify: async (_home, dir, json) => {
@@ -131,14 +150,22 @@ export const journalCommand = async (args: string[]): Promise<number> => {
   });
   const action = actions[positionals[0] ?? ""];
   const json = values.json === true;
+  // a reader that leaves early (`| head`) is no error
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
   try {
     if (action === undefined || values.home === undefined)
       throw new SlipwayError("usage", { detail: `journal ${Object.keys(actions).join(" | ")}` });
-    return await action(values.home, join(values.home, "journal"), json);
+    const dir = join(values.home, "journal");
+    if (!existsSync(dir))
+      throw new SlipwayError("home-unusable", {
+        home: values.home,
+        detail: "no server has used it, so it has no journal",
+      });
+    return await action(values.home, dir, json);
   } catch (error) {
     const known =
       error instanceof SlipwayError ? error : new SlipwayError("internal", { detail: (error as Error).message }, error);
-    process.stderr.write(json ? `${JSON.stringify(known.toJSON())}\n` : `slipway: ${known.message}\n  ${known.hint}\n`);
+    process.stderr.write(json ? `${JSON.stringify(known.toJSON())}\n` : `error: ${known.message}\n  ${known.hint}\n`);
     return known.row.exit;
   }
 };

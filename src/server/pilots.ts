@@ -47,6 +47,8 @@ export interface PilotsOptions {
   readonly agents: Agents;
   readonly log: (text: string, facts?: object) => void;
   readonly periodMs?: number;
+  /** How long a silent agent of no fleet keeps its tasks. */
+  readonly orphanLeaseMs?: number;
 }
 
 interface FleetMemory {
@@ -59,6 +61,8 @@ interface FleetMemory {
 /** After `down --now`, what has not ended by itself in this time is cancelled again. */
 const STUBBORN_MS = 15_000;
 
+const ORPHAN_LEASE_MS = 60_000;
+
 const SOON_MS = [30, 100, 300];
 
 export const createPilots = (options: PilotsOptions): Pilots => {
@@ -67,6 +71,8 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   const memory = new Map<Fleet, FleetMemory>(
     options.fleets.map((fleet) => [fleet, { startFailures: 0, failedAt: 0, problem: null, idleSince: new Map() }]),
   );
+  /** Known from the journal. Not told apart by time: the wall clock may have been set back between two servers. */
+  const inherited = new Set(state.pilots.keys());
   let stopping: { now: boolean; since: number; settle: () => void } | undefined;
   let looking = false;
   let again = false;
@@ -147,7 +153,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   const poll = async (fleet: Fleet): Promise<void> => {
     const live = livePilots(fleet);
     // handed over by a server before this one, whose answer nobody wrote down
-    const lost = live.filter((pilot) => pilot.nativeId === "" && pilot.requested < startedAt);
+    const lost = live.filter((pilot) => pilot.nativeId === "" && inherited.has(pilot.id));
     if (lost.length > 0) await adopt(fleet, lost);
     const ids = live.map((pilot) => pilot.nativeId).filter((id) => id !== "");
     if (ids.length === 0) return;
@@ -158,12 +164,30 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     }
     for (const pilot of live) {
       if (isFinalPilot(pilot.state)) continue;
-      const expired = agentsOf(pilot.id).filter((id) => {
-        const since = agents.link(id)?.suspectSince;
-        return since !== undefined && performance.now() - since > fleet.leaseMs;
-      });
-      if (expired.length > 0) agents.lose(expired, `silent for ${Math.round(fleet.leaseMs / 1000)} s`);
+      loseSilent(agentsOf(pilot.id), fleet.leaseMs);
     }
+  };
+
+  /** Gives up those whose lease is over. */
+  const loseSilent = (ids: readonly number[], leaseMs: number): void => {
+    const expired = ids.filter((id) => {
+      const since = agents.link(id)?.suspectSince;
+      return since !== undefined && performance.now() - since > leaseMs;
+    });
+    if (expired.length > 0) agents.lose(expired, `silent for ${Math.round(leaseMs / 1000)} s`);
+  };
+
+  /**
+   * Agents that no fleet here looks after: started by hand, or of a queue that is no longer configured. No manager can
+   * be asked about them; their lease alone decides.
+   */
+  const loseOrphans = (): void => {
+    const cared = new Set(options.fleets.flatMap((fleet) => livePilots(fleet).map((pilot) => pilot.id)));
+    const orphans = [...state.agents.values()].filter((agent) => agent.ended === 0 && !cared.has(agent.pilot));
+    loseSilent(
+      orphans.map((agent) => agent.id),
+      options.orphanLeaseMs ?? ORPHAN_LEASE_MS,
+    );
   };
 
   /** Pilots whose submission was journaled but whose answer was lost in a crash: found by name, or never submitted. */
@@ -254,6 +278,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
           log(`${fleet.cluster}/${fleet.queue}: ${(error as Error).message}`);
         }
       }
+      loseOrphans();
       if (stopping !== undefined && options.fleets.every((fleet) => livePilots(fleet).length === 0)) stopping.settle();
     } while (again && !closed);
     looking = false;
@@ -265,7 +290,6 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     for (const ms of SOON_MS) setTimeout(() => void look(), ms).unref();
   };
 
-  const startedAt = engine.clock();
   void importSpools().then(look);
   const timer = setInterval(() => void look(), options.periodMs ?? 1000);
 

@@ -94,6 +94,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   let stopping = false;
   let full: string | null = null;
   const started = new Date().toISOString();
+  engine.listeners.committed = (event) => feed.committed(event);
   engine.commit({
     type: "server.started",
     at: clock(),
@@ -125,7 +126,6 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   engine.listeners.stop = (agent, run, row, attempt) => agents.stop(agent, run, row, attempt);
   engine.listeners.takeBack = (agent, count) => agents.takeBack(agent, count);
   engine.listeners.mayPlace = () => !stopping && full === null;
-  engine.listeners.committed = (event) => feed.committed(event);
   engine.listeners.taskEnded = (run, row) => feed.taskEnded(run, row, clock());
   engine.listeners.tasksCanceled = (run, _from, count) =>
     feed.publish({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());

@@ -44,6 +44,7 @@ export const createService = (options: ServiceOptions): Service => {
   const { engine, agents, feed } = options;
   const { state } = engine;
   const cache = new Map<string, Promise<Run>>();
+  let submitting = 0;
 
   /** A run with all its details, from memory or from its file. */
   const wholeRun = async (id: number): Promise<Run> => {
@@ -216,7 +217,14 @@ export const createService = (options: ServiceOptions): Service => {
         runs: [...live, ...ended].map(shortView),
       };
     },
-    submit: options.submit,
+    submit: async (lines) => {
+      submitting += 1;
+      try {
+        return await options.submit(lines);
+      } finally {
+        submitting -= 1;
+      }
+    },
     runs: (limit) => allRuns().slice(0, limit).map(shortView),
     run: async (id) => fullView(await wholeRun(id)),
     watch: async (id, signal) => {
@@ -333,7 +341,9 @@ export const createService = (options: ServiceOptions): Service => {
         ),
       })),
     compact: options.compact,
-    stop: (now) => {
+    stop: (now, idle) => {
+      if (idle && (submitting > 0 || [...state.runs.values()].some((run) => !isFinishedRun(run))))
+        return { state: "running" };
       options.stop(now);
       return { state: "stopping" };
     },

@@ -1,4 +1,6 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { EventView, RunView, ServerView, StatusView, TaskView, WhyView } from "../../src/api/schemas.ts";
 import { createGate, until } from "./gate.ts";
 import { processesUnder } from "./processes-under.ts";
-import { createHome, type Outcome, type SlipwayHome } from "./slipway-process.ts";
+import { createHome, type Outcome, ROOT, type SlipwayHome } from "./slipway-process.ts";
 
 /** Every verb as a user types it: what it prints, what it leaves, how it ends. */
 
@@ -134,6 +136,26 @@ describe("without a server running before", () => {
     );
     gate.open();
     expect((await run("wait", "2")).status).toBe(0);
+  });
+
+  it("several runs at once in a home without a server all succeed, whoever starts and stops it", async () => {
+    for (let round = 0; round < 3; round++) {
+      const runs = [1, 2, 3, 4].map((n) => run("run", "--quiet", "--", "echo", `round ${round} run ${n}`));
+      for (const [at, outcome] of (await Promise.all(runs)).entries())
+        expect(outcome).toEqual({ status: 0, signal: null, stdout: `round ${round} run ${at + 1}\n`, stderr: "" });
+    }
+    await run("up");
+    expect((await json<RunView[]>(["list"])).map(({ state }) => state)).toEqual(Array(12).fill("DONE"));
+  });
+
+  it("run --clusters is for the server it starts", async () => {
+    await writeFile(join(slipway.cwd, "mine.yaml"), "clusters: { local: { resources: { cpu: 1, licence: 7 } } }\n");
+    const args = ["run", "--quiet", "--clusters", "mine.yaml", "--resource", "licence=7", "--", "echo", "ok"];
+    expect(await run(...args)).toMatchObject({ status: 0, stdout: "ok\n" });
+    await run("up");
+    const late = await run(...args);
+    expect(late.status).toBe(2);
+    expect(late.stderr).toContain("--clusters");
   });
 
   it("what failed in a run with its own server can be looked at afterwards, as its summary says", async () => {
@@ -326,7 +348,7 @@ describe("with a server", () => {
     const events = lines.map((line) => JSON.parse(line) as EventView);
     expect(events.map(({ event }) => event)).toEqual(["run.submitted", "task.ended", "run.finished"]);
     expect(events[1]).toMatchObject({ task: `${id}.0`, detail: { state: "FAILED", reason: "exit code 5" } });
-    expect((await run("events")).stdout).toMatch(/server\.started|pilot\.requested/);
+    expect((await run("events")).stdout).toMatch(/server\.started .*\n.*run\.submitted .*\n.*pilot\.requested/);
     const since = (await run("events", "--since", String(events[1]!.seq), "--run", String(id))).stdout;
     expect(since).toMatch(/^.*run\.finished.*\n$/);
 
@@ -359,17 +381,119 @@ describe("with a server", () => {
     expect(unknown.stderr).toContain("no cluster 'locl'");
   });
 
+  it("journal: what it holds, whether it is whole, every event; a home without one is named", async () => {
+    await run("run", "--quiet", "--", "true");
+    expect((await run("journal", "info")).stdout).toMatch(/^format +1\nsize .*\nrecords +\d+ to replay/);
+    expect(await json<{ segments: unknown[] }>(["journal", "info"])).toMatchObject({ problems: [], warnings: [] });
+    expect((await run("journal", "verify")).stdout).toMatch(/^the journal is whole: \d+ records\n$/);
+    const events = (await run("journal", "export")).stdout.trimEnd().split("\n");
+    expect(events.map((line) => (JSON.parse(line) as { type: string }).type)).toContain("run.committed");
+    const nowhere = await run("journal", "verify", "--home", join(slipway.root, "nowhere"));
+    expect(nowhere).toMatchObject({ status: 3, stdout: "" });
+    expect(nowhere.stderr).toContain("no journal");
+    expect((await run("journal", "frobnicate")).status).toBe(2);
+  });
+
   it("a reader that leaves early is no error", async () => {
     await run("run", "--quiet", "--array", "1-200", "--", "sh", "-c", "echo {item}");
-    const text = spawnSync(
-      "bash",
-      ["-o", "pipefail", "-c", `"$0" list | head -n 1`, join(process.cwd(), "bin/slipway")],
-      {
+    for (const verb of ["list", "events", "journal export"]) {
+      const script = `"$0" "$1" ${verb} | head -n 1`;
+      const bash = spawnSync("bash", ["-o", "pipefail", "-c", script, process.execPath, join(ROOT, "bin/slipway")], {
         env: { ...process.env, SLIPWAY_HOME: slipway.home },
         encoding: "utf8",
-      },
+      });
+      expect({ status: bash.status, stderr: bash.stderr }, verb).toEqual({ status: 0, stderr: "" });
+    }
+  });
+});
+
+describe("progress", () => {
+  beforeAll(async () => {
+    slipway = await createHome();
+    expect((await run("up")).status).toBe(0);
+  });
+  afterAll(() => slipway.cleanup());
+
+  const script = "/usr/bin/script";
+  /** A command in a terminal of its own, of which everything drawn is returned; `type` writes to it. */
+  const inTerminal = (args: string[], env: Record<string, string> = {}) => {
+    const quoted = [process.execPath, join(ROOT, "bin/slipway"), ...args].map((word) => `'${word}'`).join(" ");
+    const child = spawn(script, ["-qfec", `stty cols 100 rows 30; ${quoted}`, "/dev/null"], {
+      cwd: slipway.cwd,
+      env: { ...process.env, SLIPWAY_HOME: slipway.home, TERM: "xterm", LC_ALL: "C.UTF-8", ...env },
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    let drawn = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      drawn += text;
+    });
+    const ended = once(child, "close").then(([status]) => ({ status: status as number, drawn }));
+    return { ended, type: (text: string) => child.stdin.write(text), drawn: () => plain(drawn) };
+  };
+  // eslint-disable-next-line no-control-regex -- colours and the clearing of a line
+  const plain = (drawn: string): string => drawn.replace(/\u001b\[[0-9;]*[A-Za-z]/g, "");
+
+  it("on a terminal, one line is redrawn as a bar and replaced by the summary", async (ctx) => {
+    if (!existsSync(script)) ctx.skip("script (util-linux) is not installed");
+    const gate = createGate(slipway.cwd, "bar");
+    const file = "bar.yaml";
+    const quoted = gate.script.replaceAll("'", "''");
+    await writeFile(
+      join(slipway.cwd, file),
+      `tasks:\n  - {name: a, each: {array: 1-9}, run: 'true'}\n  - {name: b, after: a, run: '${quoted}'}\n`,
     );
-    expect({ status: text.status, stderr: text.stderr }).toEqual({ status: 0, stderr: "" });
+    const terminal = inTerminal(["run", file]);
+    await until("the bar", () => (/▕█+.*▏ {2}9\/10/.test(terminal.drawn()) ? true : undefined));
+    gate.open();
+    const { status, drawn } = await terminal.ended;
+    expect(status).toBe(0);
+    expect(drawn).toContain("\r\u001b[2K");
+    // Every line that was drawn fits the terminal.
+    const lines = plain(drawn).split(/[\r\n]+/);
+    for (const line of lines) expect([...line].length).toBeLessThanOrEqual(100);
+    expect(lines.filter((line) => line.includes("▕")).length).toBeGreaterThan(1);
+    expect(lines.filter((line) => /run \d+ bar: DONE, 10 done in/.test(line))).toHaveLength(1);
+    // After the summary no bar is drawn again.
+    expect(lines.findLastIndex((line) => line.includes("▕"))).toBeLessThan(
+      lines.findIndex((line) => line.includes("DONE, 10 done")),
+    );
+  });
+
+  it("Ctrl-C typed on a terminal cancels", async (ctx) => {
+    if (!existsSync(script)) ctx.skip("script (util-linux) is not installed");
+    const terminal = inTerminal(["run", "--", "sleep", "600"]);
+    await until("the bar", () => (terminal.drawn().includes("0/1") ? true : undefined));
+    terminal.type("\u0003");
+    const { status, drawn } = await terminal.ended;
+    expect(status).toBe(130);
+    expect(drawn).toMatch(/canceling run \d+/);
+  });
+
+  it("no colours where they are not wanted; ASCII where UTF-8 is not", async (ctx) => {
+    if (!existsSync(script)) ctx.skip("script (util-linux) is not installed");
+    const colored = await inTerminal(["list"]).ended;
+    expect(colored.drawn).toContain("\u001b[");
+    for (const colorless of [inTerminal(["list", "--no-color"]), inTerminal(["list"], { NO_COLOR: "1" })])
+      expect((await colorless.ended).drawn).not.toContain("\u001b[");
+    const ascii = await inTerminal(["run", "--array", "1-3", "--", "sleep", "0.3"], { LC_ALL: "C" }).ended;
+    expect(plain(ascii.drawn)).toMatch(/\[#*-*\] {2}\d\/3/);
+    // eslint-disable-next-line no-control-regex -- that is the point
+    expect(ascii.drawn).toMatch(/^[\u0000-\u007f]*$/);
+  });
+
+  it("elsewhere, lines to keep: the first failure at once, then how it ended", async () => {
+    const gate = createGate(slipway.cwd, "plain");
+    const line = `if [ {item} = 1 ]; then exit 1; fi; ${gate.script}`;
+    const lines = slipway.start(["run", "--array", "1-2", "--", "sh", "-c", line]);
+    await lines.saw(/run \d+: 1\/2 \(50%\), 1 failed/, "stderr");
+    gate.open();
+    const { status, stdout, stderr } = await lines.ended;
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/run \d+ sh: FAILED, 1 done, 1 failed/);
+    // eslint-disable-next-line no-control-regex -- what a log file must not hold
+    expect(stdout + stderr).not.toMatch(/[\r\u001b]/);
+    const quiet = await run("run", "--quiet", "--array", "1-2", "--", "false");
+    expect(quiet).toMatchObject({ status: 1, stdout: "", stderr: "" });
   });
 });
 

@@ -5,10 +5,18 @@ import { stateColored, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
 import { duration, localTime, printable, secondsBetween, shown } from "./text.ts";
 
+const ORDER = ["cpus", "gpus", "mem", "tmp"];
+const rank = (name: string): number => ORDER.indexOf(name) + 1 || ORDER.length + 1;
+
+/** What the exit code does not say already. */
+const otherReason = ({ reason, exitCode }: Pick<AttemptView, "reason" | "exitCode">): string | undefined =>
+  reason === null || reason === `exit code ${exitCode}` ? undefined : reason;
+
 /** `cpus 2, mem 500M`. */
 export const resourcesText = (resources: Readonly<Record<string, number>>): string =>
   Object.entries(resources)
     .filter(([, amount]) => amount > 0)
+    .toSorted(([a], [b]) => rank(a) - rank(b))
     .map(([name, amount]) => `${printable(name)} ${isByteResource(name) ? formatSize(amount) : String(amount)}`)
     .join(", ");
 
@@ -35,7 +43,7 @@ const attemptsTable = (attempts: readonly AttemptView[], now: number, width?: nu
         right: true,
       },
       { title: "END", value: ending },
-      { title: "REASON", value: (attempt) => attempt.reason ?? "", shrinksTo: 12 },
+      { title: "REASON", value: (attempt) => otherReason(attempt) ?? "", shrinksTo: 12 },
     ],
     width,
   );
@@ -54,7 +62,7 @@ export const taskScreen = (task: TaskView, style: Style, now: number, width?: nu
       ["resources", resourcesText(task.resources) || undefined],
       ["exit code", task.exitCode === null ? undefined : String(task.exitCode)],
       ["signal", task.signal ?? undefined],
-      ["reason", task.reason === null ? undefined : printable(task.reason)],
+      ["reason", otherReason(task) === undefined ? undefined : printable(otherReason(task)!)],
       ["stdout", output(task.stdout, task.stdoutBytes)],
       ["stderr", output(task.stderr, task.stderrBytes)],
     ]),

@@ -50,9 +50,10 @@ export const padded = (text: string, columns: number, right = false): string => 
 
 const two = (value: number): string => String(Math.floor(value)).padStart(2, "0");
 
-/** Seconds as people say them: `0.42 s`, `12 s`, `3m 05s`, `2h 07m`, `3d 04h`. */
+/** Seconds as people say them: `3 ms`, `0.42 s`, `12 s`, `3m 05s`, `2h 07m`, `3d 04h`. */
 export const duration = (seconds: number): string => {
   if (!Number.isFinite(seconds) || seconds < 0) return "?";
+  if (seconds < 0.0995) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 1) return `${seconds.toFixed(2)} s`;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);

@@ -1,3 +1,4 @@
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -7,6 +8,8 @@ import {
   directory,
   implementations,
   isAlive,
+  nativePath,
+  nodeEntry,
   openRaw,
   openSession,
   readPid,
@@ -249,6 +252,19 @@ for (const { kind, absent } of implementations) {
         for (const stream of [raw.child.stdin, raw.child.stdout]) stream.destroy();
         expect(await raw.ended).toMatchObject({ code: 0, signal: null });
         expect([isAlive(main), isAlive(stray), existsSync(tmpdir)]).toEqual([false, false, false]);
+      });
+
+      it("ends too when its agent died before it could say its first word", async () => {
+        // pipes of an agent that is gone, as an agent leaves them that is killed while it starts its spawner
+        const argv = kind === "native" ? [nativePath] : nodeEntry;
+        execFileSync("mkfifo", [`${directory}/gone-${kind}`]);
+        const child = spawn("sh", ["-c", 'read -r _ < "$0"; exec "$@"', `${directory}/gone-${kind}`, ...argv], {
+          stdio: ["pipe", "pipe", "ignore"],
+        });
+        const ended = new Promise((resolve) => void child.once("exit", resolve));
+        for (const stream of [child.stdin, child.stdout]) stream.destroy();
+        writeFileSync(`${directory}/gone-${kind}`, "\n");
+        expect(await ended).toBe(0);
       });
 
       it("is itself no loss: when it is killed, the client kills its tasks", async () => {

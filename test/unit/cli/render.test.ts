@@ -16,7 +16,7 @@ const at = (iso: string): string => localTime(iso);
 
 test("durations are said as people say them", () => {
   expect([0, 0.424, 1, 9.9, 12.4, 59.6, 185, 7620, 273_600, -1, Infinity].map(duration)).toEqual([
-    "0.00 s",
+    "0 ms",
     "0.42 s",
     "1.0 s",
     "9.9 s",
@@ -93,6 +93,7 @@ test("show RUN has groups and the first failures", () => {
       "run 3  docking  FAILED",
       "",
       "tasks      3: 1 done, 1 failed, 1 canceled",
+      "numbered   3.1 to 3.3",
       `submitted  ${at("2026-11-15T10:00:00Z")}`,
       `started    ${at("2026-11-15T10:00:01Z")}`,
       `finished   ${at("2026-11-15T10:00:31Z")}`,
@@ -120,12 +121,11 @@ test("show RUN.TASK has command, resources, attempts and the end of stderr", () 
       "directory  /work/dock",
       "resources  cpus 2, mem 500M",
       "exit code  2",
-      "reason     exit code 2",
       "stdout     0B",
       "stderr     31B",
       "",
       "ATTEMPT  WHERE  PILOT  STARTED               TIME  END     REASON",
-      `      1  node1  p1     ${at("2026-11-15T10:00:02Z")}  3.5 s  exit 2  exit code 2`,
+      `      1  node1  p1     ${at("2026-11-15T10:00:02Z")}  3.5 s  exit 2`,
       "",
       "last lines of stderr:",
       "  reading",

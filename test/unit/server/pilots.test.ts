@@ -9,7 +9,7 @@ import { createAgents } from "../../../src/server/agents.ts";
 import { createClock } from "../../../src/server/clock.ts";
 import { type Engine, createEngine } from "../../../src/server/engine.ts";
 import { type Journal, openJournal } from "../../../src/server/journal/index.ts";
-import { type Pilots, createPilots } from "../../../src/server/pilots.ts";
+import { type Pilots, type PilotsOptions, createPilots } from "../../../src/server/pilots.ts";
 import { createReplay } from "../../../src/core/snapshot.ts";
 
 /** The keeper of fleets with a real journal and a workload manager that a test plays. */
@@ -17,7 +17,10 @@ import { createReplay } from "../../../src/core/snapshot.ts";
 let home: string;
 const open: (() => Promise<void>)[] = [];
 
+let clock = createClock();
+
 beforeEach(async () => {
+  clock = createClock();
   home = await mkdtemp(join(tmpdir(), "slw-"));
   await mkdir(join(home, "journal"));
 });
@@ -33,7 +36,7 @@ interface Setup {
   readonly pilots: Pilots;
 }
 
-const start = async (epoch: number, provider: Provider): Promise<Setup> => {
+const start = async (epoch: number, provider: Provider, change: Partial<PilotsOptions> = {}): Promise<Setup> => {
   const state = createState();
   const pages = { pack: (bytes: Uint8Array) => bytes, unpack: (bytes: Uint8Array) => bytes };
   const replay = createReplay(state, pages, {
@@ -42,7 +45,7 @@ const start = async (epoch: number, provider: Provider): Promise<Setup> => {
     },
   });
   const journal = await openJournal({ dir: join(home, "journal"), epoch }, replay);
-  const engine = createEngine(state, createScheduler(), journal, createClock());
+  const engine = createEngine(state, createScheduler(), journal, clock);
   const agents = createAgents({
     engine,
     token: "t",
@@ -54,7 +57,16 @@ const start = async (epoch: number, provider: Provider): Promise<Setup> => {
   });
   const policy = { strategy: "auto" as const, init: 0, min: 1, max: 1, parallelism: 1, idle: 120 };
   const fleet = { cluster: "local", queue: "default", provider, policy, command: () => ["true"], leaseMs: 60_000 };
-  const pilots = createPilots({ home, prefix: "slipway-test", fleets: [fleet], engine, agents, log: () => undefined });
+  agents.adopt();
+  const pilots = createPilots({
+    home,
+    prefix: "slipway-test",
+    fleets: [fleet],
+    engine,
+    agents,
+    log: () => undefined,
+    ...change,
+  });
   open.push(async () => {
     pilots.close();
     agents.close();
@@ -134,5 +146,46 @@ describe("rule 3: submitting to a manager", () => {
     const { engine } = await start(2, second.provider);
     expect((await second.job).name).not.toBe(name);
     expect([...engine.state.pilots.values()].map(({ state }) => state)).toEqual(["FAILED", "PMGR_LAUNCHING"]);
+  });
+
+  it("rule 10: a wall clock that was set back between two servers hides no intent", async () => {
+    const first = submitted();
+    const before = await start(1, first.provider);
+    const { name } = await first.job;
+    before.pilots.close();
+    await before.journal.close();
+    const hourAgo = createClock();
+    clock = () => hourAgo() - 3_600_000;
+    const second = submitted();
+    const { engine } = await start(2, second.provider);
+    expect((await second.job).name).not.toBe(name);
+    expect([...engine.state.pilots.values()].map(({ state }) => state)).toEqual(["FAILED", "PMGR_LAUNCHING"]);
+  });
+});
+
+describe("rule 5: silence is not death", () => {
+  it("rule 5: agents of no fleet have a lease too: started by hand, or of a queue that is gone", async () => {
+    const { provider } = submitted();
+    const before = await start(1, provider);
+    const join = (agent: number, pilot: number): void => {
+      const uuid = `00000000-0000-4000-8000-00000000000${agent}`;
+      const facts = { host: "h", version: "v", resources: {}, output: "", seq: 0 };
+      before.engine.commit({ type: "agent.joined", at: 1, agent, uuid, pilot, ...facts });
+    };
+    const facts = { cluster: "gone", queue: "default", jobName: "slipway-test-9" };
+    before.engine.commit({ type: "pilot.requested", at: 1, pilot: 9, ...facts });
+    join(1, 0);
+    join(2, 9);
+    before.pilots.close();
+    await before.journal.close();
+    const { engine } = await start(2, submitted().provider, { fleets: [], periodMs: 10, orphanLeaseMs: 50 });
+    const agents = [...engine.state.agents.values()];
+    expect(agents.map(({ ended }) => ended)).toEqual([0, 0]);
+    await new Promise<void>((resolve) => {
+      engine.listeners.committed = (event) => {
+        if (event.type === "agents.lost") resolve();
+      };
+    });
+    expect(agents.every(({ ended }) => ended > 0)).toBe(true);
   });
 });

@@ -1,0 +1,191 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { FRACTION } from "../../src/core/resources.ts";
+import { unpackResults } from "../../src/core/columns.ts";
+import { writeEndpoint } from "../../src/protocol/endpoint.ts";
+import type { AgentMessage, Results, ServerMessage } from "../../src/protocol/messages.ts";
+import { loadKeys } from "../../src/server/home/index.ts";
+import { until } from "./gate.ts";
+import { type Peer, pretendServer } from "./protocol-peer.ts";
+import { ROOT } from "./slipway-process.ts";
+
+/** A real agent, with a test for its server: what it says, when, and in which order. */
+
+type AgentPeer = Peer<AgentMessage, ServerMessage>;
+
+let home: string;
+let agent: ChildProcess;
+let close: () => void;
+/** Every connection of the agent, in order. */
+let peers: AgentPeer[];
+
+const peer = (nth: number): Promise<AgentPeer> => until(`connection ${nth + 1} of the agent`, () => peers[nth]);
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "slw-"));
+  for (const part of ["keys", "output", "spool", "tmp"]) await mkdir(join(home, part), { mode: 0o700 });
+  const keys = await loadKeys(home);
+  peers = [];
+  const server = await pretendServer(home, (one) => peers.push(one));
+  ({ close } = server);
+  await writeEndpoint(home, {
+    pid: process.pid,
+    host: hostname(),
+    addresses: ["127.0.0.1"],
+    port: server.port,
+    socket: "",
+    keyPin: keys.pin,
+    epoch: 1,
+    started: "",
+    version: "test",
+  });
+  const settings = {
+    home,
+    pilot: 0,
+    scratch: join(home, "tmp"),
+    declared: { cpus: 4 * FRACTION },
+    graceMs: 300,
+    pin: false,
+    patienceMs: 60_000,
+    spawner: "auto",
+    cgroup: "off",
+    executor: "process",
+  };
+  agent = spawn(process.execPath, [join(ROOT, "dist", "agent.js"), "--settings", JSON.stringify(settings)], {
+    stdio: "ignore",
+  });
+});
+
+afterEach(async () => {
+  const ended = new Promise((resolve) => {
+    if (agent.exitCode !== null || agent.signalCode !== null) resolve(undefined);
+    else agent.once("exit", resolve);
+  });
+  agent.kill("SIGKILL");
+  await ended;
+  for (const one of peers) one.channel.close();
+  close();
+  await rm(home, { recursive: true, force: true });
+});
+
+const welcome = (to: AgentPeer, change: Partial<Extract<ServerMessage, { t: "welcome" }>> = {}): void =>
+  to.channel.send({ t: "welcome", agent: 1, epoch: 1, acked: 0, drop: [], heartbeatMs: 5000, ...change });
+
+/** Tasks of one group whose items are shell scripts. */
+const define = (to: AgentPeer): void =>
+  to.channel.send({
+    t: "define",
+    run: 1,
+    runName: "test",
+    cwd: home,
+    env: { PATH: process.env["PATH"] ?? "" },
+    numbering: { start: 0, step: 1 },
+    groups: [
+      {
+        index: 0,
+        name: "test",
+        first: 0,
+        command: ["sh", "-c", "{item}"],
+        env: {},
+        cwd: undefined,
+        stdout: undefined,
+        stderr: undefined,
+        timeLimit: undefined,
+        executor: "process",
+        pin: undefined,
+        priority: 0,
+        resources: { cpus: FRACTION },
+        range: undefined,
+        json: false,
+      },
+    ],
+  });
+
+const assign = (to: AgentPeer, row: number, attempt: number, script: string): void =>
+  to.channel.send({ t: "assign", run: 1, group: 0, ranges: [row, 1], attempts: attempt, items: [script] });
+
+const results = (of: AgentPeer): Results[] => of.received.filter((message) => message.t === "results");
+
+const resultOf = (of: AgentPeer, row: number): Promise<{ attempt: number; code: number; ending: number }> =>
+  until(`the result of row ${row}`, () => {
+    for (const { parts } of results(of))
+      for (const part of parts.map(unpackResults)) {
+        const i = part.rows.indexOf(row);
+        if (i >= 0) return { attempt: part.attempt[i]!, code: part.code[i]!, ending: part.ending[i]! };
+      }
+    return undefined;
+  });
+
+const wrote = (name: string): Promise<string> =>
+  until(name, () => readFile(join(home, name), "utf8").catch(() => undefined));
+
+describe("a lost connection", () => {
+  it("rule 4: results wait for the welcome, so that they arrive in order", async () => {
+    const first = await peer(0);
+    await first.saw("hello");
+    welcome(first);
+    define(first);
+    assign(first, 0, 1, "exit 3");
+    assign(first, 1, 1, "echo >started; until [ -e go ]; do sleep 0.02; done; echo >over");
+    expect(await resultOf(first, 0)).toMatchObject({ attempt: 1, code: 3 });
+    await wrote("started");
+    first.channel.close();
+    const second = await peer(1);
+    expect((await second.saw("hello")).held).toEqual([{ run: 1, rows: [1, 0], attempts: [1, 1] }]);
+    // it ends between hello and welcome
+    await writeFile(join(home, "go"), "");
+    await wrote("over");
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(results(second)).toEqual([]);
+    welcome(second);
+    expect(await resultOf(second, 1)).toMatchObject({ attempt: 1, code: 0 });
+    expect(results(second).map(({ seq }) => seq)).toEqual([1, 2]);
+  });
+
+  it("rule 5: an attempt that was superseded is ended, and the next one of the same task runs here all the same", async () => {
+    const first = await peer(0);
+    await first.saw("hello");
+    welcome(first);
+    define(first);
+    // it takes its time to end, as its grace allows
+    assign(first, 0, 1, "trap '' TERM; echo >started; sleep 60");
+    await wrote("started");
+    first.channel.close();
+    const second = await peer(1);
+    await second.saw("hello");
+    welcome(second, { agent: 2, drop: [{ run: 1, rows: [0], attempts: [1] }] });
+    define(second);
+    assign(second, 0, 2, "exit 4");
+    expect(await resultOf(second, 0)).toMatchObject({ attempt: 2, code: 4 });
+    expect(results(second)).toHaveLength(1);
+  });
+});
+
+describe("an agent that is told to end", () => {
+  it("says so first, gives back what comes too late, and waits for the server to close", async () => {
+    const server = await peer(0);
+    await server.saw("hello");
+    welcome(server);
+    define(server);
+    assign(server, 0, 1, "trap 'sleep 0.1; exit 5' TERM; echo >started; sleep 60 & wait");
+    await wrote("started");
+    agent.kill("SIGTERM");
+    await server.saw("leaving");
+    assign(server, 1, 1, "exit 0");
+    const { seq } = await server.saw("results");
+    expect(server.received.findLast((message) => message.t === "returned")).toEqual({
+      t: "returned",
+      parts: [{ run: 1, ranges: [1, 1] }],
+    });
+    expect(server.received.some((message) => message.t === "bye")).toBe(false);
+    server.channel.send({ t: "ack", seq });
+    await server.saw("bye");
+    expect(agent.exitCode).toBeNull();
+    server.channel.close();
+    await until("the end of the agent", () => agent.exitCode ?? undefined);
+    expect(agent.exitCode).toBe(0);
+  });
+});
