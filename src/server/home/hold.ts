@@ -1,4 +1,4 @@
-import { unlink } from "node:fs/promises";
+import { stat, unlink } from "node:fs/promises";
 import type { HomeClock } from "./clock.ts";
 import { highestClaimed, releaseEpoch } from "./epoch.ts";
 import { unless } from "./files.ts";
@@ -35,6 +35,7 @@ export const holdHome = (home: string, first: Lease, clock: HomeClock, times: Ho
   let renewedAt = clock.now();
   let underWay: Promise<void> | undefined;
   let overdue = 0;
+  let directory: string | undefined;
   let lostReason: string | undefined;
   let ended = false;
   const listeners: ((reason: string) => void)[] = [];
@@ -59,8 +60,18 @@ export const holdHome = (home: string, first: Lease, clock: HomeClock, times: Ho
     return true;
   };
 
+  /** A directory that was removed and made anew has epochs of its own: nothing in it says that it is another. */
+  const isReplaced = async (): Promise<boolean> => {
+    const { dev, ino } = await stat(home);
+    const now = `${dev}:${ino}`;
+    directory ??= now;
+    if (directory !== now) lose("the home was removed, and another is in its place");
+    return directory !== now;
+  };
+
   const renewal = async (): Promise<void> => {
     const began = clock.now();
+    if (await isReplaced()) return;
     const found = parseLease((await readLeaseText(home)) ?? "");
     if (found !== undefined && found.epoch !== epoch) {
       lose(`the lease belongs to epoch ${found.epoch} now (pid ${found.pid} on ${found.host})`);

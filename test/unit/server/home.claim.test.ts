@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -340,5 +340,20 @@ describe("holding a home", () => {
     await writeFile(join(home, "lease.json"), JSON.stringify({ ...second.lease, epoch: 9 }));
     await second.release();
     expect((await leaseOf())["epoch"]).toBe(9);
+  });
+});
+
+describe("a home that is removed under its server", () => {
+  it("rule 1: its server ends, also when another home has been made in its place", async () => {
+    await prepareHome(home);
+    const claim = await claimHome(home, { times: { renew: 20 } });
+    // the first renewal notes which directory it is
+    await claim.setAddress("here:1");
+    const lost = new Promise<string>((resolve) => claim.onLost(resolve));
+    // the old one is kept aside, so that its number cannot be given to the new one
+    await rename(home, `${home}.old`);
+    await mkdir(home);
+    expect(await lost).toMatch(/removed|could not be renewed/);
+    await rm(`${home}.old`, { recursive: true, force: true });
   });
 });
