@@ -150,8 +150,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
       pump();
     },
     onBroken: (reason) => {
-      log(`the spawner ended: ${reason}`);
-      finish(`the spawner ended: ${reason}`);
+      if (!draining) drain(false, `a spawner ended: ${reason}`);
     },
   });
 

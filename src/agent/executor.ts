@@ -27,7 +27,7 @@ export interface ExecutorOptions {
   readonly onEnd: (task: AgentTask, result: Result) => void;
   /** It was ended before it began: nothing of it ever ran. */
   readonly onDropped: (task: AgentTask) => void;
-  /** The spawner is gone, and with it every task: this agent cannot go on. */
+  /** A spawner is gone; its tasks are reported. This agent must take nothing new. May be told more than once. */
   readonly onBroken: (reason: string) => void;
 }
 
@@ -112,9 +112,13 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     tasks.delete(exit.id);
     live.set(entry.spawner, live.get(entry.spawner)! - 1);
     const { task, expanded } = entry;
-    if (exit.error?.stage === "dropped") return options.onDropped(task);
+    if (exit.error?.stage === "dropped") {
+      if (exit.error.code === "EPIPE") options.onBroken("it takes nothing any more");
+      return options.onDropped(task);
+    }
     const times = { started: exit.startedAt, finished: exit.endedAt };
-    if (task.ending !== undefined) {
+    // one that was over by itself when we wanted to end it needs no other attempt
+    if (task.ending !== undefined && exit.ended) {
       const code = exit.code ?? (exit.signal === null ? NO_CODE : -exit.signal);
       return finish(task, { ...times, ending: task.ending, code, detail: task.detail });
     }
@@ -154,8 +158,8 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     });
   };
 
-  const makeSpawner = (): Promise<Spawner> =>
-    startSpawner(
+  const makeSpawner = async (): Promise<Spawner> => {
+    const made: Spawner = await startSpawner(
       { nativePath: options.nativePath, nodeEntry: options.nodeEntry, kind: settings.spawner },
       {
         started: (id, pid) => {
@@ -174,10 +178,27 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
         },
         exit: onExit,
         closed: (reason) => {
-          if (!closing) options.onBroken(reason);
+          if (closing) return;
+          options.onBroken(reason);
+          loseTasksOf(made, reason);
         },
       },
     );
+    return made;
+  };
+
+  /** What ran in a spawner that is gone was ended with it: run again at no cost. */
+  const loseTasksOf = (spawner: Spawner | undefined, reason: string): void => {
+    const now = Date.now();
+    const lost = [...tasks.values()].filter((entry) => entry.spawner === spawner);
+    for (const { task } of lost) {
+      tasks.delete(task.id);
+      const started = task.started === 0 ? now : task.started;
+      const detail = task.detail ?? `its spawner ended: ${reason}`;
+      finish(task, { started, finished: now, ending: task.ending ?? Ending.INTERRUPTED, code: NO_CODE, detail });
+    }
+  };
+
   const first = await makeSpawner();
   // in Node each is a process of tens of megabytes
   const more = Math.min(options.spawners, first.kind === "node" ? MOST_IN_NODE : Infinity) - 1;

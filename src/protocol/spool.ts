@@ -49,4 +49,13 @@ export const readSpool = async (path: string): Promise<Spool> => {
   return { uuid, messages };
 };
 
+/** Removes what agents that were killed while they wrote left half done. */
+export const pruneSpools = async (home: string, isGone: (uuid: string) => boolean): Promise<void> => {
+  const names = await readdir(directory(home)).catch(() => [] as string[]);
+  for (const name of names) {
+    const uuid = /^([0-9a-f-]{36})\.results\.tmp$/.exec(name)?.[1];
+    if (uuid !== undefined && isGone(uuid)) await unlink(join(directory(home), name));
+  }
+};
+
 export const removeSpool = async (path: string): Promise<void> => unlink(path);

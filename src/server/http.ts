@@ -1,9 +1,10 @@
 import { once } from "node:events";
 import { chmod, rm } from "node:fs/promises";
-import { type Server as HttpServer, createServer } from "node:http";
+import { type Server as HttpServer, type RequestListener, createServer } from "node:http";
+import { type Server as HttpsServer, createServer as createHttpsServer } from "node:https";
 import { networkInterfaces } from "node:os";
-import { type Server as TlsServer, createServer as createTlsServer } from "node:tls";
 import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import { getRequestListener } from "@hono/node-server";
 import type { Api } from "../api/base.ts";
 import { AGENT_PROTOCOL } from "../protocol/version.ts";
@@ -14,6 +15,9 @@ import { AGENT_PROTOCOL } from "../protocol/version.ts";
  */
 
 const HANDSHAKE_MS = 10_000;
+const HEADERS_MS = 20_000;
+/** Between two looks for connections that are late with their headers. */
+const CHECK_MS = 5000;
 
 export interface Doors {
   readonly port: number;
@@ -41,17 +45,21 @@ const ownAddresses = (host: string | undefined): string[] => {
   return addresses;
 };
 
-const listen = async (server: HttpServer | TlsServer, where: object): Promise<void> => {
+const listen = async (server: HttpServer | HttpsServer, where: object): Promise<void> => {
   server.listen(where);
   await once(server, "listening");
 };
 
+/** A submission of a million lines may take its time; headers may not. */
+const patience = <S extends HttpServer | HttpsServer>(server: S): S => {
+  server.requestTimeout = 0;
+  server.headersTimeout = HEADERS_MS;
+  server.keepAliveTimeout = 60_000;
+  return server;
+};
+
 export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
-  const http = createServer(getRequestListener(options.api.fetch, { overrideGlobalObjects: false }) as never);
-  // a submission of a million lines may take its time; headers may not
-  http.requestTimeout = 0;
-  http.headersTimeout = 20_000;
-  http.keepAliveTimeout = 60_000;
+  const answer = getRequestListener(options.api.fetch, { overrideGlobalObjects: false }) as RequestListener;
   const sockets = new Set<Socket>();
   const track = (socket: Socket): void => {
     sockets.add(socket);
@@ -59,28 +67,35 @@ export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
     // a client that goes away is no error of the server
     socket.on("error", () => socket.destroy());
   };
-  http.on("connection", track);
-  http.on("clientError", (_error, socket) => socket.destroy());
 
-  const tls = createTlsServer({
-    key: options.key,
-    cert: options.cert,
-    ALPNProtocols: [AGENT_PROTOCOL, "http/1.1"],
-    minVersion: "TLSv1.3",
-    handshakeTimeout: HANDSHAKE_MS,
-  });
+  // Only a server that listens itself looks for connections that never finish their headers.
+  const tls = patience(
+    createHttpsServer(
+      {
+        key: options.key,
+        cert: options.cert,
+        ALPNProtocols: [AGENT_PROTOCOL, "http/1.1"],
+        minVersion: "TLSv1.3",
+        handshakeTimeout: HANDSHAKE_MS,
+        connectionsCheckingInterval: CHECK_MS,
+      },
+      answer,
+    ),
+  );
+  const speakHttp = tls.listeners("secureConnection") as ((this: HttpsServer, socket: TLSSocket) => void)[];
+  tls.removeAllListeners("secureConnection");
   tls.on("connection", track);
   tls.on("tlsClientError", (_error, socket) => socket.destroy());
+  tls.on("clientError", (_error, socket) => socket.destroy());
   tls.on("secureConnection", (socket) => {
     if (socket.alpnProtocol === AGENT_PROTOCOL) options.onAgent(socket);
-    else http.emit("connection", socket);
+    else for (const speak of speakHttp) speak.call(tls, socket);
   });
 
   await rm(options.socketPath, { force: true });
-  const local = createServer();
-  local.requestTimeout = 0;
-  local.on("request", (request, response) => http.emit("request", request, response));
+  const local = patience(createServer({ connectionsCheckingInterval: CHECK_MS }, answer));
   local.on("connection", track);
+  local.on("clientError", (_error, socket) => socket.destroy());
   await listen(local, { path: options.socketPath });
   await chmod(options.socketPath, 0o600);
   await listen(tls, { port: options.port, host: options.host ?? "0.0.0.0" });

@@ -5,7 +5,7 @@ import type { Pilot } from "../core/state.ts";
 import { isFinalPilot } from "../core/states.ts";
 import { type FleetDecision, decide } from "../fleet/decide.ts";
 import type { Provider } from "../providers/provider.ts";
-import { listSpools, readSpool, removeSpool } from "../protocol/spool.ts";
+import { listSpools, pruneSpools, readSpool, removeSpool } from "../protocol/spool.ts";
 import type { Agents } from "./agents.ts";
 import type { Engine } from "./engine.ts";
 
@@ -135,6 +135,13 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     }
   };
 
+  /** What agents left half written that are surely gone. */
+  const prune = (): Promise<void> =>
+    pruneSpools(options.home, (uuid) => {
+      const agent = state.agents.get(state.agentByUuid.get(uuid) ?? 0);
+      return agent !== undefined && agent.ended > 0;
+    }).catch((error: unknown) => log(`half a spool was left alone: ${(error as Error).message}`));
+
   const pilotEnded = async (fleet: Fleet, pilot: Pilot, reason: string): Promise<void> => {
     // what its agents wrote on their way out counts before they are given up
     await importSpools();
@@ -142,6 +149,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     const joined =
       pilot.state === "PMGR_ACTIVE" || [...state.agents.values()].some((agent) => agent.pilot === pilot.id);
     agents.lose(living, `pilot ${pilot.id} ended${reason === "" ? "" : `: ${reason}`}`);
+    await prune();
     if (!joined) return failed(fleet, pilot.id, reason === "" ? "it ended before its agent connected" : reason);
     change(
       pilot.id,
@@ -290,7 +298,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     for (const ms of SOON_MS) setTimeout(() => void look(), ms).unref();
   };
 
-  void importSpools().then(look);
+  void importSpools().then(prune).then(look);
   const timer = setInterval(() => void look(), options.periodMs ?? 1000);
 
   return {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FRACTION } from "../../src/core/resources.ts";
 import { unpackResults } from "../../src/core/columns.ts";
+import { Ending } from "../../src/core/events.ts";
 import { writeEndpoint } from "../../src/protocol/endpoint.ts";
 import type { AgentMessage, Results, ServerMessage } from "../../src/protocol/messages.ts";
 import { loadKeys } from "../../src/server/home/index.ts";
@@ -161,6 +162,25 @@ describe("a lost connection", () => {
     assign(second, 0, 2, "exit 4");
     expect(await resultOf(second, 0)).toMatchObject({ attempt: 2, code: 4 });
     expect(results(second)).toHaveLength(1);
+  });
+});
+
+describe("an agent whose spawner is killed", () => {
+  it("rule 5: reports what ran as interrupted, gives back what waits, and leaves: no task fails for it", async () => {
+    const server = await peer(0);
+    await server.saw("hello");
+    welcome(server);
+    define(server);
+    for (let row = 0; row < 12; row += 1) assign(server, row, 1, `echo >started-${row}; sleep 60`);
+    for (const row of [0, 1, 2, 3]) await wrote(`started-${row}`);
+    const children = (await readFile(`/proc/${agent.pid}/task/${agent.pid}/children`, "utf8")).trim().split(" ");
+    for (const child of children) process.kill(Number(child), "SIGKILL");
+    await server.saw("leaving");
+    for (const row of [0, 1, 2, 3]) expect(await resultOf(server, row)).toMatchObject({ ending: Ending.INTERRUPTED });
+    const returned = server.received.filter((message) => message.t === "returned").flatMap(({ parts }) => parts);
+    expect(returned).toEqual([{ run: 1, ranges: [4, 8] }]);
+    for (const { seq } of results(server)) server.channel.send({ t: "ack", seq });
+    await server.saw("bye");
   });
 });
 

@@ -5,9 +5,11 @@ import { Event, type Exit, STAGES } from "./protocol.ts";
 /** Events as bytes: the Node spawner writes them here, the agent reads them here. */
 
 /**
- * EXIT is u32 id, u8 kind (0 exit code, 1 signal, 2 neither), u32 value, u8 stage, u32 errno, u32 strays, then as f64:
- * start, end (epoch ms), largest resident set (bytes), user and system time (ms).
+ * EXIT is u32 id, u8 kind (0 exit code, 1 signal, 2 neither; WAS_ENDED added if its end was asked for before), u32
+ * value, u8 stage, u32 errno, u32 strays, then as f64: start, end (epoch ms), largest resident set (bytes), user and
+ * system time (ms).
  */
+const WAS_ENDED = 0x80;
 const EXIT_BYTES = 58;
 
 let names: Map<number, string> | undefined;
@@ -27,7 +29,7 @@ export const errnoNumber = (code: string | undefined): number =>
 export const writeExit = (writer: FrameWriter, exit: Exit): void => {
   writer.begin(Event.EXIT);
   writer.u32(exit.id);
-  writer.u8(exit.code !== null ? 0 : exit.signal !== null ? 1 : 2);
+  writer.u8((exit.code !== null ? 0 : exit.signal !== null ? 1 : 2) + (exit.ended ? WAS_ENDED : 0));
   writer.u32(exit.code ?? exit.signal ?? 0);
   writer.u8(exit.error === null ? 0 : STAGES.indexOf(exit.error.stage));
   writer.u32(exit.error?.errno ?? 0);
@@ -42,7 +44,7 @@ export const writeExit = (writer: FrameWriter, exit: Exit): void => {
 
 export const readExit = (buffer: Buffer, at: number, end: number): Exit => {
   if (end - at !== EXIT_BYTES) throw new RangeError("malformed exit");
-  const kind = buffer[at + 4]!;
+  const kind = buffer[at + 4]! & ~WAS_ENDED;
   const value = buffer.readUInt32LE(at + 5);
   const stage = STAGES[buffer[at + 9]!] ?? null;
   const errno = buffer.readUInt32LE(at + 10);
@@ -51,6 +53,7 @@ export const readExit = (buffer: Buffer, at: number, end: number): Exit => {
     code: kind === 0 ? value : null,
     signal: kind === 1 ? value : null,
     error: stage === null ? null : { stage, errno, code: errnoName(errno) },
+    ended: (buffer[at + 4]! & WAS_ENDED) !== 0,
     strays: buffer.readUInt32LE(at + 14),
     startedAt: buffer.readDoubleLE(at + 18),
     endedAt: buffer.readDoubleLE(at + 26),
@@ -72,6 +75,7 @@ export const failedStart = (id: number, stage: Exclude<(typeof STAGES)[number], 
     startedAt: now,
     endedAt: now,
     error,
+    ended: false,
     maxRssBytes: 0,
     userMs: 0,
     systemMs: 0,

@@ -109,6 +109,7 @@ export const runNodeSpawner = (stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStr
       maxRssBytes: 0,
       userMs: 0,
       systemMs: 0,
+      ended: task.ending,
       strays: task.killed.size,
     });
     tasks.delete(task.request.id);
@@ -251,7 +252,7 @@ export const runNodeSpawner = (stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStr
         if (type === Request.END && successors.drop(id)) {
           const now = Date.now();
           const error = { stage: "dropped" as const, errno: constants.errno.ECANCELED, code: "ECANCELED" };
-          const nothing = { code: null, signal: null, maxRssBytes: 0, userMs: 0, systemMs: 0, strays: 0 };
+          const nothing = { code: null, signal: null, maxRssBytes: 0, userMs: 0, systemMs: 0, strays: 0, ended: true };
           writeExit(outbox.writer, { id, ...nothing, startedAt: now, endedAt: now, error });
           return outbox.schedule();
         }

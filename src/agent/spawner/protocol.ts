@@ -11,7 +11,7 @@
  *   END      u32 id, u32 grace ms or NONE        HELLO    u32 version, u32 pid (always the first frame)
  *   SIGNAL   u32 id, u32 signal
  */
-export const VERSION = 2;
+export const VERSION = 3;
 export const MAX_FRAME = 8 * 1024 * 1024;
 export const NONE = 0xffff_ffff;
 
@@ -67,6 +67,8 @@ export interface Exit {
   readonly maxRssBytes: number;
   readonly userMs: number;
   readonly systemMs: number;
+  /** Its end was asked for before it came; false if it was over by itself when the request arrived. */
+  readonly ended: boolean;
   /** Processes that outlived the main one and had to be killed. */
   readonly strays: number;
 }

@@ -53,7 +53,7 @@ const HANDSHAKE_MS = 10_000;
 const KEPT_STDERR = 2048;
 
 /** The exit of a task that is not even sent; told after `start` has returned, like any other. */
-const refuse = (listener: SpawnerListener, id: number, stage: "exec" | "fork", errno: number): void =>
+const refuse = (listener: SpawnerListener, id: number, stage: "exec" | "dropped", errno: number): void =>
   queueMicrotask(() => listener.exit(failedStart(id, stage, errno)));
 
 const connect = (kind: "native" | "node", argv: readonly string[], listener: SpawnerListener): Promise<Spawner> =>
@@ -113,7 +113,8 @@ const connect = (kind: "native" | "node", argv: readonly string[], listener: Spa
         const sent = env !== "ok" ? env : request.argv.length === 0 ? "nul" : writeStart(writer, request);
         const { E2BIG, EINVAL, EPIPE } = constants.errno;
         if (sent !== "ok") return refuse(listener, id, "exec", sent === "nul" ? EINVAL : E2BIG);
-        if (gone || !stdin.writable) return refuse(listener, id, "fork", EPIPE);
+        // no fault of the task's: it never began, and `closed` is about to tell why
+        if (gone || !stdin.writable) return refuse(listener, id, "dropped", EPIPE);
         live.set(id, { pid: 0, token: request.token, tmpdir: request.tmpdir });
         schedule();
       },

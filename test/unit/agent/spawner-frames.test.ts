@@ -90,10 +90,26 @@ describe("frames of the spawner", () => {
       systemMs: 3,
     };
     const ends: Exit[] = [
-      { id: 1, code: 137, signal: null, error: null, strays: 0, ...times },
-      { id: 0xffff_ffff, code: null, signal: 9, error: null, strays: 7, ...times },
-      { id: 3, code: 127, signal: null, error: { stage: "exec", errno: 2, code: "ENOENT" }, strays: 0, ...times },
-      { id: 4, code: null, signal: null, error: { stage: "tmpdir", errno: 122, code: "EDQUOT" }, strays: 0, ...times },
+      { id: 1, code: 137, signal: null, error: null, strays: 0, ended: false, ...times },
+      { id: 0xffff_ffff, code: null, signal: 9, error: null, strays: 7, ended: true, ...times },
+      {
+        id: 3,
+        code: 127,
+        signal: null,
+        error: { stage: "exec", errno: 2, code: "ENOENT" },
+        strays: 0,
+        ended: false,
+        ...times,
+      },
+      {
+        id: 4,
+        code: null,
+        signal: null,
+        error: { stage: "tmpdir", errno: 122, code: "EDQUOT" },
+        strays: 0,
+        ended: false,
+        ...times,
+      },
     ];
     for (const exit of ends) {
       const writer = createFrameWriter();
