@@ -1,0 +1,80 @@
+import { checkAll } from "../checks.ts";
+import type { Driven } from "../drive.ts";
+import { untilFinished } from "../finish.ts";
+import type { RunPlan } from "../schedule.ts";
+import type { Tools } from "../tools.ts";
+import { type Submitted, createSubmitted, submitSurely } from "../workload.ts";
+import { type World, type WorldOptions, createWorld } from "../world.ts";
+
+/** A fault that is aimed, not drawn: one named case each. */
+export interface Scenario {
+  readonly name: string;
+  /** Why it cannot run here; undefined if it can. */
+  readonly absent?: (tools: Tools) => string | undefined;
+  /** It mostly waits (for leases, heartbeats): it may run beside others. */
+  readonly waits?: boolean;
+  /** Throws when a promise is broken. */
+  run(stage: Stage): Promise<void>;
+}
+
+export interface Stage {
+  readonly tools: Tools;
+  /** A home of its own; at the end all of them must leave nothing behind. */
+  open(options?: Partial<WorldOptions>): Promise<Play>;
+}
+
+/** A world and the work that was put into it. */
+export interface Play {
+  readonly world: World;
+  readonly driven: Driven;
+  /** Submits, and returns when it is acknowledged. */
+  submit(plan?: Partial<RunPlan>): Promise<Submitted>;
+  /** Waits for the end of all runs and checks every task of theirs. */
+  settle(): Promise<void>;
+  /** Checks what is there now. */
+  check(): Promise<void>;
+}
+
+export const expect = (holds: boolean, what: string): void => {
+  if (!holds) throw new Error(what);
+};
+
+const PLAN: RunPlan = {
+  at: 0,
+  tasks: 50,
+  ms: 5,
+  every: 0,
+  times: 0,
+  retries: 0,
+  behind: 0,
+  lines: false,
+  by: "sdk",
+};
+
+/** One fleet on this machine. */
+export const fleetOf = (pilots: number, cpus = 2): string =>
+  `clusters: { local: { type: local, grace: 1, resources: { cpus: ${cpus} }, queues: { default: { fleet: { min: ${pilots}, max: ${pilots} } } } } }\n`;
+
+export const openPlay = async (options: WorldOptions): Promise<Play> => {
+  const world = await createWorld({ clusters: fleetOf(1), ...options });
+  const driven: Driven = { submitted: [], bulks: [] };
+  const check = async (): Promise<void> => {
+    const problems = await checkAll(world, driven);
+    if (problems.length > 0) throw new Error(problems.slice(0, 20).join("\n"));
+  };
+  return {
+    world,
+    driven,
+    check,
+    submit: async (plan = {}) => {
+      const one = createSubmitted({ ...PLAN, ...plan }, driven.submitted.length + 1);
+      driven.submitted.push(one);
+      await submitSurely(world, one);
+      return one;
+    },
+    settle: async () => {
+      await untilFinished(world);
+      await check();
+    },
+  };
+};

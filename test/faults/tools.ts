@@ -1,0 +1,49 @@
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ROOT } from "../cli/slipway-process.ts";
+
+/** The small programs that the harness needs, made once per run where a C compiler is found. */
+export interface Tools {
+  /** What tasks execute; see appender.c. */
+  readonly appender: string;
+  /** Libraries for LD_PRELOAD; undefined without a compiler. */
+  readonly fsyncShim: string | undefined;
+  readonly clockShim: string | undefined;
+  remove(): Promise<void>;
+}
+
+/** The same in sh, for a machine without a compiler: slower, and `dd` does the appending and the fsync. */
+const SCRIPT = `#!/bin/sh
+printf '%s.%s %s %s\\n' "$SLIPWAY_RUN" "$SLIPWAY_TASK" "$SLIPWAY_ATTEMPT" "$SLIPWAY_TOKEN" |
+  dd of="$1/$SLIPWAY_RUN.$SLIPWAY_TASK" oflag=append conv=notrunc,fsync status=none || exit 9
+[ "$2" = 0 ] || sleep "$(printf '%d.%03d' $(($2 / 1000)) $(($2 % 1000)))"
+[ "$3" != 0 ] && [ $((SLIPWAY_TASK % $3)) = 0 ] && [ "$SLIPWAY_ATTEMPT" -le "$4" ] && exit 7
+exit 0
+`;
+
+const compile = (source: string, target: string, options: readonly string[]): boolean => {
+  const { status } = spawnSync("cc", ["-O1", "-o", target, join(ROOT, "test", "faults", source), ...options]);
+  return status === 0 && existsSync(target);
+};
+
+export const makeTools = async (): Promise<Tools> => {
+  const directory = await mkdtemp(join(tmpdir(), "slw-tools-"));
+  const appender = join(directory, "appender");
+  if (!compile("appender.c", appender, [])) {
+    await writeFile(appender, SCRIPT);
+    await chmod(appender, 0o755);
+  }
+  const shim = (name: string): string | undefined => {
+    const target = join(directory, `${name}.so`);
+    return compile(`${name}.c`, target, ["-shared", "-fPIC", "-ldl"]) ? target : undefined;
+  };
+  return {
+    appender,
+    fsyncShim: shim("fsync-shim"),
+    clockShim: shim("clock-shim"),
+    remove: () => rm(directory, { recursive: true, force: true }),
+  };
+};
