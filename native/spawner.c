@@ -155,6 +155,7 @@ static void request(uint8_t type, struct cursor *body) {
       value = get_u32(body);
       if (body->bad) break;
       if (type == REQ_END && successor_drop(id)) return;
+      if (type == REQ_END) reap(); /* what is over by itself is not ended by us */
       task = task_by_id(id); /* may have ended in the meantime */
       if (!task || task->left) return;
       if (type == REQ_END) task_end(task, value);
@@ -166,7 +167,7 @@ static void request(uint8_t type, struct cursor *body) {
   protocol_error("unknown or short request");
 }
 
-static void reap(void) {
+void reap(void) {
   int status;
   struct rusage usage;
   for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &usage)) > 0;) {
@@ -176,6 +177,7 @@ static void reap(void) {
       task->status = status;
       task->usage = usage;
       task->left = true;
+      if (task->term_due) task->ending = task->term_due = false; /* it was over before it was told */
       tasks_left++;
       task_forget_pid(task);
       continue;

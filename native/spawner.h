@@ -29,7 +29,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#define PROTOCOL_VERSION 2u
+#define PROTOCOL_VERSION 3u
 #define MAX_FRAME (8u << 20)
 #define OUT_HIGH (4u << 20)
 #define OUT_LOW (1u << 20)
@@ -75,6 +75,7 @@ void task_add(struct task *task);
 void task_forget_pid(struct task *task);
 void task_free(struct task *task);
 void task_end(struct task *task, uint32_t grace);
+void reap(void);
 void stop_all(void);
 void protocol_error(const char *what);
 int64_t now_ms(void);

@@ -289,6 +289,7 @@ void sweep_term(void) {
   sweep_scan();
   size_t count;
   struct process *list = read_processes(&count);
+  reap(); /* reading took a while: what is over by itself since then is not ended by us */
   for (struct task *task = tasks; task; task = task->next) {
     if (!task->term_due || task->left) continue;
     kill(-task->pid, SIGTERM);

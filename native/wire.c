@@ -18,6 +18,8 @@ static int64_t progress;
 
 bool out_broken, out_paused;
 
+#define WAS_ENDED 0x80 /* in the kind of an exit: somebody had asked for its end before it ended */
+
 size_t wire_queued(void) { return queue_end - queue_start; }
 
 /* When the agent last took something from us. */
@@ -201,6 +203,7 @@ void send_exit(const struct task *task) {
   else if (task->stage != STAGE_NONE) kind = 2;
   else if (WIFSIGNALED(task->status)) kind = 1, value = (uint32_t)WTERMSIG(task->status);
   else value = (uint32_t)WEXITSTATUS(task->status);
+  if (task->ending) kind |= WAS_ENDED;
   uint8_t *at = reserve(64);
   at = put_u32(at, 59);
   *at++ = EV_EXIT;
