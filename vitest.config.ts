@@ -7,12 +7,16 @@ const PROCESSES = [
   "test/unit/server/home.claim.test.ts",
 ];
 
-// `unit` needs no processes and stays under 20 s; `processes` starts some; `system` drives the built binaries.
+/** What a busy machine may cost a test of real processes: another try, which the closing lines name. */
+const SECOND_TRY = 1;
+
+// `unit` needs no processes and stays under 20 s; `processes` starts some; `system` drives the built binaries;
+// `clusters` boots real workload managers.
 export default defineConfig({
   test: {
     projects: [
       { test: { name: "unit", include: ["test/unit/**/*.test.ts"], exclude: PROCESSES, testTimeout: 15_000 } },
-      { test: { name: "processes", include: PROCESSES, testTimeout: 60_000 } },
+      { test: { name: "processes", include: PROCESSES, testTimeout: 60_000, retry: SECOND_TRY } },
       {
         test: {
           name: "system",
@@ -20,6 +24,17 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 60_000,
           fileParallelism: false,
+          retry: SECOND_TRY,
+        },
+      },
+      {
+        test: {
+          name: "clusters",
+          include: ["test/clusters/**/*.test.ts"],
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+          maxWorkers: 3,
+          retry: SECOND_TRY,
         },
       },
     ],

@@ -18,6 +18,7 @@ export default class ResultsReporter {
           state: result.state === "pending" ? "failed" : result.state,
           ...(result.state === "skipped" ? { reason: result.note ?? "" } : {}),
           ...(result.state === "failed" ? { problem: problemOf(result.errors) } : {}),
+          ...(test.diagnostic()?.flaky === true ? { flaky: true, problem: problemOf(result.errors) } : {}),
           ms: Math.round(test.diagnostic()?.duration ?? 0),
         });
       }

@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { closingLine, countOf, readResults, resultsPath, root, skippedLines } from "./test-results.mjs";
+import { installTestPackages } from "./test-packages.mjs";
 import { updateReadme } from "./what-works.mjs";
 
 const args = process.argv.slice(2);
@@ -21,6 +22,7 @@ const versionOf = (command) => {
 };
 
 run("scripts/build.mjs", "--if-stale");
+for (const line of installTestPackages(args)) console.log(line);
 
 console.log(`node ${process.version}, ${process.platform} ${process.arch}`);
 const native = existsSync(join(root, "dist", "slipway-spawner"));
@@ -46,6 +48,8 @@ if (found === undefined) {
   process.exit(1);
 }
 for (const line of skippedLines(found)) console.log(line);
+for (const { file, name, problem, flaky } of found.tests)
+  if (flaky === true) console.log(`passed at the second try: ${file}: ${name} (first: ${problem})`);
 if (whole) for (const line of updateReadme(found, { versions: false })) console.log(line);
 for (const { file, name, state, problem } of found.tests)
   if (state === "failed") console.log(`failed: ${file}: ${name}${problem === "" ? "" : ` (${problem})`}`);

@@ -3,31 +3,103 @@ import type { Resources } from "../core/resources.ts";
 /**
  * The contract of a workload manager's driver. Five methods; all of them about many jobs at once, none of them about
  * tasks. A provider keeps no state that it cannot find again: job names are unique and start with the home's prefix.
+ * An optional method that is absent is a power the manager lacks.
  */
 export interface Provider {
-  /** What the largest single job could offer to a task, and what to call this manager. */
-  describe(): Promise<{ readonly version: string; readonly largest: Resources }>;
+  /** What this manager is, what the largest single node could offer to a task, and its partitions. */
+  describe(): Promise<ClusterDescription>;
   /** Hands a job over. The caller has recorded `job.name` before: if the answer is lost, `list` finds it. */
-  submit(job: JobRequest): Promise<{ readonly nativeId: string }>;
-  /** The state of each; an id that the manager no longer knows is `ended`. */
+  submit(job: JobRequest): Promise<Submitted>;
+  /**
+   * The state of each, with a bounded number of commands whatever the number of ids; an id that the manager no longer
+   * knows, nor its history, is `ended` with the outcome `unknown`.
+   */
   poll(nativeIds: readonly string[]): Promise<ReadonlyMap<string, JobStatus>>;
   /** Ends jobs. One that has ended already is no error. */
   cancel(nativeIds: readonly string[]): Promise<void>;
   /** All living jobs whose name starts so, for adoption after a restart. */
-  list(namePrefix: string): Promise<readonly { readonly name: string; readonly nativeId: string }[]>;
+  list(namePrefix: string): Promise<readonly FoundJob[]>;
+  /** Lets the manager itself judge a job without running it; resolves with its own words, rejects when it refuses. */
+  tryOut?(job: JobRequest): Promise<string>;
+}
+
+export interface ClusterDescription {
+  readonly version: string;
+  readonly largest: Resources;
+  /** Partitions (Slurm) or queues (the others); absent where there is no such thing. */
+  readonly partitions?: readonly Partition[];
+}
+
+export interface Partition {
+  readonly name: string;
+  readonly isDefault: boolean;
+  /** Takes and starts jobs now. */
+  readonly isUp: boolean;
+  readonly nodes: number;
+  /** Of its largest node; 0 when unknown. */
+  readonly cpusPerNode: number;
+  readonly memoryPerNode: number;
+  readonly gpusPerNode: number;
+  readonly gpuTypes: readonly string[];
+  /** Seconds; absent when there is no limit or it is not known. */
+  readonly maxWalltime?: number;
 }
 
 export interface JobRequest {
   readonly name: string;
-  /** Made before, private to this job: logs and whatever finds it again. */
+  /** Made before, private to this job: script, logs and whatever finds it again. */
   readonly directory: string;
-  /** What runs on each of its nodes. */
+  /** What runs on each of its nodes, where no script is needed: on this machine and in the simulation. */
   readonly command: readonly string[];
+  /**
+   * The path of the batch script, directives included: what a manager is given. It was written before, lies in
+   * `directory`, and is submitted by its path so that the manager's own commands lead to it.
+   */
+  readonly script?: string;
+  /** Options before the script, as words: what cannot stand in the script. */
+  readonly options?: readonly string[];
+  /** In whose name it is submitted, when not in the server's. */
+  readonly user?: string;
 }
 
+export interface Submitted {
+  readonly nativeId: string;
+  /** What the manager said beside the id, such as a warning. */
+  readonly note?: string;
+}
+
+export interface FoundJob {
+  readonly name: string;
+  readonly nativeId: string;
+}
+
+/**
+ * Why a job ended. `lost`: its node went away; `preempted`: something else needed its place; `unknown`: the manager has
+ * forgotten it, or says something that we do not know.
+ */
+export type JobOutcome =
+  | "done"
+  | "failed"
+  | "cancelled"
+  | "timeout"
+  | "out-of-memory"
+  | "lost"
+  | "preempted"
+  | "start-failed"
+  | "unknown";
+
 export interface JobStatus {
-  readonly state: "queued" | "active" | "ended" | "unknown";
+  readonly state: "queued" | "held" | "active" | "suspended" | "ended" | "unknown";
   /** The manager's own word for it. */
   readonly raw: string;
+  /** The manager's own reason, as it says it. */
   readonly reason?: string;
+  /** With `ended`. */
+  readonly outcome?: JobOutcome;
+  readonly exitCode?: number;
+  readonly signal?: number;
+  /** Host names, where the manager tells. */
+  readonly hosts?: readonly string[];
+  /** The id under which the manager runs it again (a requeue that makes a new job). */
+  readonly successor?: string;
 }

@@ -1,0 +1,146 @@
+import { spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/**
+ * The one place that executes a workload manager's commands: a bounded number at once, each with a time-out and a bound
+ * on its output, never through a shell. What the manager says is transient is tried again with growing pauses.
+ */
+
+export interface CommandOptions {
+  readonly input?: string;
+  /** Added to the environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  /** In whose name, when not in the server's; see `CommandsOptions.become`. */
+  readonly user?: string;
+  readonly timeoutMs?: number;
+  /**
+   * A submission that timed out may have been taken: it is not given again here. The caller looks the job up by its
+   * name first (rule 3). Refusals that name a transient cause were certainly not taken and are tried again.
+   */
+  readonly once?: boolean;
+}
+
+export interface CommandResult {
+  readonly argv: readonly string[];
+  /** Null when a signal ended it. */
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly timedOut: boolean;
+}
+
+export type RunCommand = (argv: readonly string[], options?: CommandOptions) => Promise<CommandResult>;
+
+export interface CommandsOptions {
+  /** Whether this outcome may pass by itself: "Socket timed out", "Unable to contact slurm controller", qstat's 255. */
+  readonly isTransient?: (result: CommandResult) => boolean;
+  /** The words that run a command as another user: `sudo -n -u alice …`. */
+  readonly become?: (user: string, argv: readonly string[], env: Readonly<Record<string, string>>) => readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly mostAtOnce?: number;
+  readonly timeoutMs?: number;
+  /** Pauses before further tries of a transient failure. */
+  readonly pausesMs?: readonly number[];
+}
+
+/** A command that could not be started, or that did not end in time: nothing is known of what it did. */
+export class CommandError extends Error {
+  readonly argv: readonly string[];
+  readonly timedOut: boolean;
+  constructor(message: string, argv: readonly string[], timedOut: boolean, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "CommandError";
+    this.argv = argv;
+    this.timedOut = timedOut;
+  }
+}
+
+const MOST_AT_ONCE = 4;
+const TIMEOUT_MS = 60_000;
+const PAUSES_MS = [200, 1000, 3000];
+const MOST_OUTPUT = 256 * 1024 * 1024;
+
+const execute = (argv: readonly string[], options: CommandOptions, timeoutMs: number): Promise<CommandResult> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(argv[0]!, argv.slice(1), {
+      cwd: options.cwd ?? "/",
+      env: { ...process.env, LC_ALL: "C.UTF-8", ...options.env, PWD: options.cwd ?? "/" },
+      // of its own group: what a wrapper started ends with it
+      detached: true,
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    const chunks: { stdout: Buffer[]; stderr: Buffer[] } = { stdout: [], stderr: [] };
+    let size = 0;
+    let timedOut = false;
+    const end = (): void => {
+      try {
+        process.kill(-child.pid!, "SIGKILL");
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ESRCH") child.kill("SIGKILL");
+      }
+    };
+    const timer = setTimeout(() => {
+      timedOut = true;
+      end();
+    }, timeoutMs);
+    for (const name of ["stdout", "stderr"] as const)
+      child[name].on("data", (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > MOST_OUTPUT) end();
+        else chunks[name].push(chunk);
+      });
+    // a command that ends without reading its input is no error
+    child.stdin.on("error", () => undefined);
+    child.stdin.end(options.input);
+    child.once("error", (error: NodeJS.ErrnoException) => {
+      clearTimeout(timer);
+      const why = error.code === "ENOENT" ? "not found" : error.message;
+      reject(new CommandError(`${argv[0]}: ${why}`, argv, false, error));
+    });
+    child.once("close", (code) => {
+      clearTimeout(timer);
+      const [stdout, stderr] = [chunks.stdout, chunks.stderr].map((parts) => Buffer.concat(parts).toString("utf8"));
+      if (size > MOST_OUTPUT) reject(new CommandError(`${argv[0]}: printed more than it may`, argv, false));
+      else resolve({ argv, code, stdout: stdout!, stderr: stderr!, timedOut });
+    });
+  });
+
+export const createCommands = (settings: CommandsOptions = {}): RunCommand => {
+  const most = settings.mostAtOnce ?? MOST_AT_ONCE;
+  const pauses = settings.pausesMs ?? PAUSES_MS;
+  let running = 0;
+  const waiting: (() => void)[] = [];
+
+  const enter = async (): Promise<void> => {
+    if (running < most) running += 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+  };
+  const leave = (): void => {
+    const next = waiting.shift();
+    if (next === undefined) running -= 1;
+    else next();
+  };
+
+  return async (argv, options = {}) => {
+    const env = { ...settings.env, ...options.env };
+    const words =
+      options.user === undefined || settings.become === undefined ? argv : settings.become(options.user, argv, env);
+    const timeoutMs = options.timeoutMs ?? settings.timeoutMs ?? TIMEOUT_MS;
+    for (let tried = 0; ; tried += 1) {
+      await enter();
+      let result: CommandResult;
+      try {
+        result = await execute(words, { ...options, env }, timeoutMs);
+      } finally {
+        leave();
+      }
+      const pause = pauses[tried];
+      const again = result.timedOut ? options.once !== true : (settings.isTransient?.(result) ?? false);
+      if (again && pause !== undefined) await sleep(pause * (1 + Math.random() / 4));
+      else if (result.timedOut)
+        throw new CommandError(`${argv[0]} did not answer within ${timeoutMs / 1000} s`, argv, true);
+      else return result;
+    }
+  };
+};
