@@ -10,6 +10,7 @@ import type {
 } from "./events.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
 import { cancelRows, cascade, openRun } from "./outcomes.ts";
+import { applyLaunchChanged, applyLaunchRemoved, applyLaunchRequested } from "./launch.ts";
 import type { Resources } from "./resources.ts";
 import type { RunSpec } from "./spec.ts";
 import { applyRetried } from "./retry.ts";
@@ -54,6 +55,12 @@ export const apply = (state: State, event: Event, effects: Effects): void => {
       return applyPilotRequested(state, event, effects);
     case "pilot.changed":
       return applyPilotChanged(state, event, effects);
+    case "launch.requested":
+      return applyLaunchRequested(state, event, effects);
+    case "launch.changed":
+      return applyLaunchChanged(state, event, effects);
+    case "launch.removed":
+      return applyLaunchRemoved(state, event, effects);
   }
 };
 

@@ -18,6 +18,9 @@ const TYPES: Readonly<Record<Event["type"], number>> = {
   "agents.lost": 21,
   "pilot.requested": 30,
   "pilot.changed": 31,
+  "launch.requested": 40,
+  "launch.changed": 41,
+  "launch.removed": 42,
 };
 
 const NAMES = new Map(Object.entries(TYPES).map(([name, code]) => [code, name as Event["type"]]));

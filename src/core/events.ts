@@ -1,3 +1,4 @@
+import type { LaunchAbout, LaunchState } from "./launch.ts";
 import type { Resources } from "./resources.ts";
 import type { RunSpec } from "./spec.ts";
 import type { PilotState } from "./states.ts";
@@ -19,7 +20,10 @@ export type Event =
   | AgentJoined
   | AgentsLost
   | PilotRequested
-  | PilotChanged;
+  | PilotChanged
+  | LaunchRequested
+  | LaunchChanged
+  | LaunchRemoved;
 
 export interface ServerStarted {
   readonly type: "server.started";
@@ -184,4 +188,43 @@ export interface PilotChanged {
   readonly state: PilotState;
   readonly nativeId?: string;
   readonly reason?: string;
+}
+
+/** The intent to launch a job, journaled before the workload manager is asked; its directory is staged by then. */
+export interface LaunchRequested {
+  readonly type: "launch.requested";
+  readonly at: number;
+  readonly launch: number;
+  readonly uuid: string;
+  readonly cluster: string;
+  readonly user: string;
+  readonly jobName: string;
+  readonly directory: string;
+  readonly tokenHash: string;
+  readonly about: LaunchAbout;
+}
+
+export interface LaunchChanged {
+  readonly type: "launch.changed";
+  readonly at: number;
+  readonly launch: number;
+  readonly state?: LaunchState;
+  readonly nativeId?: string;
+  readonly raw?: string;
+  readonly reason?: string;
+  readonly exitCode?: number;
+  readonly signal?: number;
+  readonly hosts?: readonly string[];
+  readonly excerpt?: string;
+  /** Its end was asked for: a successor of this server asks again. */
+  readonly cancelBy?: string;
+  /** Its directory was removed. */
+  readonly cleaned?: boolean;
+}
+
+/** Nothing of it is kept any more. */
+export interface LaunchRemoved {
+  readonly type: "launch.removed";
+  readonly at: number;
+  readonly launch: number;
 }

@@ -2,6 +2,7 @@ import { decodeEvent, encodeEvent, packr } from "./codec.ts";
 import { apply } from "./apply.ts";
 import type { Event } from "./events.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
+import type { Launch } from "./launch.ts";
 import { outcomeOf } from "./outcomes.ts";
 import type { Resources } from "./resources.ts";
 import { type Attempt, type GroupInput, type Run, createRun, isFinishedRun } from "./run.ts";
@@ -25,6 +26,7 @@ const Part = {
   AGENT: 101,
   PILOT: 102,
   SUMMARY: 103,
+  LAUNCH: 104,
   RUN: 110,
   ITEMS: 111,
   PAGE: 112,
@@ -184,9 +186,11 @@ export function* encodeState(
     nextRun: state.nextRun,
     nextAgent: state.nextAgent,
     nextPilot: state.nextPilot,
+    nextLaunch: state.nextLaunch,
   });
   for (const agent of state.agents.values()) yield record(Part.AGENT, agent);
   for (const pilot of state.pilots.values()) yield record(Part.PILOT, pilot);
+  for (const launch of state.launches.values()) yield record(Part.LAUNCH, launch);
   for (const summary of state.archived.values()) if (!state.runs.has(summary.id)) yield record(Part.SUMMARY, summary);
   for (const summary of summaries.values()) yield record(Part.SUMMARY, summary);
   for (const run of state.runs.values()) if (!summaries.has(run.id)) yield* encodeRun(run, pages);
@@ -247,6 +251,12 @@ export const createReplay = (
       case Part.PILOT: {
         const pilot = packr.unpack(payload) as Pilot;
         state.pilots.set(pilot.id, pilot);
+        return;
+      }
+      case Part.LAUNCH: {
+        const launch = packr.unpack(payload) as Launch;
+        state.launches.set(launch.id, launch);
+        state.launchByUuid.set(launch.uuid, launch.id);
         return;
       }
       case Part.SUMMARY: {

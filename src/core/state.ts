@@ -1,5 +1,6 @@
 import type { Event, RunOpened } from "./events.ts";
 import { PackedItems } from "./items.ts";
+import type { Launch } from "./launch.ts";
 import type { Resources } from "./resources.ts";
 import type { Run } from "./run.ts";
 import type { Condition } from "./spec.ts";
@@ -64,6 +65,7 @@ export interface State {
   nextRun: number;
   nextAgent: number;
   nextPilot: number;
+  nextLaunch: number;
   readonly runs: Map<number, Run>;
   readonly archived: Map<number, RunSummary>;
   readonly byUuid: Map<string, number>;
@@ -71,6 +73,8 @@ export interface State {
   readonly agents: Map<number, Agent>;
   readonly agentByUuid: Map<string, number>;
   readonly pilots: Map<number, Pilot>;
+  readonly launches: Map<number, Launch>;
+  readonly launchByUuid: Map<string, number>;
   /** Groups that wait for the end of another run. */
   readonly runDependents: Map<number, { readonly run: number; readonly group: number; readonly on: Condition }[]>;
   /** How often a task may be lost with its agent before it fails. */
@@ -82,6 +86,7 @@ export const createState = (lossLimit = 5): State => ({
   nextRun: 1,
   nextAgent: 1,
   nextPilot: 1,
+  nextLaunch: 1,
   runs: new Map(),
   archived: new Map(),
   byUuid: new Map(),
@@ -89,6 +94,8 @@ export const createState = (lossLimit = 5): State => ({
   agents: new Map(),
   agentByUuid: new Map(),
   pilots: new Map(),
+  launches: new Map(),
+  launchByUuid: new Map(),
   runDependents: new Map(),
   lossLimit,
 });

@@ -95,6 +95,20 @@ export const createFeed = (): Feed => {
             { event: "pilot.state", detail: { pilot: event.pilot, state: event.state, reason: event.reason ?? null } },
             event.at,
           );
+        case "launch.requested":
+          return publish(
+            { event: "launch.requested", detail: { launch: event.launch, cluster: event.cluster, user: event.user } },
+            event.at,
+          );
+        case "launch.changed":
+          if (event.state === undefined) return;
+          return publish(
+            {
+              event: "launch.state",
+              detail: { launch: event.launch, state: event.state, reason: event.reason ?? null },
+            },
+            event.at,
+          );
         case "server.started":
           return publish(
             { event: "server.started", detail: { epoch: event.epoch, host: event.host, pid: event.pid } },

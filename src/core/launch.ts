@@ -1,0 +1,125 @@
+import type { LaunchChanged, LaunchRemoved, LaunchRequested } from "./events.ts";
+import type { Apply } from "./state.ts";
+
+/**
+ * A launch: one batch job handed straight to a workload manager, with its directory, its logs and its outcome.
+ *
+ *   pending ─► running ─► succeeded | failed | cancelled | lost
+ *
+ * It only ever moves to the right; a final state stays. What the manager itself says is kept beside it.
+ */
+
+export const LAUNCH_STATES = ["pending", "running", "succeeded", "failed", "cancelled", "lost"] as const;
+
+export type LaunchState = (typeof LAUNCH_STATES)[number];
+
+/** What people want to know of a launch without reading its script. */
+export interface LaunchAbout {
+  readonly name: string;
+  /** `exp`, `cmd`, `gc` or any short word. */
+  readonly type: string;
+  readonly pool: string;
+  readonly slots: number;
+  readonly nodes: number;
+  readonly image: string;
+  readonly command: readonly string[];
+}
+
+export interface Launch {
+  readonly id: number;
+  readonly uuid: string;
+  readonly cluster: string;
+  /** In whose name; empty: the server's own user. */
+  readonly user: string;
+  /** Unique: by it the job is found again when the manager's answer was lost. */
+  readonly jobName: string;
+  readonly directory: string;
+  /** SHA-256 of the token with which its log stream comes. */
+  readonly tokenHash: string;
+  readonly about: LaunchAbout;
+  readonly requested: number;
+  state: LaunchState;
+  nativeId: string;
+  /** The manager's own word for its state, and its own reason. */
+  raw: string;
+  reason: string;
+  exitCode: number | null;
+  signal: number | null;
+  hosts: readonly string[];
+  /** The informative part of its error log, where it did not succeed. */
+  excerpt: string;
+  started: number;
+  ended: number;
+  /** When its end was asked for, and by whom; 0 and empty while nobody has. */
+  cancelAsked: number;
+  cancelBy: string;
+  /** When its directory was removed. */
+  cleaned: number;
+}
+
+export const isFinalLaunch = (state: LaunchState): boolean =>
+  LAUNCH_STATES.indexOf(state) >= LAUNCH_STATES.indexOf("succeeded");
+
+export const mayAdvanceLaunch = (from: LaunchState, to: LaunchState): boolean =>
+  LAUNCH_STATES.indexOf(to) > LAUNCH_STATES.indexOf(from) && !isFinalLaunch(from);
+
+export const applyLaunchRequested: Apply<LaunchRequested> = (state, event) => {
+  if (state.launches.has(event.launch)) return;
+  state.nextLaunch = Math.max(state.nextLaunch, event.launch + 1);
+  state.launchByUuid.set(event.uuid, event.launch);
+  state.launches.set(event.launch, {
+    id: event.launch,
+    uuid: event.uuid,
+    cluster: event.cluster,
+    user: event.user,
+    jobName: event.jobName,
+    directory: event.directory,
+    tokenHash: event.tokenHash,
+    about: event.about,
+    requested: event.at,
+    state: "pending",
+    nativeId: "",
+    raw: "",
+    reason: "",
+    exitCode: null,
+    signal: null,
+    hosts: [],
+    excerpt: "",
+    started: 0,
+    ended: 0,
+    cancelAsked: 0,
+    cancelBy: "",
+    cleaned: 0,
+  });
+};
+
+/** Facts are kept whenever they come; of the state only what goes forward counts. */
+export const applyLaunchChanged: Apply<LaunchChanged> = (state, event) => {
+  const launch = state.launches.get(event.launch);
+  if (launch === undefined) return;
+  if (event.cancelBy !== undefined && launch.cancelAsked === 0) {
+    launch.cancelAsked = event.at;
+    launch.cancelBy = event.cancelBy;
+  }
+  if (event.cleaned === true && launch.cleaned === 0) launch.cleaned = event.at;
+  if (event.excerpt !== undefined) launch.excerpt = event.excerpt;
+  // an answer of the manager that comes after the end says nothing new
+  if (isFinalLaunch(launch.state)) return;
+  if (event.nativeId !== undefined) launch.nativeId = event.nativeId;
+  if (event.raw !== undefined) launch.raw = event.raw;
+  if (event.reason !== undefined) launch.reason = event.reason;
+  if (event.hosts !== undefined) launch.hosts = event.hosts;
+  if (event.exitCode !== undefined) launch.exitCode = event.exitCode;
+  if (event.signal !== undefined) launch.signal = event.signal;
+  if (event.state === undefined || !mayAdvanceLaunch(launch.state, event.state)) return;
+  launch.state = event.state;
+  if (event.state === "running") launch.started = event.at;
+  if (isFinalLaunch(event.state)) launch.ended = event.at;
+};
+
+export const applyLaunchRemoved: Apply<LaunchRemoved> = (state, event) => {
+  const launch = state.launches.get(event.launch);
+  if (launch === undefined) return;
+  state.launches.delete(event.launch);
+  state.launchByUuid.delete(launch.uuid);
+};
