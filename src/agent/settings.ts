@@ -1,3 +1,4 @@
+import type { Lifetime } from "../core/lifetime.ts";
 import type { Resources } from "../core/resources.ts";
 
 /** What the one who starts an agent tells it. */
@@ -19,4 +20,6 @@ export interface AgentSettings {
   readonly cgroup: string;
   /** `null` makes this agent answer every task at once, without starting it. */
   readonly executor: "process" | "null";
+  /** When its pilot ends; undefined: never. */
+  readonly lifetime?: Lifetime;
 }

@@ -4,34 +4,14 @@ import { SlipwayError } from "../errors.ts";
 import type { Resources } from "../core/resources.ts";
 import { checkShape, type KeysAt } from "./check-shape.ts";
 import { layerOf, type ClusterLayer, type Layer, type QueueLayer } from "./clusters-layer.ts";
-import {
-  CLUSTERS_PLAN,
-  ClusterInput,
-  ClustersInput,
-  FleetInput,
-  QueueInput,
-  type CLUSTER_TYPES,
-  type STRATEGIES,
-} from "./clusters-schema.ts";
+import { CLUSTERS_PLAN, ClusterInput, ClustersInput, QueueInput, type CLUSTER_TYPES } from "./clusters-schema.ts";
+import { FLEET, type FleetConfig, FleetInput, LOCAL_FLEET, finishFleet } from "./fleet-keys.ts";
 import { suggest } from "./nearest.ts";
 import { decodeUtf8, reasonOf } from "./run-file.ts";
 import { badValue, type Path, type Source } from "./source.ts";
 import { readYaml } from "./yaml-document.ts";
 
 export type ClusterType = (typeof CLUSTER_TYPES)[number];
-
-/** How many pilots a queue keeps. */
-export interface FleetConfig {
-  /** `auto` follows the work both ways, `simple` only gives back all pilots at once when idle, `none` starts `init`. */
-  readonly strategy: (typeof STRATEGIES)[number];
-  readonly init: number;
-  readonly min: number;
-  readonly max: number;
-  /** The share of waiting work that pilots are started for: 1 all at once, 0 one pilot for any amount. */
-  readonly parallelism: number;
-  /** Seconds without work after which a pilot above `min` ends. */
-  readonly idle: number;
-}
 
 /** A named way to ask a cluster for jobs. Sizes in bytes, times in seconds, `resources` in units. */
 export interface QueueConfig {
@@ -53,6 +33,9 @@ export interface QueueConfig {
   readonly options: readonly string[];
   readonly prologue: readonly string[];
   readonly fleet: FleetConfig;
+  /** What tasks get that still run so many seconds before their agent ends with its pilot. */
+  readonly signal: string;
+  readonly signalBefore: number;
 }
 
 export interface ClusterConfig {
@@ -89,8 +72,6 @@ export interface ClustersLocation {
   readonly besideFile?: string | undefined;
 }
 
-const FLEET: FleetConfig = { strategy: "auto", init: 0, min: 0, max: 10, parallelism: 1, idle: 120 };
-const LOCAL_FLEET: FleetConfig = { ...FLEET, max: 1 };
 /** The queue of a cluster that declares none. */
 export const DEFAULT_QUEUE = "default";
 
@@ -196,14 +177,18 @@ const withTemplates = (name: string, queues: ReadonlyMap<string, QueueLayer>): Q
 };
 
 const finishQueue = (name: string, layer: QueueLayer, defaults: FleetConfig): QueueConfig => {
-  const { source, path, template: _template, fleet, ...rest } = layer;
-  const complete = { ...defaults, ...fleet };
-  if (fleet?.max === undefined) complete.max = Math.max(complete.max, complete.min, complete.init);
-  if (complete.min > complete.max || complete.init > complete.max) {
-    const detail = `needs min ≤ max and init ≤ max; min is ${complete.min}, init ${complete.init}, max ${complete.max}`;
-    badValue(source, [...path, "fleet"], detail);
-  }
-  return { nodes: 1, options: [], prologue: [], ...rest, resources: rest.resources ?? {}, name, fleet: complete };
+  const { source, path, template: _template, fleet, signal, "signal-before": signalBefore, ...rest } = layer;
+  return {
+    nodes: 1,
+    options: [],
+    prologue: [],
+    ...rest,
+    resources: rest.resources ?? {},
+    name,
+    fleet: finishFleet(source, [...path, "fleet"], defaults, fleet),
+    signal: signal ?? "SIGTERM",
+    signalBefore: signalBefore ?? 30,
+  };
 };
 
 const finishCluster = (name: string, cluster: ClusterLayer): ClusterConfig => {

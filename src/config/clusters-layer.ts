@@ -1,7 +1,8 @@
-import { canonicalResource, parseDuration, parseResource, parseSize, resourceNameProblem } from "../core/quantities.ts";
 import type { Resources } from "../core/resources.ts";
-import type { ClusterInput, ClustersInput, FleetInput, QueueInput } from "./clusters-schema.ts";
-import { badValue, parsed, type Path, type Source } from "./source.ts";
+import type { ClusterInput, ClustersInput, QueueInput } from "./clusters-schema.ts";
+import { type FleetLayer, readFleet, readSignal } from "./fleet-keys.ts";
+import { reader } from "./layer-reader.ts";
+import { badValue, type Path, type Source } from "./source.ts";
 import { checkName, checkText } from "./text-rules.ts";
 
 /** One clusters.yaml with its values worked out, each still knowing where it was written. */
@@ -48,64 +49,12 @@ export interface QueueLayer extends Written {
   readonly options?: readonly string[];
   readonly prologue?: readonly string[];
   readonly fleet?: FleetLayer;
+  readonly signal?: string;
+  readonly "signal-before"?: number;
 }
 
-type FleetLayer = Readonly<Partial<Record<"init" | "min" | "max" | "parallelism" | "idle", number>>> & {
-  readonly strategy?: NonNullable<FleetInput["strategy"]>;
-};
-
 const MAX_TASKS = 1_000_000_000;
-const MAX_PILOTS = 100_000;
 const MAX_NODES = 1_000_000;
-
-/** Reads values by key; a key that was not written stays unwritten, so that a weaker layer shows through. */
-const reader = <I extends object>(source: Source, path: Path, input: I) => {
-  const out: Record<string, unknown> = {};
-  return {
-    out,
-    key<K extends keyof I & string>(key: K, read: (value: NonNullable<I[K]>, at: Path) => unknown): void {
-      const value = input[key];
-      if (value !== undefined && value !== null) out[key] = read(value, [...path, key]);
-    },
-    name(value: string, at: Path): string {
-      return checkName(source, at, value);
-    },
-    lines(value: string | string[], at: Path): string[] {
-      return [value].flat().map((line, i) => checkText(source, [...at, i], line));
-    },
-    seconds(value: string | number, at: Path): number {
-      return parsed(source, at, () => parseDuration(value));
-    },
-    bytes(value: string | number, at: Path): number {
-      return parsed(source, at, () => parseSize(value));
-    },
-    whole:
-      (min: number, max: number) =>
-      (value: number, at: Path): number =>
-        value < min || value > max ? badValue(source, at, `must be between ${min} and ${max}, not ${value}`) : value,
-    resources(values: Readonly<Record<string, string | number>>, at: Path): Resources {
-      const units: Record<string, number> = {};
-      for (const [name, value] of Object.entries(values)) {
-        const inner = [...at, name];
-        const problem = resourceNameProblem(name);
-        if (problem !== undefined) badValue(source, inner, problem);
-        const canonical = canonicalResource(name);
-        if (Object.hasOwn(units, canonical)) badValue(source, inner, `${canonical} is given twice`);
-        units[canonical] = parsed(source, inner, () => parseResource(canonical, value));
-      }
-      return units;
-    },
-  };
-};
-
-const readFleet = (source: Source, path: Path, input: FleetInput): FleetLayer => {
-  const { out, key, whole, seconds } = reader(source, path, input);
-  key("strategy", (value) => value);
-  for (const name of ["init", "min", "max"] as const) key(name, whole(0, MAX_PILOTS));
-  key("parallelism", whole(0, 1));
-  key("idle", seconds);
-  return out as FleetLayer;
-};
 
 const readQueue = (source: Source, path: Path, input: QueueInput): QueueLayer => {
   const { out, key, name, whole, seconds, bytes, lines, resources } = reader(source, path, input);
@@ -120,6 +69,8 @@ const readQueue = (source: Source, path: Path, input: QueueInput): QueueLayer =>
   key("options", lines);
   key("prologue", lines);
   key("fleet", (value, at) => readFleet(source, at, value));
+  key("signal", (value, at) => readSignal(source, at, value));
+  key("signal-before", seconds);
   return { ...(out as Omit<QueueLayer, keyof Written>), source, path };
 };
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { FleetInput } from "./fleet-keys.ts";
 import type { TextPlan } from "./yaml-document.ts";
 
 /** The shape of clusters.yaml; clusters-file.ts checks what the values mean and puts the layers together. */
@@ -7,27 +8,13 @@ const text = z.string({ error: "must be text" });
 const amount = z.union([z.number(), z.string()], { error: "must be a number, or a size such as 16G" });
 const duration = z.union([z.number(), z.string()], { error: "must be a duration such as 90, 10m or 04:00:00" });
 const whole = z.number({ error: "must be a whole number" }).int({ error: "must be a whole number" });
-const number = z.number({ error: "must be a number" });
 const flag = z.boolean({ error: "must be true or false" });
 const lines = z.union([text, z.array(text)], { error: "must be a list of lines" });
 const resources = z.record(z.string(), amount, { error: "must be a map of names and amounts" });
 
 export const CLUSTER_TYPES = ["slurm", "pbs", "sge", "oar", "local", "simulated"] as const;
-export const STRATEGIES = ["auto", "simple", "none"] as const;
 
 const map = { error: "must be a map of keys and values" };
-
-export const FleetInput = z.strictObject(
-  {
-    strategy: z.enum(STRATEGIES, { error: `must be one of ${STRATEGIES.join(", ")}` }).optional(),
-    init: whole.optional(),
-    min: whole.optional(),
-    max: whole.optional(),
-    parallelism: number.optional(),
-    idle: duration.optional(),
-  },
-  map,
-);
 
 export const QueueInput = z.strictObject(
   {
@@ -47,6 +34,8 @@ export const QueueInput = z.strictObject(
     options: lines.optional(),
     prologue: lines.optional(),
     fleet: FleetInput.optional(),
+    signal: text.optional(),
+    "signal-before": duration.optional(),
   },
   map,
 );
@@ -78,7 +67,6 @@ export const ClustersInput = z.strictObject(
   map,
 );
 
-export type FleetInput = z.infer<typeof FleetInput>;
 export type QueueInput = z.infer<typeof QueueInput>;
 export type ClusterInput = z.infer<typeof ClusterInput>;
 export type ClustersInput = z.infer<typeof ClustersInput>;
@@ -95,6 +83,7 @@ const queuePlan: TextPlan = {
     launcher: asText,
     options: textLines,
     prologue: textLines,
+    signal: asText,
   },
 };
 

@@ -8,7 +8,6 @@ import type { Resources } from "../core/resources.ts";
 import { createState } from "../core/state.ts";
 import { SlipwayError } from "../errors.ts";
 import { VERSION } from "../protocol/package-version.ts";
-import { createLocalProvider } from "../providers/local.ts";
 import { createScheduler } from "../scheduler/scheduler.ts";
 import { createAgents } from "./agents.ts";
 import { replayInto } from "./archive/compact.ts";
@@ -16,6 +15,8 @@ import { createClock } from "./clock.ts";
 import { createCompactor } from "./compactor.ts";
 import { createEngine } from "./engine.ts";
 import { createFeed } from "./feed.ts";
+import { createFleets } from "./fleets/create-fleets.ts";
+import { createPilots } from "./fleets/pilots.ts";
 import {
   claimHome,
   loadKeys,
@@ -29,16 +30,10 @@ import {
 import { openDoors } from "./http.ts";
 import { type Journal, openJournal } from "./journal/index.ts";
 import type { Log } from "./logger.ts";
-import { type Fleet, createPilots } from "./pilots.ts";
 import { createService } from "./service.ts";
 import { createSubmission } from "./submission.ts";
 
 /** Puts a server together: claims the home, replays the journal, adopts what still runs, and opens its doors. */
-
-/** A silent local agent keeps its tasks this long while its process lives. */
-const LOCAL_LEASE_MS = 60_000;
-/** An idle local agent waits this long for a server that has gone. */
-const LOCAL_PATIENCE_MS = 120_000;
 
 export interface ServeOptions {
   readonly home: string;
@@ -135,34 +130,13 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   };
 
   const homeHash = createHash("sha256").update(home).digest("hex").slice(0, 8);
-  const fleets: Fleet[] = [...clusters.clusters.values()]
-    .filter((cluster) => largest.has(cluster.name))
-    .flatMap((cluster) =>
-      [...cluster.queues.values()].map((queue) => ({
-        cluster: cluster.name,
-        queue: queue.name,
-        policy: queue.fleet,
-        provider: createLocalProvider({ resources: async () => largest.get(cluster.name)! }),
-        leaseMs: LOCAL_LEASE_MS,
-        command: (pilot: number) => [
-          process.execPath,
-          join(options.bundles, "agent.js"),
-          "--settings",
-          JSON.stringify({
-            home,
-            pilot,
-            scratch: scratchOf(cluster),
-            declared: cluster.resources,
-            graceMs: cluster.grace * 1000,
-            pin: cluster.pin,
-            patienceMs: LOCAL_PATIENCE_MS,
-            spawner: process.env["SLIPWAY_SPAWNER"] ?? "auto",
-            cgroup: process.env["SLIPWAY_CGROUP"] ?? "auto",
-            executor: cluster.executor,
-          }),
-        ],
-      })),
-    );
+  const fleets = createFleets({
+    home,
+    bundles: options.bundles,
+    clusters,
+    largest,
+    scratchOf,
+  });
   const pilots = createPilots({ home, prefix: `slipway-${homeHash}`, fleets, engine, agents, log });
   // a first task finds its pilot at once, not at the next period
   const place = engine.listeners.committed;

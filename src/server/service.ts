@@ -11,8 +11,8 @@ import type { Agents } from "./agents.ts";
 import { readArchive, readArchiveSync } from "./archive/archive.ts";
 import type { Engine } from "./engine.ts";
 import type { Feed } from "./feed.ts";
+import type { Pilots } from "./fleets/pilots.ts";
 import { type LogSource, runOutput, stderrTail, taskOutput } from "./logs.ts";
-import type { Pilots } from "./pilots.ts";
 import { groupViews, isoTime, runView, summaryView, taskView } from "./views.ts";
 import { type Surroundings, whyRun, whyTask } from "./why.ts";
 

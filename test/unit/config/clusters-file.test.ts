@@ -45,7 +45,23 @@ describe("clusters.yaml", () => {
       resources: {},
       options: [],
       prologue: [],
-      fleet: { strategy: "auto", init: 0, min: 0, max: 10, parallelism: 1, idle: 120 },
+      fleet: {
+        strategy: "auto",
+        init: 0,
+        min: 0,
+        max: 10,
+        parallelism: 1,
+        idle: 120,
+        period: 5,
+        errorHandler: "pause",
+        window: 3,
+        whenGone: "wait",
+        unknownTaskDuration: 60,
+        targetDuration: 600,
+        waitCount: 3,
+      },
+      signal: "SIGTERM",
+      signalBefore: 30,
     });
   });
 

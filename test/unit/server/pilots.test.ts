@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LOCAL_FLEET } from "../../../src/config/fleet-keys.ts";
 import { createState } from "../../../src/core/state.ts";
 import type { JobRequest, Provider } from "../../../src/providers/provider.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
@@ -9,7 +10,8 @@ import { createAgents } from "../../../src/server/agents.ts";
 import { createClock } from "../../../src/server/clock.ts";
 import { type Engine, createEngine } from "../../../src/server/engine.ts";
 import { type Journal, openJournal } from "../../../src/server/journal/index.ts";
-import { type Pilots, type PilotsOptions, createPilots } from "../../../src/server/pilots.ts";
+import { type Pilots, type PilotsOptions, createPilots } from "../../../src/server/fleets/pilots.ts";
+import type { Fleet } from "../../../src/server/fleets/fleet.ts";
 import { createReplay } from "../../../src/core/snapshot.ts";
 
 /** The keeper of fleets with a real journal and a workload manager that a test plays. */
@@ -55,8 +57,19 @@ const start = async (epoch: number, provider: Provider, change: Partial<PilotsOp
     onGone: () => undefined,
     log: () => undefined,
   });
-  const policy = { strategy: "auto" as const, init: 0, min: 1, max: 1, parallelism: 1, idle: 120 };
-  const fleet = { cluster: "local", queue: "default", provider, policy, command: () => ["true"], leaseMs: 60_000 };
+  const fleet: Fleet = {
+    cluster: "local",
+    queue: "default",
+    provider,
+    policy: { ...LOCAL_FLEET, min: 1 },
+    nodes: 1,
+    offer: {},
+    walltime: undefined,
+    signal: "SIGTERM",
+    signalBefore: 30,
+    leaseMs: 60_000,
+    prepare: async ({ jobName, directory }) => ({ name: jobName, directory, command: ["true"] }),
+  };
   agents.adopt();
   const pilots = createPilots({
     home,

@@ -1,30 +1,18 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { FleetConfig } from "../config/clusters-file.ts";
-import type { Pilot } from "../core/state.ts";
-import { isFinalPilot } from "../core/states.ts";
-import { type FleetDecision, decide } from "../fleet/decide.ts";
-import type { Provider } from "../providers/provider.ts";
-import { listSpools, pruneSpools, readSpool, removeSpool } from "../protocol/spool.ts";
-import type { Agents } from "./agents.ts";
-import type { Engine } from "./engine.ts";
+import type { Pilot } from "../../core/state.ts";
+import { isFinalPilot } from "../../core/states.ts";
+import { type FleetDecision, decide } from "../../fleet/decide.ts";
+import { listSpools, pruneSpools, readSpool, removeSpool } from "../../protocol/spool.ts";
+import type { Agents } from "../agents.ts";
+import type { Engine } from "../engine.ts";
+import type { Fleet } from "./fleet.ts";
 
 /**
  * Keeps the fleets: asks providers for pilots when tasks wait, notices when pilots end, and adopts those that a server
  * before this one started. The intent is journaled before the manager is asked (rule 3), and the manager is asked about
  * all jobs with one call per period.
  */
-
-export interface Fleet {
-  readonly cluster: string;
-  readonly queue: string;
-  readonly provider: Provider;
-  readonly policy: FleetConfig;
-  /** The command of a pilot's agents. */
-  readonly command: (pilot: number) => readonly string[];
-  /** How long a silent agent keeps its tasks while its pilot seems to live. */
-  readonly leaseMs: number;
-}
 
 export interface Pilots {
   /** Something may have ended: looks now and shortly after, not at the next period. */
@@ -105,7 +93,8 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     try {
       const directory = join(options.home, "jobs", jobName);
       await mkdir(directory, { recursive: true, mode: 0o700 });
-      const { nativeId } = await fleet.provider.submit({ name: jobName, directory, command: fleet.command(id) });
+      const job = await fleet.prepare({ id, jobName, directory, lifetime: undefined });
+      const { nativeId } = await fleet.provider.submit(job);
       change(id, "PMGR_ACTIVE_PENDING", { nativeId });
       log(`pilot ${id} was handed to ${fleet.cluster} as ${nativeId}`);
     } catch (error) {

@@ -1,0 +1,13 @@
+/**
+ * When a pilot's agents end. All times count from the pilot's start, which its script tells them in
+ * SLIPWAY_PILOT_START (epoch seconds, `$(date +%s)` before anything else); without it, from the agent's own start.
+ */
+export interface Lifetime {
+  /** Nothing new is taken. */
+  readonly drainMs: number;
+  /** What still runs gets `signal`. */
+  readonly signalMs: number;
+  /** What still runs is ended, to be run again elsewhere. */
+  readonly endMs: number;
+  readonly signal: string;
+}

@@ -1,0 +1,43 @@
+import type { FleetConfig } from "../../config/fleet-keys.ts";
+import type { Lifetime } from "../../core/lifetime.ts";
+import type { Resources } from "../../core/resources.ts";
+import type { JobRequest, Provider } from "../../providers/provider.ts";
+
+/** The pilots of one queue: what they are, how many there should be, and how one is made. */
+export interface Fleet {
+  readonly cluster: string;
+  readonly queue: string;
+  /** One object per cluster: the fleets that share it share its polls. */
+  readonly provider: Provider;
+  readonly policy: FleetConfig;
+  /** Nodes of one pilot; each has one agent. */
+  readonly nodes: number;
+  /**
+   * What one node offers to tasks, in units, as far as the queue says it; undefined: nothing is known until an agent has
+   * connected, and until then one pilot is started at a time.
+   */
+  readonly offer: Resources | undefined;
+  /** Seconds that the manager gives a pilot; undefined: without end. */
+  readonly walltime: number | undefined;
+  /** Signal for tasks that still run so many seconds before their pilot's end. */
+  readonly signal: string;
+  readonly signalBefore: number;
+  /** How long a silent agent keeps its tasks while its pilot seems to live. */
+  readonly leaseMs: number;
+  /**
+   * Makes the job of a pilot: writes its script and whatever else it needs into `directory`, which exists and is its own.
+   * Submits nothing. May be called again for another pilot at the same time.
+   */
+  prepare(pilot: PilotStart): Promise<JobRequest>;
+  /** Files in `directory` (or absolute) with what a pilot's job printed, stdout first: shown when it did not start. */
+  readonly outputs?: (pilot: { readonly jobName: string; readonly directory: string }) => readonly string[];
+}
+
+export interface PilotStart {
+  readonly id: number;
+  /** Unique; starts with the home's prefix `slipway-HASH-`. */
+  readonly jobName: string;
+  readonly directory: string;
+  /** For `AgentSettings.lifetime`; undefined: the pilot has no end. */
+  readonly lifetime: Lifetime | undefined;
+}
