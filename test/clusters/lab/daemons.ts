@@ -1,0 +1,105 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isDead, readProcessStat } from "../../../src/process-stat.ts";
+
+/** Daemons of a booted cluster: each dies with the test's process, however that ends, and a zombie counts as dead. */
+export interface Daemon {
+  readonly pid: number;
+  /** What it printed so far. */
+  readonly log: string;
+  hasEnded(): boolean;
+  /** Resolves when it is dead. */
+  kill(signal?: NodeJS.Signals): Promise<void>;
+}
+
+const PATIENCE_S = 120;
+
+/** Asks until the answer is neither undefined nor false; for what cannot tell by itself that it happened. */
+export const until = async <T>(
+  what: string,
+  ask: () => Promise<T | undefined | false> | T | undefined | false,
+  seconds = PATIENCE_S,
+): Promise<T> => {
+  const start = performance.now();
+  for (let round = 1; ; round++) {
+    const answer = await ask();
+    if (answer !== undefined && answer !== false) return answer;
+    if (performance.now() - start > seconds * 1000) throw new Error(`waited ${seconds} s for ${what}`);
+    await sleep(Math.min(200, 10 * round));
+  }
+};
+
+export const untilDead = (pid: number | string): Promise<true> =>
+  until(`the end of process ${pid}`, async () => isDead(await readProcessStat(pid)));
+
+/** The processes that a process started and that still are its children. */
+export const childrenOf = async (pid: number): Promise<string[]> => {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8").catch(() => "");
+  return text.split(" ").filter((word) => word !== "");
+};
+
+export interface DaemonOptions {
+  readonly log: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  /** The account it runs as; taken before the tie to the test's process is made, which a change of user would cut. */
+  readonly user?: string;
+}
+
+/** Starts a program that stays in the foreground. */
+export const startDaemon = async (argv: readonly string[], options: DaemonOptions): Promise<Daemon> => {
+  const become =
+    options.user === undefined ? [] : [`--reuid=${options.user}`, `--regid=${options.user}`, "--clear-groups"];
+  const output = openSync(options.log, "a", 0o644);
+  let child: ChildProcess;
+  try {
+    child = spawn("setpriv", ["--pdeathsig", "KILL", ...become, ...argv], {
+      cwd: options.cwd ?? "/",
+      env: { ...process.env, ...options.env },
+      stdio: ["ignore", output, output],
+    });
+    await once(child, "spawn");
+  } finally {
+    closeSync(output);
+  }
+  const pid = child.pid!;
+  const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
+  return {
+    pid,
+    log: options.log,
+    hasEnded,
+    kill: async (signal = "SIGKILL") => {
+      const children = await childrenOf(pid);
+      if (!hasEnded()) {
+        const ended = once(child, "exit");
+        child.kill(signal);
+        // one that does not listen is ended all the same
+        const timer = setTimeout(() => child.kill("SIGKILL"), 20_000);
+        await ended;
+        clearTimeout(timer);
+      }
+      for (const one of children) await untilDead(one);
+    },
+  };
+};
+
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", () => resolve(false));
+    server.listen({ port, host: "0.0.0.0", exclusive: true }, () => server.close(() => resolve(true)));
+  });
+
+/** Ports that nobody listens on, below those that the kernel gives to outgoing connections; at random, so that clusters side by side do not meet. */
+export const freePorts = async (count: number): Promise<number[]> => {
+  const found = new Set<number>();
+  while (found.size < count) {
+    const port = 10_000 + Math.floor(Math.random() * 22_000);
+    if (!found.has(port) && (await isFree(port))) found.add(port);
+  }
+  return [...found];
+};

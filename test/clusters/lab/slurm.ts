@@ -1,0 +1,249 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { chmod, mkdir, mkdtemp, readFile, readdir, rm, rmdir, writeFile } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { createCommands, type RunCommand } from "../../../src/providers/commands.ts";
+import { childrenOf, freePorts, startDaemon, until, type Daemon } from "./daemons.ts";
+import { startAccounting } from "./slurm-accounting.ts";
+import { cgroupConf, gresConf, slurmConf, type LabNode, type LabPlan, type SlurmLabOptions } from "./slurm-config.ts";
+import { holdUsers } from "./users.ts";
+
+/**
+ * A real Slurm of several nodes on this machine, from Debian's packages, as root. Each node has its own process and
+ * host name spaces: killing it ends all that ran there, as a power cut would.
+ */
+export interface SlurmLab {
+  /** What its commands need in their environment. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly root: string;
+  /** Names of the nodes: the common ones first, then big, then plain. */
+  readonly nodes: readonly string[];
+  /** Runs a command in its environment, also in another's name. */
+  readonly run: RunCommand;
+  /** The node loses its power. */
+  killNode(name: string): Promise<void>;
+  startNode(name: string): Promise<void>;
+  /** The administrator takes it out of service at once, and back. */
+  downNode(name: string): Promise<void>;
+  upNode(name: string): Promise<void>;
+  /** slurmd stops answering while jobs go on, and answers again. */
+  pauseNode(name: string): Promise<void>;
+  resumeNode(name: string): Promise<void>;
+  killController(): Promise<void>;
+  startController(): Promise<void>;
+  /**
+   * The controller has written down all that happened before. One that is killed earlier does not know of it: it starts
+   * a job a second time whose start it had not written.
+   */
+  saved(): Promise<void>;
+  /** Leaves no process, file, control group or account behind. */
+  stop(): Promise<void>;
+}
+
+const PROGRAMS = ["/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/bin/sbatch", "/usr/sbin/munged", "/usr/bin/unshare"];
+const ACCOUNTING_PROGRAMS = ["/usr/sbin/slurmdbd", "/usr/sbin/mariadbd", "/usr/bin/mariadb-install-db"];
+
+/** Why it cannot be booted here. */
+export const skipReason = (options: Pick<SlurmLabOptions, "accounting"> = {}): string | undefined => {
+  if (process.getuid?.() !== 0) return "a Slurm of its own needs root";
+  const missing = [...PROGRAMS, ...(options.accounting === true ? ACCOUNTING_PROGRAMS : [])].find(
+    (p) => !existsSync(p),
+  );
+  return missing === undefined ? undefined : `${missing} is not installed`;
+};
+
+const planOf = async (root: string, options: SlurmLabOptions): Promise<LabPlan> => {
+  const { nodes = 3, cpus = 8, memoryMb = 16_000, gpus = { a100: 4 }, bigNodes = 1, plainNodes = 1 } = options;
+  const kinds: readonly LabNode["kind"][] = [
+    ...Array<"common">(nodes).fill("common"),
+    ...Array<"big">(bigNodes).fill("big"),
+    ...Array<"plain">(plainNodes).fill("plain"),
+  ];
+  const [controller = 0, accounting = 0, database = 0, ...ports] = await freePorts(kinds.length + 3);
+  // control groups are named after nodes: clusters side by side must not share them
+  const stem = options.cgroups === true ? `c${randomBytes(3).toString("hex")}n` : "n";
+  const real = Math.min(cpus, availableParallelism());
+  return {
+    root,
+    options,
+    ports: { controller, accounting, database },
+    nodes: kinds.map((kind, at) => {
+      const times = kind === "big" ? 2 : 1;
+      return {
+        name: `${stem}${at + 1}`,
+        port: ports[at]!,
+        cpus: options.cgroups === true ? real : cpus * times,
+        memoryMb: memoryMb * times,
+        gpus:
+          kind === "plain"
+            ? {}
+            : Object.fromEntries(Object.entries(gpus).map(([type, count]) => [type, count * times] as const)),
+        kind,
+      };
+    }),
+  };
+};
+
+const writeFiles = async (plan: LabPlan): Promise<void> => {
+  const { root, nodes } = plan;
+  await chmod(root, 0o755);
+  for (const name of ["munge", "state", "log", "spool", "dev", "conf"]) await mkdir(join(root, name));
+  await chmod(join(root, "munge"), 0o711);
+  for (const { name } of nodes) await mkdir(join(root, "spool", name));
+  await writeFile(join(root, "munge", "key"), randomBytes(128), { mode: 0o400 });
+  await writeFile(join(root, "conf", "slurm.conf"), slurmConf(plan));
+  await writeFile(join(root, "conf", "gres.conf"), gresConf(plan));
+  await writeFile(join(root, "conf", "cgroup.conf"), cgroupConf);
+  const most = new Map<string, number>();
+  for (const { gpus } of nodes)
+    for (const [type, count] of Object.entries(gpus)) most.set(type, Math.max(count, most.get(type) ?? 0));
+  let minor = 0;
+  for (const [type, count] of most)
+    for (let at = 0; at < count; at++)
+      await promisify(execFile)("mknod", ["-m", "666", `${root}/dev/${type}-${at}`, "c", "240", String(minor++)]);
+};
+
+/** What a node's daemon left under /sys/fs/cgroup, the innermost first. */
+const removeControlGroups = async (nodes: readonly LabNode[]): Promise<void> => {
+  const removeTree = async (path: string): Promise<void> => {
+    const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
+    for (const entry of entries) if (entry.isDirectory()) await removeTree(join(path, entry.name));
+    await until(`the control group ${path} to be empty`, () =>
+      rmdir(path).then(
+        () => true,
+        (error: NodeJS.ErrnoException) => error.code === "ENOENT",
+      ),
+    );
+  };
+  for (const controller of await readdir("/sys/fs/cgroup").catch(() => []))
+    for (const { name } of nodes) {
+      const path = join("/sys/fs/cgroup", controller, `slurm_${name}`);
+      if (existsSync(path)) await removeTree(path);
+    }
+};
+
+export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLab> => {
+  const root = await mkdtemp(join(tmpdir(), "slw-slurm-"));
+  const plan = await planOf(root, options);
+  const env = { SLURM_CONF: join(root, "conf", "slurm.conf") };
+  const run = createCommands({
+    env,
+    mostAtOnce: 16,
+    become: (user, argv, added) => [
+      "runuser",
+      "-u",
+      user,
+      "--",
+      "env",
+      ...Object.entries(added).map(([name, value]) => `${name}=${value}`),
+      ...argv,
+    ],
+  });
+  const must = async (argv: readonly string[]): Promise<string> => {
+    const { code, stdout, stderr } = await run(argv);
+    if (code !== 0) throw new Error(`${argv.join(" ")}: ${code}: ${stderr}`);
+    return stdout;
+  };
+
+  const services: Daemon[] = [];
+  const nodes = new Map<string, Daemon>();
+  let controller: Daemon | undefined;
+  let releaseUsers = async (): Promise<void> => undefined;
+
+  const startNode = async (name: string): Promise<void> => {
+    const script = 'hostname "$1" && exec slurmd -D -N "$1"';
+    const spaces = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts"];
+    nodes.set(
+      name,
+      await startDaemon([...spaces, "sh", "-c", script, "sh", name], { log: `${root}/log/${name}`, env }),
+    );
+  };
+
+  const killNode = async (name: string): Promise<void> => {
+    await nodes.get(name)?.kill();
+    nodes.delete(name);
+    await rm(`${root}/slurmd-${name}.pid`, { force: true });
+  };
+
+  const startController = async (): Promise<void> => {
+    // -i: a controller that was killed before it wrote anything starts all the same
+    const daemon = await startDaemon(["slurmctld", "-D", "-i"], { log: `${root}/log/slurmctld.out`, env });
+    controller = daemon;
+    await until("slurmctld", async () => {
+      if (daemon.hasEnded()) throw new Error(`slurmctld ended: ${await readFile(daemon.log, "utf8")}`);
+      return (await run(["scontrol", "ping"])).stdout.includes("is UP");
+    });
+  };
+
+  const stop = async (): Promise<void> => {
+    await Promise.all([...nodes.keys()].map(killNode));
+    await controller?.kill();
+    for (const daemon of services.toReversed()) await daemon.kill();
+    services.length = 0;
+    if (options.cgroups === true) await removeControlGroups(plan.nodes);
+    await rm(root, { recursive: true, force: true });
+    await releaseUsers();
+  };
+
+  const signalNode = async (name: string, signal: NodeJS.Signals): Promise<void> => {
+    const [slurmd] = await childrenOf(nodes.get(name)!.pid);
+    process.kill(Number(slurmd), signal);
+  };
+
+  let marks = 0;
+  const saved = async (): Promise<void> => {
+    // what was packed after this job was taken holds its name, and all that happened before it
+    const mark = `slw-saved-${process.pid}-${(marks += 1)}`;
+    const id = (await must(["sbatch", "--parsable", "--hold", `--job-name=${mark}`, "--wrap=true"])).trim();
+    await until("the controller's state to be written", async () =>
+      (await readFile(`${root}/state/job_state`, "latin1").catch(() => "")).includes(mark),
+    );
+    await must(["scancel", id]);
+  };
+
+  try {
+    releaseUsers = await holdUsers(options.users ?? []);
+    await writeFiles(plan);
+    const munge = ["key-file", "socket", "pid-file", "log-file", "seed-file"].map(
+      (what) => `--${what}=${root}/munge/${what.replace("-file", "")}`,
+    );
+    services.push(await startDaemon(["munged", "--foreground", ...munge], { log: `${root}/log/munged.out` }));
+    await until("munged", () => existsSync(`${root}/munge/socket`));
+    if (options.accounting === true) await startAccounting(plan, run, services);
+    await startController();
+    await Promise.all(plan.nodes.map(({ name }) => startNode(name)));
+    await until("all nodes to be idle", async () => {
+      const lines = (await must(["sinfo", "-h", "-N", "-t", "idle", "-o", "%N"])).split("\n");
+      return plan.nodes.every(({ name }) => lines.includes(name));
+    });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+
+  return {
+    env,
+    root,
+    nodes: plan.nodes.map(({ name }) => name),
+    run,
+    killNode,
+    startNode,
+    downNode: async (name) => {
+      await must(["scontrol", "update", `nodename=${name}`, "state=down", "reason=test"]);
+    },
+    upNode: async (name) => {
+      await must(["scontrol", "update", `nodename=${name}`, "state=resume"]);
+    },
+    pauseNode: (name) => signalNode(name, "SIGSTOP"),
+    resumeNode: (name) => signalNode(name, "SIGCONT"),
+    killController: async () => {
+      await controller?.kill();
+    },
+    startController,
+    saved,
+    stop,
+  };
+};
