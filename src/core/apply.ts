@@ -8,6 +8,7 @@ import type {
   RunCommitted,
   RunItems,
 } from "./events.ts";
+import { applyRanksEnded } from "./gangs.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
 import { cancelRows, cascade, openRun } from "./outcomes.ts";
 import { applyLaunchChanged, applyLaunchRemoved, applyLaunchRequested } from "./launch.ts";
@@ -47,6 +48,8 @@ export const apply = (state: State, event: Event, effects: Effects): void => {
       return applyReturned(state, event, effects);
     case "tasks.ended":
       return applyEnded(state, event, effects);
+    case "ranks.ended":
+      return applyRanksEnded(state, event, effects);
     case "agent.joined":
       return applyJoined(state, event, effects);
     case "agents.lost":

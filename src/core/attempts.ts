@@ -7,6 +7,7 @@ import {
   type TasksReturned,
   type AgentsLost,
 } from "./events.ts";
+import { formGang, gangsWithout, leave } from "./gangs.ts";
 import { cancelRows, cascade, endTask, setState } from "./outcomes.ts";
 import { type Group, type Run, groupOf, internReason, isFinishedRun, latestAttempt } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
@@ -30,6 +31,7 @@ export const applyAssigned: Apply<TasksAssigned> = (state, event) => {
         page.started[slot] = 0;
         page.finished[slot] = 0;
         if (page.state[slot] !== Task.SCHEDULING) setState(run, row, Task.SCHEDULING);
+        if (event.gang !== undefined) formGang(state, run, row, event.gang);
       }
     }
   }
@@ -49,7 +51,7 @@ export const applyReturned: Apply<TasksReturned> = (state, event, effects) => {
         const page = touch(run.table, row);
         const slot = row % run.table.pageRows;
         if (!holds(page, slot, event.agent)) continue;
-        effects.left(run, row, event.agent);
+        leave(state, run, row, event.agent, effects);
         page.agent[slot] = 0;
         page.attempt[slot]! -= 1;
         if ((page.flags[slot]! & Flag.CANCEL) === 0) {
@@ -154,7 +156,7 @@ const applyColumns = (
     // the result of an attempt that was superseded, or that came before: no change
     if (page.attempt[slot] !== columns.attempt[i] || !holds(page, slot, agent)) continue;
     if (row < group.first || row >= group.first + group.count) group = groupOf(run.groups, row);
-    effects.left(run, row, agent);
+    leave(state, run, row, agent, effects);
     const ending = columns.ending[i]!;
     const code = columns.code[i]!;
     const started = columns.started[i]!;
@@ -275,35 +277,57 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
       noteStart(run, at[i]!);
     }
   }
+  // a gang without one of its members is lost as a whole, its head's part too
+  const crippled = new Map<Run, number[]>();
+  for (const gang of gangsWithout(state, gone)) {
+    const run = state.runs.get(gang.run);
+    if (run === undefined || gone.has(gang.agents[0]!)) continue;
+    crippled.set(run, [...(crippled.get(run) ?? []), gang.row]);
+  }
   for (const run of state.runs.values()) {
     if (isFinishedRun(run)) continue;
     const moved = new Set<Group>();
-    forEachHeld(run, gone, (row, page, slot) => {
-      const group = groupOf(run.groups, row);
-      effects.left(run, row, page.agent[slot]!);
-      page.finished[slot] = event.at;
-      if ((page.flags[slot]! & Flag.CANCEL) !== 0) {
-        endTask(run, group, row, Task.CANCELED, event.at, effects);
-        moved.add(group);
-        return;
-      }
-      run.losses += 1;
-      page.losses[slot]! += 1;
-      const losses = page.losses[slot]!;
-      page.reason[slot] = internReason(run, event.reason);
-      if (losses <= state.lossLimit) {
-        reopen(run, row, true, Task.PENDING);
-        effects.ready(run, row, 1);
-        return;
-      }
-      page.reason[slot] = internReason(run, `lost ${losses} times, the last time: ${event.reason}`);
-      endTask(run, group, row, Task.FAILED, event.at, effects);
-      moved.add(group);
-    });
+    const lose = (row: number, page: Page, slot: number): void => {
+      const group = loseRow(state, run, row, page, slot, event, effects);
+      if (group !== undefined) moved.add(group);
+    };
+    forEachHeld(run, gone, lose);
+    for (const row of crippled.get(run) ?? []) lose(row, touch(run.table, row), row % run.table.pageRows);
     if (moved.size === 0) continue;
     cascade(state, run, [...moved], event.at, effects);
     enforceMaxFails(state, run, event.at, effects);
   }
+};
+
+/** One task lost with its agent: run again, or failed when that happened too often. Its group, if it came to an end. */
+const loseRow = (
+  state: State,
+  run: Run,
+  row: number,
+  page: Page,
+  slot: number,
+  { at, reason }: AgentsLost,
+  effects: Effects,
+): Group | undefined => {
+  const group = groupOf(run.groups, row);
+  leave(state, run, row, page.agent[slot]!, effects);
+  page.finished[slot] = at;
+  if ((page.flags[slot]! & Flag.CANCEL) !== 0) {
+    endTask(run, group, row, Task.CANCELED, at, effects);
+    return group;
+  }
+  run.losses += 1;
+  page.losses[slot]! += 1;
+  const losses = page.losses[slot]!;
+  page.reason[slot] = internReason(run, reason);
+  if (losses <= state.lossLimit) {
+    reopen(run, row, true, Task.PENDING);
+    effects.ready(run, row, 1);
+    return undefined;
+  }
+  page.reason[slot] = internReason(run, `lost ${losses} times, the last time: ${reason}`);
+  endTask(run, group, row, Task.FAILED, at, effects);
+  return group;
 };
 
 /** An agent says that an attempt has begun to execute. Not journaled: its result, or its loss, carries the same facts. */

@@ -14,6 +14,7 @@ const TYPES: Readonly<Record<Event["type"], number>> = {
   "tasks.assigned": 10,
   "tasks.returned": 11,
   "tasks.ended": 12,
+  "ranks.ended": 13,
   "agent.joined": 20,
   "agents.lost": 21,
   "pilot.requested": 30,

@@ -17,6 +17,7 @@ export type Event =
   | TasksAssigned
   | TasksReturned
   | TasksEnded
+  | RanksEnded
   | AgentJoined
   | AgentsLost
   | PilotRequested
@@ -86,6 +87,8 @@ export interface TasksAssigned {
   readonly at: number;
   readonly agent: number;
   readonly parts: readonly RowRanges[];
+  /** One task whose ranks run on several agents of one pilot, `agent` first: how many ranks each has. */
+  readonly gang?: { readonly agents: readonly number[]; readonly ranks: readonly number[] };
 }
 
 /** Tasks that an agent gave back untouched: the attempt is as if it had not begun. */
@@ -136,6 +139,22 @@ export interface TasksEnded {
   readonly agent: number;
   readonly seq: number;
   readonly parts: readonly ResultColumns[];
+}
+
+/** The ranks of one attempt on an agent that is not its head have ended. Said twice, it changes nothing. */
+export interface RanksEnded {
+  readonly type: "ranks.ended";
+  readonly at: number;
+  readonly run: number;
+  readonly row: number;
+  readonly attempt: number;
+  readonly agent: number;
+  readonly ending: number;
+  readonly code: number;
+  readonly detail: string;
+  readonly outAt: number;
+  readonly outBytes: number;
+  readonly errBytes: number;
 }
 
 export interface AgentJoined {

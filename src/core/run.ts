@@ -1,6 +1,7 @@
 import { FRACTION, type Resources, shapeKey } from "./resources.ts";
-import { type Condition, type GroupSpec, type RunSpec, itemCount, taskCount } from "./spec.ts";
+import { type Condition, type GroupSpec, type RankSpec, type RunSpec, itemCount, taskCount } from "./spec.ts";
 import { TASK_STATES, Task } from "./states.ts";
+import type { RankOutput } from "./gangs.ts";
 import type { PackedItems } from "./items.ts";
 import { type Table, createTable, touch } from "./table.ts";
 
@@ -11,6 +12,8 @@ export interface Shape {
   readonly timeRequest: number;
   readonly cluster: string | undefined;
   readonly queue: string | undefined;
+  /** With ranks, `resources` are those of one. */
+  readonly ranks: RankSpec | undefined;
 }
 
 /** An earlier attempt of a task; the latest one is in the table. */
@@ -63,6 +66,8 @@ export interface Run {
   readonly counts: Float64Array;
   /** Earlier attempts, only of tasks that had more than one. */
   readonly history: Map<number, Attempt[]>;
+  /** Output of ranks that ran elsewhere than on their attempt's agent. */
+  readonly rankOutputs: Map<number, RankOutput[]>;
   /** Interned texts; index 0 is "no reason". */
   readonly reasons: string[];
   readonly reasonIds: Map<string, number>;
@@ -76,13 +81,17 @@ export interface Run {
   losses: number;
 }
 
+const rankKey = (ranks: RankSpec | undefined): string =>
+  ranks === undefined ? "" : `${ranks.count}x${ranks.nodes ?? ""}/`;
+
 /** A shape from a group's spec and the resources of one task. */
 export const shapeOf = (spec: GroupSpec, resources: Resources): Shape => ({
-  key: `${spec.cluster ?? ""}/${spec.queue ?? ""}/${spec.timeRequest ?? 0}/${shapeKey(resources)}`,
+  key: `${spec.cluster ?? ""}/${spec.queue ?? ""}/${spec.timeRequest ?? 0}/${rankKey(spec.ranks)}${shapeKey(resources)}`,
   resources,
   timeRequest: spec.timeRequest ?? 0,
   cluster: spec.cluster,
   queue: spec.queue,
+  ranks: spec.ranks,
 });
 
 export interface GroupInput {
@@ -144,6 +153,7 @@ export const createRun = (
     table: createTable(total, (row) => groupOf(groups, row).base),
     counts,
     history: new Map(),
+    rankOutputs: new Map(),
     reasons: [""],
     reasonIds: new Map(),
     started: 0,

@@ -1,6 +1,7 @@
 import { decodeEvent, encodeEvent, packr } from "./codec.ts";
 import { apply } from "./apply.ts";
-import type { Event } from "./events.ts";
+import type { Event, RanksEnded } from "./events.ts";
+import { type Gang, type RankOutput, gangKey } from "./gangs.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
 import type { Launch } from "./launch.ts";
 import { outcomeOf } from "./outcomes.ts";
@@ -27,6 +28,7 @@ const Part = {
   PILOT: 102,
   SUMMARY: 103,
   LAUNCH: 104,
+  GANG: 105,
   RUN: 110,
   ITEMS: 111,
   PAGE: 112,
@@ -59,6 +61,7 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     losses: run.losses,
     counts: [...run.counts],
     reasons: run.reasons,
+    ...(run.rankOutputs.size === 0 ? {} : { rankOutputs: [...run.rankOutputs] }),
     groups: run.groups.map(({ base, waits, done, failed, canceled, meanMs }) => [
       base,
       waits,
@@ -99,6 +102,7 @@ interface RunHeader {
   readonly losses: number;
   readonly counts: readonly number[];
   readonly reasons: readonly string[];
+  readonly rankOutputs?: readonly (readonly [number, RankOutput[]])[];
   readonly groups: readonly (readonly [number, number, number, number, number, number])[];
 }
 
@@ -130,6 +134,7 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
     run.unneeded = header.unneeded;
     run.retries = header.retries;
     run.losses = header.losses;
+    for (const [row, parts] of header.rankOutputs ?? []) run.rankOutputs.set(row, parts);
     for (const [id, reason] of header.reasons.entries()) {
       if (id === 0) continue;
       run.reasons[id] = reason;
@@ -194,6 +199,7 @@ export function* encodeState(
   for (const summary of state.archived.values()) if (!state.runs.has(summary.id)) yield record(Part.SUMMARY, summary);
   for (const summary of summaries.values()) yield record(Part.SUMMARY, summary);
   for (const run of state.runs.values()) if (!summaries.has(run.id)) yield* encodeRun(run, pages);
+  for (const gang of state.gangs.values()) yield record(Part.GANG, { ...gang, ended: [...gang.ended.values()] });
   for (const draft of state.drafts.values()) {
     yield encodeEvent(draft.opened);
     for (const [group, store] of draft.items) {
@@ -257,6 +263,12 @@ export const createReplay = (
         const launch = packr.unpack(payload) as Launch;
         state.launches.set(launch.id, launch);
         state.launchByUuid.set(launch.uuid, launch.id);
+        return;
+      }
+      case Part.GANG: {
+        const gang = packr.unpack(payload) as Omit<Gang, "ended"> & { readonly ended: readonly RanksEnded[] };
+        const ended = new Map(gang.ended.map((event) => [event.agent, event]));
+        state.gangs.set(gangKey(gang.run, gang.row), { ...gang, ended });
         return;
       }
       case Part.SUMMARY: {

@@ -61,6 +61,16 @@ export interface GroupSpec {
   readonly pin?: boolean;
   readonly cluster?: string;
   readonly queue?: string;
+  /** Several processes that run together; `resources` are those of each. */
+  readonly ranks?: RankSpec;
+}
+
+export interface RankSpec {
+  readonly count: number;
+  /** On exactly so many nodes, evenly; undefined: wherever they fit within one pilot. */
+  readonly nodes?: number;
+  /** What starts them: the agents, one process for each rank, or one process on the first node that starts the others. */
+  readonly by: "agents" | "mpiexec" | "srun";
 }
 
 /** How many tasks a group stands for. */

@@ -1,4 +1,5 @@
 import type { Event, RunOpened } from "./events.ts";
+import type { Gang } from "./gangs.ts";
 import { PackedItems } from "./items.ts";
 import type { Launch } from "./launch.ts";
 import type { Resources } from "./resources.ts";
@@ -75,6 +76,8 @@ export interface State {
   readonly pilots: Map<number, Pilot>;
   readonly launches: Map<number, Launch>;
   readonly launchByUuid: Map<string, number>;
+  /** By run and row: attempts whose ranks run on several agents. */
+  readonly gangs: Map<string, Gang>;
   /** Groups that wait for the end of another run. */
   readonly runDependents: Map<number, { readonly run: number; readonly group: number; readonly on: Condition }[]>;
   /** How often a task may be lost with its agent before it fails. */
@@ -96,6 +99,7 @@ export const createState = (lossLimit = 5): State => ({
   pilots: new Map(),
   launches: new Map(),
   launchByUuid: new Map(),
+  gangs: new Map(),
   runDependents: new Map(),
   lossLimit,
 });
@@ -111,6 +115,8 @@ export interface Effects {
   delayed(run: Run, row: number, until: number): void;
   /** A row that an agent no longer has. */
   left(run: Run, row: number, agent: number): void;
+  /** The agents of a gang have nothing more to do for it. */
+  gangOver(gang: Gang): void;
   /** An agent must end this attempt. */
   stop(agent: number, run: Run, row: number, attempt: number): void;
   /** A task reached a final state (for those who follow events). */
@@ -126,6 +132,7 @@ export const NO_EFFECTS: Effects = {
   ready: nothing,
   delayed: nothing,
   left: nothing,
+  gangOver: nothing,
   stop: nothing,
   ended: nothing,
   canceled: nothing,

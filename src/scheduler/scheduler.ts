@@ -2,6 +2,7 @@ import type { RowRanges } from "../core/events.ts";
 import type { Resources } from "../core/resources.ts";
 import { type Group, type Run, type Shape, expectedMs, groupOf, shapeOfRow } from "../core/run.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy, concurrency, prefetchLoad } from "./capacity.ts";
+import { type RankPlacement, placeRanks } from "./gangs.ts";
 import { type ShapeQueue, createShapeQueue, dropRun, headOf, pushRange, takeRows } from "./queues.ts";
 
 /**
@@ -17,6 +18,8 @@ export interface AgentOffer {
   readonly resources: Resources;
   readonly cluster: string;
   readonly queue: string;
+  /** Ranks of one task stay within one pilot; 0: agents that were started by hand count as one. */
+  readonly pilot: number;
   /** When its pilot ends, in the server's milliseconds; Infinity if never. */
   readonly endsAt: number;
 }
@@ -46,6 +49,8 @@ interface AgentLoad {
 export interface Assignment {
   readonly agent: number;
   readonly parts: RowRanges[];
+  /** One task whose ranks several agents run together. */
+  readonly gang?: RankPlacement;
 }
 
 /** Ask an agent to give back tasks it has not begun, for another that is idle. */
@@ -63,6 +68,9 @@ export interface Scheduler {
   /** A task that an agent has already, found in the state after a restart. */
   restore(run: Run, row: number, agent: number): void;
   left(run: Run, row: number, agent: number): void;
+  /** Agents hold slots for the ranks of a task, found in the state after a restart. */
+  restoreGang(shape: Shape, placement: RankPlacement): void;
+  leftGang(shape: Shape, placement: RankPlacement): void;
   /** Places what can be placed now. The caller applies the assignments to the state before the next pass. */
   pass(now: number): Assignment[];
   /** Where idle agents could help others, when nothing waits here. */
@@ -83,6 +91,8 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
   const roomy = new Set<AgentLoad>();
   let fresh = false;
   let seq = 0;
+  /** The first task in order, when it fits nowhere yet, and agents that take nothing behind it until it does. */
+  let kept: { readonly key: string; readonly agents: ReadonlySet<AgentLoad> } | undefined;
 
   const queueOf = (shape: Shape): ShapeQueue => {
     let queue = queues.get(shape.key);
@@ -153,6 +163,20 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
     }
   };
 
+  /** Takes tasks away from an agent, those that wait there first. */
+  const release = (agent: AgentLoad, placed: Placed, count: number): void => {
+    const left = Math.min(count, placed.count);
+    const waiting = Math.min(left, placed.count - placed.slotted);
+    placed.count -= left;
+    agent.count -= left;
+    if (waiting > 0) setBacklog(agent, placed, -waiting);
+    if (left > waiting) {
+      slot(agent, placed, waiting - left);
+      if (agent.backlog > 0) promote(agent);
+    }
+    roomy.add(agent);
+  };
+
   const record = (out: Map<number, Assignment>, agent: number, run: number, from: number, count: number): void => {
     let assignment = out.get(agent);
     if (assignment === undefined) {
@@ -196,6 +220,103 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
         record(out, agent.offer.id, taken.run.id, taken.from, taken.count);
       }
       if (budget <= 0) return;
+    }
+  };
+
+  /** Agents that could ever serve a shape, by pilot. */
+  const byPilot = (shape: Shape, now: number): Map<number, AgentLoad[]> => {
+    const pilots = new Map<number, AgentLoad[]>();
+    for (const agent of agents.values()) {
+      if (agent.paused || !canServe(agent, shape, now) || placedOf(agent, shape).most === 0) continue;
+      const members = pilots.get(agent.offer.pilot);
+      if (members === undefined) pilots.set(agent.offer.pilot, [agent]);
+      else members.push(agent);
+    }
+    return pilots;
+  };
+
+  const hold = (shape: Shape, { agents: ids, ranks }: RankPlacement): void => {
+    for (const [i, id] of ids.entries()) {
+      const agent = agents.get(id);
+      if (agent !== undefined) add(agent, placedOf(agent, shape), ranks[i]!);
+    }
+  };
+
+  /** Places tasks whose ranks run together, each on the agents of one pilot. */
+  const placeGangs = (queue: ShapeQueue, now: number, out: Assignment[]): void => {
+    const { shape } = queue;
+    for (const [, members] of byPilot(shape, now)) {
+      while (headOf(queue) !== undefined) {
+        const rooms = members.map((agent) => ({
+          agent: agent.offer.id,
+          room: agent.backlog > 0 ? 0 : room(agent, placedOf(agent, shape)),
+        }));
+        const gang = placeRanks(shape.ranks!, rooms);
+        if (gang === undefined) break;
+        const taken = takeRows(queue, 1);
+        if (taken === undefined) break;
+        hold(shape, gang);
+        out.push({ agent: gang.agents[0]!, parts: [{ run: taken.run.id, ranges: [taken.from, 1] }], gang });
+      }
+    }
+  };
+
+  const leastLoaded = (members: readonly AgentLoad[]): AgentLoad =>
+    members.reduce((best, agent) => (agent.count < best.count ? agent : best));
+
+  /** The agents that will be free soonest for a task that fits nowhere now; none if it never will. */
+  const keepFor = ({ shape }: ShapeQueue, now: number): ReadonlySet<AgentLoad> => {
+    let best: readonly AgentLoad[] = [];
+    let least = Infinity;
+    for (const members of byPilot(shape, now).values()) {
+      let chosen: readonly AgentLoad[] = [];
+      if (shape.ranks === undefined) chosen = [leastLoaded(members)];
+      else {
+        const idleFirst = members.toSorted((a, b) => a.count - b.count);
+        const rooms = idleFirst.map((agent) => ({ agent: agent.offer.id, room: placedOf(agent, shape).most }));
+        const ids = new Set(placeRanks(shape.ranks, rooms)?.agents);
+        chosen = idleFirst.filter(({ offer }) => ids.has(offer.id));
+      }
+      const load = chosen.reduce((sum, agent) => sum + agent.count, 0);
+      if (chosen.length > 0 && load < least) [best, least] = [chosen, load];
+    }
+    return new Set(best);
+  };
+
+  /** Gives up what was kept when it is no longer needed, and says so to those that were kept. */
+  const reviewKept = (order: readonly ShapeQueue[]): void => {
+    if (kept === undefined) return;
+    const whole = [...kept.agents].every((agent) => agents.get(agent.offer.id) === agent && !agent.paused);
+    if (!whole || order[0]?.shape.key !== kept.key) letGo();
+  };
+
+  const letGo = (): void => {
+    for (const agent of kept?.agents ?? []) if (agents.get(agent.offer.id) === agent) roomy.add(agent);
+    kept = undefined;
+  };
+
+  /** Fills slots: queues in order, gangs where they stand in it; kept agents take only what they are kept for. */
+  const fillSlots = (
+    active: readonly AgentLoad[],
+    order: readonly ShapeQueue[],
+    now: number,
+    out: Map<number, Assignment>,
+    gangs: Assignment[],
+  ): void => {
+    for (let from = 0; from < order.length;) {
+      if (order[from]!.shape.ranks !== undefined) {
+        placeGangs(order[from]!, now, gangs);
+        from += 1;
+        continue;
+      }
+      let end = from + 1;
+      while (end < order.length && order[end]!.shape.ranks === undefined) end += 1;
+      const part = from === 0 && end === order.length ? order : order.slice(from, end);
+      for (const agent of active) {
+        if (kept?.agents.has(agent) !== true) fill(agent, part, undefined, now, out);
+        else if (from === 0) fill(agent, order.slice(0, 1), undefined, now, out);
+      }
+      from = end;
     }
   };
 
@@ -249,21 +370,26 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
     },
     restore: (run, row, id) => {
       const agent = agents.get(id);
-      if (agent !== undefined) add(agent, placedOf(agent, shapeOfRow(groupOf(run.groups, row), row)), 1);
+      const shape = shapeOfRow(groupOf(run.groups, row), row);
+      if (agent !== undefined && shape.ranks === undefined) add(agent, placedOf(agent, shape), 1);
+    },
+    restoreGang: hold,
+    leftGang: (shape, { agents: ids, ranks }) => {
+      for (const [i, id] of ids.entries()) {
+        const agent = agents.get(id);
+        const placed = agent?.placed.get(shape.key);
+        if (agent !== undefined && placed !== undefined) release(agent, placed, ranks[i]!);
+      }
     },
     left: (run, row, id) => {
       const agent = agents.get(id);
       if (agent === undefined) return;
-      const placed = agent.placed.get(shapeOfRow(groupOf(run.groups, row), row).key);
+      const shape = shapeOfRow(groupOf(run.groups, row), row);
+      // what a gang holds is given back when it is over, by all of its agents
+      if (shape.ranks !== undefined) return;
+      const placed = agent.placed.get(shape.key);
       if (placed === undefined || placed.count === 0) return;
-      placed.count -= 1;
-      agent.count -= 1;
-      if (placed.count >= placed.slotted) setBacklog(agent, placed, -1);
-      else {
-        slot(agent, placed, -1);
-        if (agent.backlog > 0) promote(agent);
-      }
-      roomy.add(agent);
+      release(agent, placed, 1);
     },
     pass: (now) => {
       const candidates = fresh ? [...agents.values()] : [...roomy];
@@ -271,15 +397,26 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
       roomy.clear();
       const active = candidates.filter((agent) => !agent.paused);
       const order = active.length === 0 ? [] : inOrder();
+      reviewKept(order);
       if (order.length === 0) return [];
       const out = new Map<number, Assignment>();
-      for (const agent of active) fill(agent, order, undefined, now, out);
-      const left = order.reduce((sum, queue) => sum + queue.waiting, 0);
+      const gangs: Assignment[] = [];
+      const [first] = order as [ShapeQueue];
+      const waited = first.waiting;
+      fillSlots(active, order, now, out, gangs);
+      if (first.waiting < waited) letGo();
+      else if (order.length > 1 && kept === undefined) {
+        const chosen = keepFor(first, now);
+        if (chosen.size > 0) kept = { key: first.shape.key, agents: chosen };
+      }
+      const single = order.filter((queue) => queue.shape.ranks === undefined);
+      const left = single.reduce((sum, queue) => sum + queue.waiting, 0);
       if (left > 0) {
         const share = Math.ceil(left / Math.max(1, agents.size));
-        for (const agent of active) fill(agent, order, share, now, out);
+        const alone = single[0] === first ? [first] : [];
+        for (const agent of active) fill(agent, kept?.agents.has(agent) === true ? alone : single, share, now, out);
       }
-      return [...out.values()];
+      return [...out.values(), ...gangs];
     },
     rebalance: () => {
       for (const queue of queues.values()) if (queue.waiting > 0) return [];

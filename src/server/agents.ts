@@ -89,7 +89,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
     };
     links.set(id, link);
     const agent = state.agents.get(id)!;
-    scheduler.addAgent({ id, resources: agent.resources, ...options.clusterOf(agent.pilot) });
+    scheduler.addAgent({ id, resources: agent.resources, pilot: agent.pilot, ...options.clusterOf(agent.pilot) });
     return link;
   };
 

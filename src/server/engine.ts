@@ -3,7 +3,8 @@ import { forEachHeld } from "../core/attempts.ts";
 import { encodeEvent } from "../core/codec.ts";
 import type { PackedColumns } from "../core/columns.ts";
 import type { Event } from "../core/events.ts";
-import { type Run, isFinishedRun } from "../core/run.ts";
+import type { Gang } from "../core/gangs.ts";
+import { type Run, groupOf, isFinishedRun, shapeOfRow } from "../core/run.ts";
 import type { Effects, State } from "../core/state.ts";
 import { Task } from "../core/states.ts";
 import { isReady, peek, stateOf } from "../core/table.ts";
@@ -36,6 +37,8 @@ export interface EngineListeners {
   assigned: (agent: number, parts: readonly { run: number; ranges: readonly number[] }[]) => void;
   stop: (agent: number, run: Run, row: number, attempt: number) => void;
   takeBack: (agent: number, count: number) => void;
+  /** Whoever has a part of it ends that. */
+  gangOver: (gang: Gang) => void;
   /** For those who follow: called as soon as it is true in memory. */
   taskEnded: (run: Run, row: number) => void;
   tasksCanceled: (run: Run, from: number, count: number) => void;
@@ -57,6 +60,7 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
     assigned: nothing,
     stop: nothing,
     takeBack: nothing,
+    gangOver: nothing,
     taskEnded: nothing,
     tasksCanceled: nothing,
     runFinished: nothing,
@@ -90,6 +94,12 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
     left: (run, row, agent) => {
       scheduler.left(run, row, agent);
       schedulePass();
+    },
+    gangOver: (gang) => {
+      const run = state.runs.get(gang.run)!;
+      scheduler.leftGang(shapeOfRow(groupOf(run.groups, gang.row), gang.row), gang);
+      schedulePass();
+      afterDurable(() => listeners.gangOver(gang));
     },
     stop: (agent, run, row, attempt) => afterDurable(() => listeners.stop(agent, run, row, attempt)),
     ended: (run, row) => listeners.taskEnded(run, row),
@@ -130,8 +140,8 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
     lastPass = performance.now();
     if (!listeners.mayPlace()) return;
     const at = clock();
-    for (const { agent, parts } of scheduler.pass(at)) {
-      const lsn = commit({ type: "tasks.assigned", at, agent, parts });
+    for (const { agent, parts, gang } of scheduler.pass(at)) {
+      const lsn = commit({ type: "tasks.assigned", at, agent, parts, ...(gang === undefined ? {} : { gang }) });
       afterDurable(() => listeners.assigned(agent, parts), lsn);
     }
     for (const { agent, count } of scheduler.rebalance()) listeners.takeBack(agent, count);
@@ -190,6 +200,10 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
         if (isFinishedRun(run)) continue;
         rebuildRun(run);
         forEachHeld(run, living, (row, page, slot) => scheduler.restore(run, row, page.agent[slot]!));
+      }
+      for (const gang of state.gangs.values()) {
+        const run = state.runs.get(gang.run);
+        if (run !== undefined) scheduler.restoreGang(shapeOfRow(groupOf(run.groups, gang.row), gang.row), gang);
       }
       schedulePass();
     },

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeEvent, encodeEvent } from "../../../src/core/codec.ts";
 import { Ending } from "../../../src/core/events.ts";
+import { groupOf } from "../../../src/core/run.ts";
 import { createReplay, encodeState, linkRuns } from "../../../src/core/snapshot.ts";
 import { type State, createState } from "../../../src/core/state.ts";
 import { TASK_STATES, isFinalTask, mayAdvanceTask } from "../../../src/core/states.ts";
@@ -42,10 +43,21 @@ const view = (state: State): unknown =>
           ];
     }),
     history: [...run.history],
+    rankOutputs: [...run.rankOutputs],
+    gangs: [...state.gangs.values()].filter((gang) => gang.run === run.id),
   }));
 
 /** What must hold after every event. */
 const check = (driver: Driver, before: Map<string, { state: number; attempt: number }>): void => {
+  for (const gang of driver.state.gangs.values()) {
+    const run = driver.state.runs.get(gang.run)!;
+    const page = peek(run.table, gang.row)!;
+    const slot = gang.row % run.table.pageRows;
+    expect([page.agent[slot], page.attempt[slot]]).toEqual([gang.agents[0], gang.attempt]);
+    expect(isFinalTask(page.state[slot]!)).toBe(false);
+    for (const agent of gang.agents)
+      if (!gang.ended.has(agent)) expect(driver.state.agents.get(agent)?.ended, "a lost member").toBe(0);
+  }
   for (const run of driver.state.runs.values()) {
     const counted = TASK_STATES.map(() => 0);
     for (let row = 0; row < run.total; row += 1) {
@@ -73,6 +85,7 @@ const groups = fc.array(
   fc.record({
     count: fc.integer({ min: 1, max: 12 }),
     retries: fc.integer({ min: 0, max: 2 }),
+    ranks: fc.boolean(),
     deps: fc.array(fc.tuple(fc.nat(), fc.constantFrom("ok" as const, "any" as const, "failed" as const)), {
       maxLength: 2,
     }),
@@ -87,6 +100,10 @@ const step = fc.oneof(
     arbitrary: fc.record({ do: fc.constant("end" as const), pick: fc.nat(), code: fc.constantFrom(0, 0, 0, 1, -9) }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("interrupt" as const), pick: fc.nat() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant("ranks" as const), pick: fc.nat(), agent: fc.nat(2), code: fc.nat(1) }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("lose" as const), agent: fc.nat(2) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("return" as const), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("cancel" as const), pick: fc.nat(), all: fc.boolean() }) },
@@ -111,7 +128,11 @@ const play = (
       spec(
         list.map((each, i) => {
           const seen = new Map(each.deps.filter(() => i > 0).map(([n, on]) => [n % Math.max(1, i), on]));
-          return group(`g${i}`, each.count, { retries: each.retries, after: after(...seen) });
+          return group(`g${i}`, each.count, {
+            retries: each.retries,
+            after: after(...seen),
+            ...(each.ranks ? { ranks: { count: 4, by: "agents" as const } } : {}),
+          });
         }),
         maxFails === null ? {} : { maxFails },
       ),
@@ -135,7 +156,10 @@ const play = (
       case "assign": {
         const waiting = [...driver.ready].flatMap(([run, rows]) => [...rows].map((row) => [run, row] as const));
         const chosen = waiting[each.pick % Math.max(1, waiting.length)];
-        if (chosen !== undefined) driver.assign(agents[each.agent]!, ...chosen);
+        if (chosen === undefined) break;
+        const run = driver.state.runs.get(chosen[0])!;
+        const several = groupOf(run.groups, chosen[1]).spec.ranks !== undefined;
+        driver.assign(agents[each.agent]!, ...chosen, several ? [agents[(each.agent + 1) % 3]!] : []);
         break;
       }
       case "end":
@@ -143,6 +167,23 @@ const play = (
         break;
       case "interrupt":
         if (pick !== undefined) driver.end(pick.agent, pick.run, [pick.row], -15, Ending.INTERRUPTED);
+        break;
+      case "ranks":
+        if (pick === undefined) break;
+        driver.send({
+          type: "ranks.ended",
+          at: 7000,
+          run: pick.run,
+          row: pick.row,
+          attempt: peek(driver.state.runs.get(pick.run)!.table, pick.row)!.attempt[pick.row]!,
+          agent: agents[each.agent]!,
+          ending: Ending.EXIT,
+          code: each.code,
+          detail: "",
+          outAt: each.pick % 3 === 0 ? -1 : 64,
+          outBytes: 5,
+          errBytes: 0,
+        });
         break;
       case "lose":
         driver.send({ type: "agents.lost", at: 7000, agents: [agents[each.agent]!], reason: "gone" });

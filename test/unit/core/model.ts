@@ -43,7 +43,8 @@ export interface Driver {
   send(event: Event): void;
   submit(spec: RunSpec): Run;
   join(): number;
-  assign(agent: number, run: number, row: number): void;
+  /** Others: agents that run some of its ranks. */
+  assign(agent: number, run: number, row: number, others?: readonly number[]): void;
   end(agent: number, run: number, rows: readonly number[], code: number, ending?: number): void;
   stateOf(run: Run, row: number): number;
 }
@@ -104,9 +105,16 @@ export const createDriver = (): Driver => {
       });
       return agent;
     },
-    assign: (agent, run, row) => {
+    assign: (agent, run, row, others = []) => {
       readyOf(run).delete(row);
-      send({ type: "tasks.assigned", at: (at += 1), agent, parts: [{ run, ranges: [row, 1] }] });
+      const members = [agent, ...others];
+      send({
+        type: "tasks.assigned",
+        at: (at += 1),
+        agent,
+        parts: [{ run, ranges: [row, 1] }],
+        ...(others.length === 0 ? {} : { gang: { agents: members, ranks: members.map(() => 2) } }),
+      });
     },
     end: (agent, run, rows, code, ending = code < 0 ? Ending.SIGNAL : Ending.EXIT) => {
       const seq = (seqs.get(agent) ?? 0) + 1;

@@ -19,7 +19,7 @@ const makeRun = (...groups: Parameters<typeof spec>[0]): Run => {
 };
 
 const addAgent = (scheduler: Scheduler, id: number, resources: Resources, endsAt = Infinity): void =>
-  scheduler.addAgent({ id, resources, cluster: "local", queue: "default", endsAt });
+  scheduler.addAgent({ id, resources, cluster: "local", queue: "default", pilot: 1, endsAt });
 
 const countOf = (assignments: readonly Assignment[], agent?: number): number =>
   assignments

@@ -1,0 +1,82 @@
+import type { RanksEnded } from "./events.ts";
+import { type Run, latestAttempt } from "./run.ts";
+import type { Apply, Effects, State } from "./state.ts";
+import { touch } from "./table.ts";
+
+/**
+ * The agents that run the ranks of one attempt together, all of one pilot. The first is its head: the attempt is the
+ * head's, like that of any other task, and its one result comes from there. The others hold slots for it; what they
+ * say of their ranks is kept here, so that a successor of the server can tell the head.
+ *
+ *     assigned ──► each member starts its ranks ──► ranks.ended of the others ──► result of the head ──► over
+ *                     │ a member is lost, a rank fails, the head gives it back or is lost ───────────────┘
+ */
+export interface Gang {
+  readonly run: number;
+  readonly row: number;
+  readonly attempt: number;
+  /** The head first. */
+  readonly agents: readonly number[];
+  /** How many ranks each of them has, in the order of agents. */
+  readonly ranks: readonly number[];
+  /** Members, other than the head, whose ranks have ended. */
+  readonly ended: Map<number, RanksEnded>;
+}
+
+/** Output of ranks that ran elsewhere than on the attempt's own agent. */
+export interface RankOutput {
+  readonly attempt: number;
+  readonly agent: number;
+  readonly outAt: number;
+  readonly outBytes: number;
+  readonly errBytes: number;
+}
+
+export const gangKey = (run: number, row: number): string => `${run}.${row}`;
+
+/** A row leaves its agent; if a gang ran it, that is over. */
+export const leave = (state: State, run: Run, row: number, agent: number, effects: Effects): void => {
+  effects.left(run, row, agent);
+  if (state.gangs.size === 0) return;
+  const gang = state.gangs.get(gangKey(run.id, row));
+  if (gang === undefined) return;
+  state.gangs.delete(gangKey(run.id, row));
+  effects.gangOver(gang);
+};
+
+const keepOutput = (run: Run, event: RanksEnded): void => {
+  if (event.outAt < 0) return;
+  const list = run.rankOutputs.get(event.row) ?? [];
+  if (list.some((part) => part.attempt === event.attempt && part.agent === event.agent)) return;
+  const { attempt, agent, outAt, outBytes, errBytes } = event;
+  list.push({ attempt, agent, outAt, outBytes, errBytes });
+  run.rankOutputs.set(event.row, list);
+};
+
+/** Also after the gang is over: what its ranks wrote until they were ended is still read. Said twice changes nothing. */
+export const applyRanksEnded: Apply<RanksEnded> = (state, event) => {
+  const run = state.runs.get(event.run);
+  if (run === undefined || event.row >= run.total) return;
+  const attempts = [...(run.history.get(event.row) ?? []), latestAttempt(run, event.row, false)];
+  if (attempts.some(({ n }) => n === event.attempt)) keepOutput(run, event);
+  const gang = state.gangs.get(gangKey(event.run, event.row));
+  if (gang === undefined || gang.attempt !== event.attempt || !gang.agents.includes(event.agent)) return;
+  if (gang.agents[0] !== event.agent && !gang.ended.has(event.agent)) gang.ended.set(event.agent, event);
+};
+
+/** Notes who runs an attempt together. */
+export const formGang = (
+  state: State,
+  run: Run,
+  row: number,
+  { agents, ranks }: { readonly agents: readonly number[]; readonly ranks: readonly number[] },
+): void => {
+  const attempt = touch(run.table, row).attempt[row % run.table.pageRows]!;
+  state.gangs.set(gangKey(run.id, row), { run: run.id, row, attempt, agents, ranks, ended: new Map() });
+};
+
+/** Rows whose gang has lost a member that still had something to do, though their head lives. */
+export const gangsWithout = (state: State, gone: ReadonlySet<number>): Gang[] =>
+  [...state.gangs.values()].filter((gang) =>
+    gang.agents.some((agent, i) => i > 0 && gone.has(agent) && !gang.ended.has(agent)),
+  );
