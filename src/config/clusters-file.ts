@@ -3,48 +3,29 @@ import { dirname, join, resolve } from "node:path";
 import { SlipwayError } from "../errors.ts";
 import type { Resources } from "../core/resources.ts";
 import { checkShape, type KeysAt } from "./check-shape.ts";
+import type { ClusterType, ClusterValues } from "./cluster-keys.ts";
 import { layerOf, type ClusterLayer, type Layer, type QueueLayer } from "./clusters-layer.ts";
-import { CLUSTERS_PLAN, ClusterInput, ClustersInput, QueueInput, type CLUSTER_TYPES } from "./clusters-schema.ts";
+import { CLUSTERS_PLAN, CLUSTER_NAMES, ClustersInput, QUEUE_NAMES } from "./clusters-schema.ts";
 import { FLEET, type FleetConfig, FleetInput, LOCAL_FLEET, finishFleet } from "./fleet-keys.ts";
+import type { ReadKeys } from "./key-table.ts";
+import { LAUNCHER_KEYS } from "./launcher-keys.ts";
 import { suggest } from "./nearest.ts";
+import { overlay, queueJob, refuseForeign, type QueueJob } from "./queue-job.ts";
+import type { QueueValues } from "./queue-keys.ts";
 import { decodeUtf8, reasonOf } from "./run-file.ts";
 import { badValue, type Path, type Source } from "./source.ts";
 import { readYaml } from "./yaml-document.ts";
 
-export type ClusterType = (typeof CLUSTER_TYPES)[number];
-
-/** A named way to ask a cluster for jobs. Sizes in bytes, times in seconds, `resources` in units. */
-export interface QueueConfig {
+/** A named way to ask a cluster for jobs. */
+export interface QueueConfig extends QueueJob {
   readonly name: string;
-  readonly partition?: string;
-  readonly account?: string;
-  readonly qos?: string;
-  readonly constraint?: string;
-  readonly nodes: number;
-  /** Per node; undefined: what the node has. */
-  readonly cores?: number;
-  readonly memory?: number;
-  readonly gpus?: number;
-  readonly tmp?: number;
-  readonly resources: Resources;
-  readonly walltime?: number;
-  readonly launcher?: string;
-  /** Options passed to the workload manager as they are. */
-  readonly options: readonly string[];
-  readonly prologue: readonly string[];
   readonly fleet: FleetConfig;
-  /** What tasks get that still run so many seconds before their agent ends with its pilot. */
-  readonly signal: string;
-  readonly signalBefore: number;
 }
 
-export interface ClusterConfig {
+export interface ClusterConfig extends Omit<ClusterValues, "grace" | "pin" | "executor"> {
   readonly name: string;
   readonly type: ClusterType;
-  readonly launcher?: string;
   readonly queues: ReadonlyMap<string, QueueConfig>;
-  /** Shell lines that run before the agent. */
-  readonly prologue: readonly string[];
   /** What was declared, in units; a name that is not there is detected. */
   readonly resources: Resources;
   /** Directory for the tasks' TMPDIRs; undefined: chosen by the agent. */
@@ -78,8 +59,9 @@ export const DEFAULT_QUEUE = "default";
 const keysAt: KeysAt = (path) => {
   if (path.at(-1) === "limits") return ["tasks-per-run", "losses"];
   if (path.at(-1) === "fleet") return Object.keys(FleetInput.shape);
-  if (path.length === 4) return Object.keys(QueueInput.shape);
-  return Object.keys(path.length === 2 ? ClusterInput.shape : ClustersInput.shape);
+  if (path.at(-1) === "launcher") return Object.keys(LAUNCHER_KEYS);
+  if (path.length === 4) return QUEUE_NAMES;
+  return path.length === 2 ? CLUSTER_NAMES : Object.keys(ClustersInput.shape);
 };
 
 /** Reads the text of one clusters.yaml. Every problem is a SlipwayError with file, line and key. */
@@ -115,7 +97,7 @@ export const loadClusters = ({ home, explicitPath, besideFile }: ClustersLocatio
 /** Puts layers together, weakest first: clusters and queues by name, their keys one by one. */
 export const combineClusters = (layers: readonly Layer[]): ClustersConfig => {
   const merged = new Map<string, ClusterLayer>([
-    ["local", { source: NOWHERE, path: [], type: "local", queues: new Map() }],
+    ["local", { source: NOWHERE, path: [], type: "local", own: NOTHING, shared: NOTHING, queues: new Map() }],
   ]);
   for (const layer of layers) {
     for (const [name, cluster] of layer.clusters) {
@@ -141,18 +123,25 @@ export const combineClusters = (layers: readonly Layer[]): ClustersConfig => {
   };
 };
 
+const NOTHING: ReadKeys = { values: {}, places: {} };
 const NOWHERE: Source = { locate: () => ({ where: "built-in", key: "clusters" }) };
 
 const mergeCluster = (weak: ClusterLayer, strong: ClusterLayer): ClusterLayer => {
   const queues = new Map(weak.queues);
   for (const [name, queue] of strong.queues) queues.set(name, mergeQueue(queues.get(name), queue));
-  return { ...weak, ...strong, resources: { ...weak.resources, ...strong.resources }, queues };
+  return {
+    ...weak,
+    ...strong,
+    own: overlay(weak.own, strong.own),
+    shared: overlay(weak.shared, strong.shared),
+    queues,
+  };
 };
 
 const mergeQueue = (weak: QueueLayer | undefined, strong: QueueLayer): QueueLayer => ({
   ...weak,
   ...strong,
-  resources: { ...weak?.resources, ...strong.resources },
+  ...overlay(weak, strong),
   fleet: { ...weak?.fleet, ...strong.fleet },
 });
 
@@ -176,23 +165,20 @@ const withTemplates = (name: string, queues: ReadonlyMap<string, QueueLayer>): Q
   return { ...queue, source: queues.get(name)!.source, path: queues.get(name)!.path };
 };
 
-const finishQueue = (name: string, layer: QueueLayer, defaults: FleetConfig): QueueConfig => {
-  const { source, path, template: _template, fleet, signal, "signal-before": signalBefore, ...rest } = layer;
-  return {
-    nodes: 1,
-    options: [],
-    prologue: [],
-    ...rest,
-    resources: rest.resources ?? {},
-    name,
-    fleet: finishFleet(source, [...path, "fleet"], defaults, fleet),
-    signal: signal ?? "SIGTERM",
-    signalBefore: signalBefore ?? 30,
-  };
+const finishQueue = (
+  name: string,
+  type: ClusterType,
+  shared: ReadKeys,
+  layer: QueueLayer,
+  defaults: FleetConfig,
+): QueueConfig => {
+  const { source, path } = layer;
+  const fleet = finishFleet(source, [...path, "fleet"], defaults, layer.fleet);
+  return { ...queueJob(type, overlay(shared, layer)), name, fleet };
 };
 
 const finishCluster = (name: string, cluster: ClusterLayer): ClusterConfig => {
-  const { source, path, type, queues: layers, ...rest } = cluster;
+  const { source, path, type, own, shared, queues: layers } = cluster;
   if (type === undefined) {
     return badValue(source, path, "has no type", "Add type: slurm, pbs, sge, oar, local or simulated.");
   }
@@ -204,18 +190,22 @@ const finishCluster = (name: string, cluster: ClusterLayer): ClusterConfig => {
       "Give this cluster another name.",
     );
   }
+  refuseForeign(type, own);
   const fleet = type === "local" ? LOCAL_FLEET : FLEET;
-  const queues = new Map(
-    [...layers.keys()].map((queue) => [queue, finishQueue(queue, withTemplates(queue, layers), fleet)]),
-  );
-  if (queues.size === 0) queues.set(DEFAULT_QUEUE, finishQueue(DEFAULT_QUEUE, { source, path }, fleet));
+  const finish = (queue: string, layer: QueueLayer): [string, QueueConfig] => [
+    queue,
+    finishQueue(queue, type, shared, layer, fleet),
+  ];
+  const queues = new Map([...layers.keys()].map((queue) => finish(queue, withTemplates(queue, layers))));
+  if (queues.size === 0) queues.set(...finish(DEFAULT_QUEUE, { ...NOTHING, source, path }));
+  const { resources = {}, scratch } = shared.values as QueueValues;
   return {
-    prologue: [],
     grace: 5,
     pin: false,
     executor: "process",
-    ...rest,
-    resources: rest.resources ?? {},
+    ...(own.values as ClusterValues),
+    ...(scratch === undefined ? {} : { scratch }),
+    resources,
     name,
     type,
     queues,

@@ -33,7 +33,7 @@ describe("clusters.yaml", () => {
       executor: "process",
     });
     const hpc = clusterNamed(config, "hpc");
-    expect(hpc).toMatchObject({ type: "slurm", launcher: "srun", prologue: ["module load python"] });
+    expect(hpc.type).toBe("slurm");
     expect(hpc.queues.get("gpu")).toEqual({
       name: "gpu",
       partition: "qgpu",
@@ -44,7 +44,13 @@ describe("clusters.yaml", () => {
       walltime: 14_400,
       resources: {},
       options: [],
-      prologue: [],
+      skipOptions: [],
+      prologue: ["module load python"],
+      epilogue: [],
+      environment: {},
+      cleanup: "never",
+      launcher: { name: "srun", overrides: [], prefix: [] },
+      slurm: {},
       fleet: {
         strategy: "auto",
         init: 0,
@@ -93,8 +99,12 @@ describe("clusters.yaml", () => {
     );
     expect(config.default).toBe("hpc");
     const hpc = clusterNamed(config);
-    expect(hpc.launcher).toBe("mpiexec");
-    expect(hpc.queues.get("cpu")).toMatchObject({ partition: "qcpu", walltime: 3600, fleet: { max: 3, idle: 120 } });
+    expect(hpc.queues.get("cpu")).toMatchObject({
+      partition: "qcpu",
+      launcher: { name: "mpiexec" },
+      walltime: 3600,
+      fleet: { max: 3, idle: 120 },
+    });
     expect(hpc.queues.get("gpu")).toMatchObject({ partition: "qgpu", walltime: 3600, fleet: { max: 3 } });
     expect(clusterNamed(config, "local").resources).toMatchObject({ cpus: 80_000, gpus: 10_000 });
     expect(read(EXAMPLE, "clusters: {hpc: {type: pbs}}").clusters.get("hpc")!.queues.has("cpu")).toBe(false);

@@ -2,9 +2,16 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { buildRun } from "../../../src/config/build-run.ts";
 import { combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
-import { ClusterInput, ClustersInput, QueueInput } from "../../../src/config/clusters-schema.ts";
+import {
+  CLUSTER_NAMES,
+  ClusterInput,
+  ClustersInput,
+  QUEUE_NAMES,
+  QueueInput,
+} from "../../../src/config/clusters-schema.ts";
 import { FleetInput } from "../../../src/config/fleet-keys.ts";
 import { MINIMAL, NOT_EXPORTED } from "../../../src/config/environment.ts";
+import { LAUNCHER_KEYS, LAUNCHERS } from "../../../src/config/launcher-keys.ts";
 import { readRunFile } from "../../../src/config/run-file.ts";
 import { EachInput, RUN_KEYS, TASK_KEYS } from "../../../src/config/run-schema.ts";
 
@@ -35,8 +42,23 @@ describe("docs/clusters-file.md", () => {
     expect(combineClusters([readClustersFile(text, name)]).clusters.size).toBeGreaterThan(0);
   });
 
-  it.each([ClustersInput, ClusterInput, QueueInput, FleetInput].flatMap(({ shape }) => Object.keys(shape)))(
-    "tells about %s",
-    (key) => expect(clustersFile).toContain(`\`${key}\``),
+  const known = [
+    ...[ClustersInput, FleetInput].flatMap(({ shape }) => Object.keys(shape)),
+    ...CLUSTER_NAMES,
+    ...QUEUE_NAMES,
+    ...Object.keys(LAUNCHER_KEYS),
+    ...LAUNCHERS,
+  ];
+  it.each([...new Set(known)].filter((key) => !/\d$/.test(key)))("tells about %s", (key) =>
+    expect(clustersFile).toContain(`\`${key}\``),
   );
+
+  it("every key in the first column of a table exists", () => {
+    const everything = new Set([...known, ...Object.keys(QueueInput.shape), ...Object.keys(ClusterInput.shape)]);
+    const told = [...clustersFile.matchAll(/^\| ([^|]*) \|/gm)]
+      .flatMap(([, cell]) => [...cell!.matchAll(/`([^`]+)`/g)])
+      .map(([, key]) => key!);
+    expect(told.length).toBeGreaterThan(50);
+    expect(told.filter((key) => !everything.has(key))).toEqual([]);
+  });
 });

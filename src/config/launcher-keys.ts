@@ -1,0 +1,74 @@
+import { z } from "zod";
+import type { Kind } from "./key-table.ts";
+import { directory, name as nameKind, planOf, readKeys, shapeOf, words, type Values } from "./key-table.ts";
+import { suggest } from "./nearest.ts";
+import { badValue } from "./source.ts";
+
+/** What starts the agent on every node of a pilot's job; src/launchers/ has one file for each. */
+export const LAUNCHERS = [
+  "single",
+  "simple",
+  "srun",
+  "srun-mpi",
+  "mpiexec",
+  "mpirun",
+  "aprun",
+  "jsrun",
+  "pbs_tmrsh",
+  "pbsdsh",
+  "qrsh",
+  "ssh",
+  "oarsh",
+  "gnu-parallel",
+  "wrapped",
+] as const;
+
+export type LauncherName = (typeof LAUNCHERS)[number];
+
+export const LAUNCHER_KEYS = {
+  name: nameKind,
+  program: nameKind,
+  overrides: words,
+  prefix: words,
+  "working-directory": directory(),
+} as const;
+
+type LauncherValues = Values<typeof LAUNCHER_KEYS>;
+
+export interface LauncherConfig {
+  readonly name: LauncherName;
+  /** Its program, when not the one of its name on the PATH. */
+  readonly program?: string;
+  /** Words put before the command, after the launcher's own options. */
+  readonly overrides: readonly string[];
+  /** Words before the agent's command on each node: a container's, a profiler's. */
+  readonly prefix: readonly string[];
+  /** Where the agent starts on each node. */
+  readonly workingDirectory?: string;
+}
+
+const LauncherMap = z.strictObject(shapeOf(LAUNCHER_KEYS), { error: "must be a launcher's name, or a map" });
+
+const isLauncher = (value: string): value is LauncherName => (LAUNCHERS as readonly string[]).includes(value);
+
+/** A name, or a map with the name and what is to be different about it. */
+export const launcher: Kind<LauncherConfig> = {
+  schema: z.union([z.string(), LauncherMap], { error: "must be a launcher's name, or a map with a name" }),
+  plan: { text: true, keys: planOf(LAUNCHER_KEYS) },
+  read: (value: string | z.infer<typeof LauncherMap>, source, at) => {
+    const read = typeof value === "string" ? { name: value } : readKeys(LAUNCHER_KEYS, source, at, value).values;
+    const { name, overrides = [], prefix = [], ...rest } = read as LauncherValues;
+    const where = typeof value === "string" ? at : [...at, "name"];
+    if (name === undefined) return badValue(source, at, "has no name", `Add name: ${LAUNCHERS.join(", ")}.`);
+    if (!isLauncher(name))
+      return badValue(
+        source,
+        where,
+        `there is no launcher '${name}'${suggest(name, LAUNCHERS)}`,
+        `Known launchers: ${LAUNCHERS.join(", ")}.`,
+      );
+    if (name === "wrapped" && prefix.length === 0)
+      badValue(source, at, "wrapped needs a prefix", "Write launcher: { name: wrapped, prefix: [words, …] }.");
+    return { name, overrides, prefix, ...rest };
+  },
+};
