@@ -132,6 +132,13 @@ export const ERRORS = {
     507,
     true,
   ),
+  "journal-waits": row(
+    "there is no room for the journal: run {run} begins when there is",
+    "Free some space in {home}. Do not submit it again; only if the server dies before there is room was nothing submitted.",
+    3,
+    507,
+    false,
+  ),
   "journal-damaged": row(
     "the journal is damaged: {segment} at offset {offset}: {detail}",
     "`slipway journal verify` shows the damage, `slipway journal repair` keeps all that can be read.",

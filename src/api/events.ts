@@ -3,7 +3,7 @@ import { flag, ndjson } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
 import { EventView } from "./schemas.ts";
 import type { Service } from "./service.ts";
-import { ndjsonResponse } from "./streams.ts";
+import { sendLines } from "./streams.ts";
 
 export const addEvents = (app: Api, service: Service): void => {
   app.openapi(
@@ -25,7 +25,7 @@ export const addEvents = (app: Api, service: Service): void => {
       const { follow, run, since } = context.req.valid("query");
       if (run !== undefined) await service.run(run);
       const abort = new AbortController();
-      return ndjsonResponse(service.events({ follow, run, since }, abort.signal), abort) as never;
+      return sendLines(context.env.outgoing, service.events({ follow, run, since }, abort.signal), abort) as never;
     },
   );
 };

@@ -3,7 +3,7 @@ import { RunParams, TaskParams, flag, json } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
 import { TaskView, WhyView } from "./schemas.ts";
 import type { Service } from "./service.ts";
-import { bytesResponse } from "./streams.ts";
+import { sendBytes } from "./streams.ts";
 
 export const addTasks = (app: Api, service: Service): void => {
   app.openapi(
@@ -53,7 +53,8 @@ export const addTasks = (app: Api, service: Service): void => {
     async (context) => {
       const { run, task } = context.req.valid("param");
       const abort = new AbortController();
-      return bytesResponse(
+      return sendBytes(
+        context.env.outgoing,
         await service.taskLogs(run, task, { ...context.req.valid("query"), signal: abort.signal }),
         abort,
       ) as never;

@@ -159,8 +159,8 @@ export const connect = ({ home, endpoint = async () => readEndpoint(home) }: Con
     const tries = items.some((stream) => stream.once === true) ? 1 : 3;
     for (let attempt = 1; ; attempt++) {
       try {
-        const body = submission(named, items);
-        const answer = await readJson(await send({ method: "POST", path: "/runs", body }));
+        const body = items.length === 0 ? { json: named } : { body: submission(named, items) };
+        const answer = await readJson(await send({ method: "POST", path: "/runs", ...body }));
         return answer as z.infer<typeof SubmitAnswer>;
       } catch (error) {
         if (attempt >= tries || !isConnectionLost(error)) throw error;
@@ -173,11 +173,17 @@ export const connect = ({ home, endpoint = async () => readEndpoint(home) }: Con
     resumed(async function* (connected): AsyncGenerator<RunView, boolean> {
       const body = await send({ path: `/runs/${id}/watch`, follow: true, signal: options.signal });
       connected();
-      for await (const view of readJsonLines(body)) {
-        yield view as RunView;
-        if (isFinalRun(view as RunView)) return true;
+      let ended = false;
+      try {
+        for await (const view of readJsonLines(body)) {
+          yield view as RunView;
+          // read to its end, which comes with it, so that the connection can be used again
+          ended = isFinalRun(view as RunView);
+        }
+      } catch (error) {
+        if (!ended) throw error;
       }
-      return false;
+      return ended;
     }, following(options));
 
   const events = ({ follow = false, run, since, ...options }: EventsQuery = {}): AsyncGenerator<EventView> => {

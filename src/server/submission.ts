@@ -25,6 +25,8 @@ const FULL_PATIENCE_MS = 5000;
 /** Bytes that may wait for the disk before a stream of items is slowed down. */
 const MOST_PENDING = 32 * 1024 * 1024;
 const MOST_AT_ONCE = 64;
+/** A run without lists that is no longer than this shares one commit with its last record: one wait for the disk, not two. */
+const SHORT_RUN = 64 * 1024;
 
 export interface SubmissionOptions {
   readonly engine: Engine;
@@ -131,7 +133,9 @@ export const createSubmission = (
     const spec = listForms(built.spec, inputs);
     checkSpec(spec);
     const run = state.nextRun;
+    const before = journal.pendingBytes;
     engine.commit({ type: "run.opened", at: engine.clock(), run, uuid, spec });
+    const short = inputs.size === 0 && journal.pendingBytes - before <= SHORT_RUN;
     try {
       let total = spec.groups.reduce(
         (sum, { items }) => sum + (items.kind === "one" ? 1 : items.kind === "range" ? items.count : 0),
@@ -164,11 +168,11 @@ export const createSubmission = (
             detail: "has no items",
             remedy: "Give at least one line or value.",
           });
-      // all but the commit is on disk first: until then "nothing was submitted" is true
-      await patiently(journal.appended);
+      // what is large is on disk before its commit: until then "nothing was submitted" is true
+      if (!short) await patiently(journal.appended);
       options.mayTake();
       const lsn = engine.commit({ type: "run.committed", at: engine.clock(), run });
-      await engine.whenDurable(lsn);
+      await patiently(lsn, run);
       return { run, total };
     } catch (error) {
       state.drafts.delete(run);
@@ -182,13 +186,16 @@ export const createSubmission = (
     }
   };
 
-  /** Waits for the disk, but not for ever when it is full. */
-  const patiently = async (lsn: number): Promise<void> => {
+  /** Waits for the disk, but not for ever when it is full; a `committed` run is then taken in when there is room. */
+  const patiently = async (lsn: number, committed?: number): Promise<void> => {
     let timer: NodeJS.Timeout | undefined;
+    const refusal = (): SlipwayError =>
+      committed === undefined
+        ? new SlipwayError("journal-full", { detail: "no room left", home: options.home })
+        : new SlipwayError("journal-waits", { run: committed, home: options.home });
     const refuse = new Promise<never>((_, reject) => {
       timer = setInterval(() => {
-        if (journal.state === "full")
-          reject(new SlipwayError("journal-full", { detail: "no room left", home: options.home }));
+        if (journal.state === "full") reject(refusal());
       }, FULL_PATIENCE_MS);
     });
     try {

@@ -48,7 +48,7 @@ describe("a full disk", () => {
           if (written === undefined) break;
         }
         await filler.close();
-        const submit = ["submit", "--env", `PAD=${"x".repeat(20_000)}`, "--", "true"];
+        const submit = ["submit", "--env", `PAD=${"x".repeat(100_000)}`, "--", "true"];
         const refused = await slipway.run(submit);
         expect(refused.status).toBe(3);
         expect(refused.stderr).toMatch(/the journal cannot be written .*nothing was submitted/);
@@ -60,6 +60,39 @@ describe("a full disk", () => {
         expect((await slipway.json<RunView>(["show", String(run)])).counts).toEqual({ DONE: 100 });
         await slipway.run(["down"]);
         expect((await slipway.run(["journal", "verify"])).status).toBe(0);
+      } finally {
+        await slipway.run(["down", "--now"]);
+        spawnSync("umount", ["-l", slipway.home]);
+      }
+    },
+  );
+});
+
+describe("a disk that fills up with a short run", () => {
+  it.skipIf(!mayMount)(
+    "rule 7: a run that was committed when the room ended is named, not denied, and begins when there is room (needs root to mount a small tmpfs)",
+    async () => {
+      await mkdir(slipway.home, { recursive: true });
+      expect(spawnSync("mount", ["-t", "tmpfs", "-o", "size=8m", "tmpfs", slipway.home]).status).toBe(0);
+      try {
+        await slipway.run(["up"]);
+        expect((await slipway.run(["run", "--", "true"])).status).toBe(0);
+        const filler = await open(join(slipway.home, "filler"), "w");
+        for (const block = Buffer.alloc(4096); ;) {
+          const written = await filler.write(block).catch(() => undefined);
+          if (written === undefined) break;
+        }
+        await filler.close();
+        // the last page of the segment may still have room for one or two
+        let refused = await slipway.run(["submit", "--json", "--env", `PAD=${"x".repeat(3000)}`, "--", "true"]);
+        for (let i = 0; i < 5 && refused.status === 0; i += 1)
+          refused = await slipway.run(["submit", "--json", "--env", `PAD=${"x".repeat(3000)}`, "--", "true"]);
+        expect(refused.status).toBe(3);
+        const run = /run (\d+) begins when there is/.exec(refused.stderr)?.[1];
+        expect(run, refused.stderr).toBeDefined();
+        await rm(join(slipway.home, "filler"));
+        expect((await slipway.run(["wait", run!])).status).toBe(0);
+        expect((await slipway.json<RunView>(["show", run!])).counts).toEqual({ DONE: 1 });
       } finally {
         await slipway.run(["down", "--now"]);
         spawnSync("umount", ["-l", slipway.home]);
