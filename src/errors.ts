@@ -176,6 +176,19 @@ export const ERRORS = {
     1,
     500,
   ),
+  "no-such-image": row(
+    "there is no image {image}; looked for {looked}",
+    "Put the image there, name another, or set image_root of the cluster in clusters.yaml.",
+    2,
+    422,
+  ),
+  "option-refused": row("{where}: {key}: {manager} option {option} is not configurable{detail}", "{remedy}", 2, 400),
+  "no-pool": row(
+    "{detail}",
+    "Name a resource_pool in the launch, or set {key} of the cluster in clusters.yaml.",
+    2,
+    422,
+  ),
   "cluster-refused": row("{cluster} refused the job: {detail}", "Correct the queue in clusters.yaml.", 4, 502),
 } satisfies Record<string, ErrorRow>;
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { directory, flag, name, seconds, type Keys, type Kind, type Values } from "./key-table.ts";
+import { LAUNCH_KEYS } from "./launch-keys.ts";
 import { OAR_KEYS } from "./oar-keys.ts";
 import { PBS_KEYS } from "./pbs-keys.ts";
 import { QUEUE_ALIASES, QUEUE_KEYS } from "./queue-keys.ts";
@@ -78,6 +79,7 @@ const LIMITED: Readonly<Record<string, readonly ClusterType[]>> = {
   root: ["sge"],
   cell: ["sge"],
   cluster: ["sge"],
+  ...Object.fromEntries(Object.keys(LAUNCH_KEYS).map((key) => [key, ["slurm", "pbs"] as const])),
 };
 
 /** How a manager says what another one's key means. */

@@ -3,11 +3,12 @@ import { dirname, join, resolve } from "node:path";
 import { SlipwayError } from "../errors.ts";
 import type { Resources } from "../core/resources.ts";
 import { checkShape, type KeysAt } from "./check-shape.ts";
-import type { ClusterType, ClusterValues } from "./cluster-keys.ts";
+import { CLUSTER_KEYS, type ClusterType, type ClusterValues } from "./cluster-keys.ts";
 import { layerOf, type ClusterLayer, type Layer, type QueueLayer } from "./clusters-layer.ts";
 import { CLUSTERS_PLAN, CLUSTER_NAMES, ClustersInput, QUEUE_NAMES } from "./clusters-schema.ts";
 import { FLEET, type FleetConfig, FleetInput, LOCAL_FLEET, finishFleet } from "./fleet-keys.ts";
-import type { ReadKeys } from "./key-table.ts";
+import { pickKeys, type ReadKeys } from "./key-table.ts";
+import { launchKeys, OVERRIDE_KEYS, type LaunchKeys } from "./launch-keys.ts";
 import { LAUNCHER_KEYS } from "./launcher-keys.ts";
 import { suggest } from "./nearest.ts";
 import { overlay, queueJob, refuseForeign, type QueueJob } from "./queue-job.ts";
@@ -34,6 +35,8 @@ export interface ClusterConfig extends Omit<ClusterValues, "grace" | "pin" | "ex
   readonly grace: number;
   readonly pin: boolean;
   readonly executor: "process" | "null";
+  /** What is written for `slipway launch`; src/batch/settings.ts adds the defaults. */
+  readonly launch: LaunchKeys;
 }
 
 export interface ClustersConfig {
@@ -60,6 +63,7 @@ const keysAt: KeysAt = (path) => {
   if (path.at(-1) === "limits") return ["tasks-per-run", "losses"];
   if (path.at(-1) === "fleet") return Object.keys(FleetInput.shape);
   if (path.at(-1) === "launcher") return Object.keys(LAUNCHER_KEYS);
+  if (path.at(-2) === "partition_overrides") return OVERRIDE_KEYS;
   if (path.length === 4) return QUEUE_NAMES;
   return path.length === 2 ? CLUSTER_NAMES : Object.keys(ClustersInput.shape);
 };
@@ -203,7 +207,8 @@ const finishCluster = (name: string, cluster: ClusterLayer): ClusterConfig => {
     grace: 5,
     pin: false,
     executor: "process",
-    ...(own.values as ClusterValues),
+    ...pickKeys(CLUSTER_KEYS, own.values),
+    launch: launchKeys(own.values, shared.values),
     ...(scratch === undefined ? {} : { scratch }),
     resources,
     name,

@@ -2,6 +2,7 @@ import { ALL_QUEUE_KEYS, CLUSTER_KEYS, KEY_ALIASES } from "./cluster-keys.ts";
 import type { ClusterInput, ClustersInput, QueueInput } from "./clusters-schema.ts";
 import { readFleet, type FleetLayer } from "./fleet-keys.ts";
 import { readKeys, type ReadKeys, type Written } from "./key-table.ts";
+import { LAUNCH_KEYS } from "./launch-keys.ts";
 import { reader } from "./layer-reader.ts";
 import type { Path, Source } from "./source.ts";
 import { checkName } from "./text-rules.ts";
@@ -48,7 +49,7 @@ const readCluster = (source: Source, path: Path, input: ClusterInput): ClusterLa
   }
   return {
     ...(input.type === undefined ? {} : { type: input.type }),
-    own: readKeys(CLUSTER_KEYS, source, path, input),
+    own: readKeys({ ...CLUSTER_KEYS, ...LAUNCH_KEYS }, source, path, input),
     shared: readKeys(ALL_QUEUE_KEYS, source, path, input, KEY_ALIASES),
     queues,
     source,

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ALL_QUEUE_KEYS, CLUSTER_KEYS, CLUSTER_TYPES, SUGGESTED_QUEUE_KEYS } from "./cluster-keys.ts";
 import { FleetInput } from "./fleet-keys.ts";
 import { planOf, shapeOf } from "./key-table.ts";
+import { LAUNCH_KEYS } from "./launch-keys.ts";
 import type { TextPlan } from "./yaml-document.ts";
 
 /** The shape of clusters.yaml; clusters-file.ts checks what the values mean and puts the layers together. */
@@ -21,6 +22,7 @@ export const ClusterInput = z.strictObject(
     type: z.enum(CLUSTER_TYPES, { error: `must be one of ${CLUSTER_TYPES.join(", ")}` }).optional(),
     queues: z.record(z.string(), QueueInput, map).optional(),
     ...shapeOf(CLUSTER_KEYS),
+    ...shapeOf(LAUNCH_KEYS),
     ...shapeOf(ALL_QUEUE_KEYS),
   },
   map,
@@ -49,6 +51,7 @@ export const CLUSTERS_PLAN: TextPlan = {
       rest: {
         keys: {
           ...planOf(CLUSTER_KEYS),
+          ...planOf(LAUNCH_KEYS),
           ...queuePlan,
           queues: { rest: { keys: { template: asText, ...queuePlan } } },
         },
@@ -63,5 +66,6 @@ export const CLUSTER_NAMES: readonly string[] = [
   "type",
   "queues",
   ...Object.keys(CLUSTER_KEYS),
+  ...Object.keys(LAUNCH_KEYS),
   ...SUGGESTED_QUEUE_KEYS,
 ];
