@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { open, readFile, readdir, writeFile } from "node:fs/promises";
+import { constants } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
 import type { Resources } from "../core/resources.ts";
@@ -27,8 +28,24 @@ const tailOf = async (path: string): Promise<string> => {
   return text.trimEnd().split("\n").slice(-3).join(" | ").slice(-500);
 };
 
+type Ending = Pick<JobStatus, "outcome" | "exitCode" | "signal">;
+
+/** What is known of a job while its process is this one's child; a successor knows only that it lives or not. */
+interface OwnJob {
+  readonly directory: string;
+  readonly ending: Promise<Ending>;
+  isCancelled: boolean;
+}
+
+/** Jobs of this machine are few; those that ended long ago are forgotten. */
+const MOST_KEPT = 1000;
+
 export const createLocalProvider = (options: LocalOptions): Provider => {
-  const directories = new Map<string, string>();
+  const own = new Map<string, OwnJob>();
+  const keep = (nativeId: string, job: OwnJob): void => {
+    own.set(nativeId, job);
+    if (own.size > MOST_KEPT) own.delete(own.keys().next().value!);
+  };
   return {
     describe: async () => ({ version: "this machine", largest: await options.resources() }),
 
@@ -40,11 +57,17 @@ export const createLocalProvider = (options: LocalOptions): Provider => {
           detached: true,
           stdio: ["ignore", log.fd, log.fd],
         });
+        const exit = new Promise<Ending>((resolve) =>
+          child.once("exit", (code, signal) => {
+            if (code === null) resolve({ outcome: "failed", signal: constants.signals[signal!] });
+            else resolve({ outcome: code === 0 ? "done" : "failed", exitCode: code });
+          }),
+        );
         await once(child, "spawn");
         child.unref();
         const stat = await readProcessStat(child.pid ?? 0);
         const nativeId = `${child.pid}:${stat?.start ?? "0"}`;
-        directories.set(nativeId, job.directory);
+        keep(nativeId, { directory: job.directory, ending: exit, isCancelled: false });
         await writeFile(join(job.directory, "native-id"), `${nativeId}\n`, { mode: 0o600 });
         return { nativeId };
       } finally {
@@ -57,9 +80,16 @@ export const createLocalProvider = (options: LocalOptions): Provider => {
       for (const id of nativeIds) {
         if (await isAlive(id)) answers.set(id, { state: "active", raw: "running" });
         else {
-          const directory = directories.get(id);
-          const reason = directory === undefined ? "" : await tailOf(join(directory, "agent.log"));
-          answers.set(id, { state: "ended", raw: "gone", ...(reason === "" ? {} : { reason }) });
+          const job = own.get(id);
+          const reason = job === undefined ? "" : await tailOf(join(job.directory, "agent.log"));
+          const ending: Ending = (await job?.ending) ?? { outcome: "unknown" };
+          answers.set(id, {
+            state: "ended",
+            raw: "gone",
+            ...ending,
+            ...(job?.isCancelled === true ? { outcome: "cancelled" } : {}),
+            ...(reason === "" ? {} : { reason }),
+          });
         }
       }
       return answers;
@@ -68,6 +98,8 @@ export const createLocalProvider = (options: LocalOptions): Provider => {
     cancel: async (nativeIds) => {
       for (const id of nativeIds) {
         if (!(await isAlive(id))) continue;
+        const job = own.get(id);
+        if (job !== undefined) job.isCancelled = true;
         try {
           process.kill(Number(id.split(":")[0]), "SIGTERM");
         } catch (error) {

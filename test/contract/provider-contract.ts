@@ -1,75 +1,229 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Provider } from "../../src/providers/provider.ts";
+import type { PilotAsk } from "../../src/providers/pilot-ask.ts";
+import type { JobRequest, JobStatus, Provider } from "../../src/providers/provider.ts";
 
 /**
  * What every provider promises. A driver of another workload manager passes this suite unchanged; what it cannot do is
- * named in `skip` with the reason.
+ * named in `skip`, by the title of the promise, with the reason.
  */
 export interface ProviderUnderTest {
   readonly name: string;
-  create(): Promise<Provider>;
+  /** Why nothing of it can be tried here. */
+  readonly unavailable?: string | undefined;
+  boot(): Promise<BootedManager>;
   readonly skip?: Readonly<Record<string, string>>;
+  /** Options with which a job is held, and with which it waits for something that does not come. */
+  readonly held?: readonly string[];
+  readonly waiting?: readonly string[];
+  /** Options with which a job is refused, and words of the manager's that the error must carry. */
+  readonly refused?: { readonly options: readonly string[]; readonly words: RegExp };
+  /** The end of a name with characters that are unusual but allowed; names reach the manager as they are. */
+  readonly oddName?: string;
+  /** The id of a job that never was, as the manager would spell it. */
+  readonly strangerId?: (n: number) => string;
 }
 
+export interface BootedManager {
+  /** A driver that knows nothing of the others. */
+  create(): Promise<Provider>;
+  /** A job that runs this line of shell; `scriptRequest` for managers that take scripts. */
+  request(job: ContractJob): Promise<JobRequest>;
+  /** How many commands all its drivers have executed so far. */
+  commands?(): number;
+  stop?(): Promise<void>;
+}
+
+export interface ContractJob {
+  readonly name: string;
+  /** Exists, of this job alone, writable for everyone. */
+  readonly directory: string;
+  readonly line: string;
+  readonly options: readonly string[];
+}
+
+/** One node, one core, five minutes: what each dialect must be able to say. */
+export const scriptRequest = async (
+  job: ContractJob,
+  directives: (ask: PilotAsk) => readonly string[],
+  ask: Partial<PilotAsk> = {},
+): Promise<JobRequest> => {
+  const lines = directives({
+    name: job.name,
+    stdout: join(job.directory, "stdout"),
+    stderr: join(job.directory, "stderr"),
+    nodes: 1,
+    cores: 1,
+    walltime: 300,
+    extra: [],
+    skip: [],
+    ...ask,
+  });
+  const script = join(job.directory, "script.sh");
+  await writeFile(script, ["#!/bin/sh", ...lines, job.line, ""].join("\n"), { mode: 0o755 });
+  return { name: job.name, directory: job.directory, command: [], script, options: job.options };
+};
+
+/** One listing and one question to the history, whatever the number of jobs. */
+const MOST_COMMANDS = 2;
+const PATIENCE_MS = 150_000;
+
 /** Until a job is in one of these states; the manager needs its time. */
-const until = async (provider: Provider, id: string, states: readonly string[]): Promise<string> => {
-  for (;;) {
-    const state = (await provider.poll([id])).get(id)?.state ?? "missing";
-    if (states.includes(state)) return state;
-    await new Promise((resolve) => setTimeout(resolve, 20));
+const until = async (provider: Provider, id: string, states: readonly string[]): Promise<JobStatus> => {
+  for (const start = performance.now(); ;) {
+    const status = (await provider.poll([id])).get(id);
+    if (status !== undefined && states.includes(status.state)) return status;
+    if (performance.now() - start > PATIENCE_MS)
+      throw new Error(`job ${id} did not become ${states.join(" or ")}: ${JSON.stringify(status)}`);
+    await sleep(50);
   }
 };
 
-export const providerContract = ({ name, create, skip = {} }: ProviderUnderTest): void => {
+export const providerContract = (manager: ProviderUnderTest): void => {
+  const { name, skip = {}, unavailable } = manager;
+  const stranger = manager.strangerId ?? ((n) => String(900_000_000 + n));
   const promise = (title: string, test: () => Promise<void>): void => {
     const reason = skip[title];
     it.skipIf(reason !== undefined)(reason === undefined ? title : `${title} (skipped: ${reason})`, test);
   };
+  const given = <T>(value: T | undefined, what: string): T => {
+    if (value === undefined) throw new Error(`say \`${what}\` of ${name}, or why not in \`skip\``);
+    return value;
+  };
+  const title = `provider contract: ${name}${unavailable === undefined ? "" : ` (skipped: ${unavailable})`}`;
 
-  describe(`provider contract: ${name}`, () => {
+  describe.skipIf(unavailable !== undefined)(title, () => {
+    let booted: BootedManager;
     let provider: Provider;
     let directory: string;
     let jobs = 0;
     const prefix = `slipway-contract-${process.pid}`;
-    const submit = async (script: string): Promise<{ name: string; nativeId: string }> => {
+    const request = async (line: string, options: readonly string[] = [], suffix = ""): Promise<JobRequest> => {
       jobs += 1;
-      const job = { name: `${prefix}-${jobs}`, directory, command: ["/bin/sh", "-c", script] };
-      return { name: job.name, ...(await provider.submit(job)) };
+      const own = join(directory, String(jobs));
+      await mkdir(own);
+      await chmod(own, 0o777);
+      return await booted.request({ name: `${prefix}-${jobs}${suffix}`, directory: own, line, options });
+    };
+    const submit = async (...job: Parameters<typeof request>): Promise<{ name: string; nativeId: string }> => {
+      const asked = await request(...job);
+      return { name: asked.name, nativeId: (await provider.submit(asked)).nativeId };
     };
     beforeAll(async () => {
-      provider = await create();
       directory = await mkdtemp(join(tmpdir(), "slw-"));
+      await chmod(directory, 0o755);
+      booted = await manager.boot();
+      provider = await booted.create();
     });
     afterAll(async () => {
-      const left = await provider.list(prefix);
-      await provider.cancel(left.map(({ nativeId }) => nativeId));
-      for (const { nativeId } of left) await until(provider, nativeId, ["ended"]);
-      await rm(directory, { recursive: true, force: true });
+      try {
+        const left = await provider.list(prefix);
+        await provider.cancel(left.map(({ nativeId }) => nativeId));
+        for (const { nativeId } of left) await until(provider, nativeId, ["ended"]);
+      } finally {
+        await booted.stop?.();
+        await rm(directory, { recursive: true, force: true });
+      }
     });
 
     promise("describes the largest node it could offer", async () => {
-      const { version, largest } = await provider.describe();
+      const { version, largest, partitions } = await provider.describe();
       expect(version).not.toBe("");
       expect(largest["cpus"]).toBeGreaterThan(0);
+      for (const partition of partitions ?? []) {
+        expect(partition.name).not.toBe("");
+        expect(partition.nodes).toBeGreaterThanOrEqual(0);
+      }
     });
 
     promise("runs a job to its end, and says when it has ended", async () => {
       const gate = join(directory, "gate");
       const { nativeId } = await submit(`until [ -e ${gate} ]; do sleep 0.02; done`);
-      expect(await until(provider, nativeId, ["active", "ended"])).toBe("active");
+      expect(await until(provider, nativeId, ["active", "ended"])).toMatchObject({ state: "active" });
       await writeFile(gate, "");
-      await until(provider, nativeId, ["ended"]);
+      expect(await until(provider, nativeId, ["ended"])).toMatchObject({ outcome: "done", exitCode: 0 });
+    });
+
+    promise("says of a job that failed with which exit code", async () => {
+      const { nativeId } = await submit("exit 3");
+      expect(await until(provider, nativeId, ["ended"])).toMatchObject({ outcome: "failed", exitCode: 3 });
+    });
+
+    promise("tells a cancelled job from one that failed", async () => {
+      const { nativeId } = await submit("sleep 1000");
+      await until(provider, nativeId, ["active"]);
+      await provider.cancel([nativeId]);
+      expect(await until(provider, nativeId, ["ended"])).toMatchObject({ outcome: "cancelled" });
     });
 
     promise("answers about many jobs at once, also about those it never had", async () => {
       const { nativeId } = await submit("sleep 1000");
-      const answers = await provider.poll([nativeId, "999999999:1", nativeId]);
+      const answers = await provider.poll([nativeId, stranger(1), nativeId, "no such id", ""]);
       expect(answers.get(nativeId)?.state).toMatch(/queued|active/);
-      expect(answers.get("999999999:1")?.state).toBe("ended");
+      for (const id of [stranger(1), "no such id", ""])
+        expect(answers.get(id)).toMatchObject({ state: "ended", outcome: "unknown" });
       await provider.cancel([nativeId]);
+      expect((await provider.poll([])).size).toBe(0);
+    });
+
+    promise("asks and cancels 200 jobs with at most two commands each", async () => {
+      const count = given(booted.commands, "commands");
+      const ended = await submit("exit 0");
+      await until(provider, ended.nativeId, ["ended"]);
+      const alive = await submit("sleep 1000");
+      const ids = [ended.nativeId, alive.nativeId, ...Array.from({ length: 198 }, (_, n) => stranger(n))];
+      const before = count();
+      const answers = await provider.poll(ids);
+      expect(count() - before).toBeLessThanOrEqual(MOST_COMMANDS);
+      expect(answers.size).toBe(200);
+      expect(answers.get(ended.nativeId)?.state).toBe("ended");
+      expect(answers.get(alive.nativeId)?.state).toMatch(/queued|active/);
+      const between = count();
+      await provider.cancel(ids);
+      expect(count() - between).toBeLessThanOrEqual(MOST_COMMANDS);
+      await until(provider, alive.nativeId, ["ended"]);
+    });
+
+    promise("shows a held job as held", async () => {
+      const { name: job, nativeId } = await submit("sleep 1000", given(manager.held, "held"));
+      expect(await until(provider, nativeId, ["held", "active", "ended"])).toMatchObject({ state: "held" });
+      expect(await provider.list(prefix)).toContainEqual({ name: job, nativeId });
+      await provider.cancel([nativeId]);
+      await until(provider, nativeId, ["ended"]);
+    });
+
+    promise("shows a job that waits as queued", async () => {
+      const { nativeId } = await submit("sleep 1000", given(manager.waiting, "waiting"));
+      const { state, raw } = await until(provider, nativeId, ["queued", "active", "ended"]);
+      expect(state).toBe("queued");
+      expect(raw).not.toBe("");
+      await provider.cancel([nativeId]);
+      expect(await until(provider, nativeId, ["ended"])).toMatchObject({ outcome: "cancelled" });
+    });
+
+    promise("refuses with the manager's own words", async () => {
+      const { options, words } = given(manager.refused, "refused");
+      const asked = await request("true", options);
+      await expect(provider.submit(asked)).rejects.toMatchObject({
+        code: "cluster-refused",
+        facts: { detail: expect.stringMatching(words) },
+      });
+      expect((await provider.list(prefix)).map(({ name: job }) => job)).not.toContain(asked.name);
+    });
+
+    promise("lets the manager judge a job without running it", async () => {
+      const judge = given(provider.tryOut, "tryOut");
+      const good = await request(`touch ${directory}/ran`);
+      expect(await judge(good)).toEqual(expect.any(String));
+      const { options, words } = given(manager.refused, "refused");
+      await expect(judge(await request("true", options))).rejects.toMatchObject({
+        code: "cluster-refused",
+        facts: { detail: expect.stringMatching(words) },
+      });
+      expect((await provider.list(prefix)).map(({ name: job }) => job)).not.toContain(good.name);
     });
 
     promise("finds living jobs by the beginning of their name, and no others", async () => {
@@ -81,16 +235,24 @@ export const providerContract = ({ name, create, skip = {} }: ProviderUnderTest)
       expect((await provider.list(prefix)).map(({ nativeId: id }) => id)).not.toContain(nativeId);
     });
 
-    promise("cancels; cancelling what has ended, or what never was, is no error", async () => {
-      const { nativeId } = await submit("sleep 1000");
-      await provider.cancel([nativeId, "999999999:1"]);
-      await until(provider, nativeId, ["ended"]);
+    promise("takes names with unusual characters, and finds them as they were given", async () => {
+      const { name: job, nativeId } = await submit("sleep 1000", [], given(manager.oddName, "oddName"));
+      expect(await provider.list(job)).toEqual([{ name: job, nativeId }]);
       await provider.cancel([nativeId]);
+      await until(provider, nativeId, ["ended"]);
     });
 
-    promise("answers a driver that did not submit the job: a successor adopts it", async () => {
+    promise("cancels; cancelling what has ended, or what never was, is no error", async () => {
       const { nativeId } = await submit("sleep 1000");
-      const successor = await create();
+      await provider.cancel([stranger(1), nativeId, "no such id", ""]);
+      await until(provider, nativeId, ["ended"]);
+      await provider.cancel([nativeId]);
+      await provider.cancel([]);
+    });
+
+    promise("rule 3: answers a driver that did not submit the job, which adopts it", async () => {
+      const { nativeId } = await submit("sleep 1000");
+      const successor = await booted.create();
       expect((await successor.poll([nativeId])).get(nativeId)?.state).toMatch(/queued|active/);
       await successor.cancel([nativeId]);
       await until(successor, nativeId, ["ended"]);
