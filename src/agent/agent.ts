@@ -2,10 +2,11 @@ import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { Ending } from "../core/events.ts";
+import { Ending, NO_CODE } from "../core/events.ts";
 import { unpackResults } from "../core/columns.ts";
 import { shapeKey } from "../core/resources.ts";
-import type { Assign, HeldTasks, ServerMessage } from "../protocol/messages.ts";
+import { createRankParts } from "./ranks.ts";
+import type { Assign, HeldTasks, Ranks, ServerMessage } from "../protocol/messages.ts";
 import { PROTOCOL_VERSION } from "../protocol/version.ts";
 import { writeSpool } from "../protocol/spool.ts";
 import { keepConnected } from "./connection.ts";
@@ -14,7 +15,7 @@ import { detectResources } from "./detect.ts";
 import { createExecutor } from "./executor.ts";
 import { createLocalQueue } from "./local-queue.ts";
 import { openOutputStream } from "./output-stream.ts";
-import { createResultStore } from "./results.ts";
+import { type Result, createResultStore } from "./results.ts";
 import type { AgentSettings } from "./settings.ts";
 import { SlotPool } from "./slots.ts";
 import { type AgentTask, type Chain, taskKey, toRanges } from "./task.ts";
@@ -35,6 +36,20 @@ const BYE_MS = 2000;
 /** Tasks that wait in a slot behind the running one: no longer than this together, and no more than so many. */
 const CHAIN_MS = 10;
 const LONGEST_CHAIN = 8;
+
+const nothingRan = (task: AgentTask): Omit<Result, "ending"> => {
+  const now = Date.now();
+  const none = { outAt: -1, outBytes: 0, errBytes: 0 };
+  return {
+    run: task.run.id,
+    row: task.row,
+    attempt: task.attempt,
+    code: NO_CODE,
+    started: now,
+    finished: now,
+    ...none,
+  };
+};
 
 /** A spawner stands still while a new process replaces itself (vfork): two keep two cores busy, more share many cores. */
 const spawnersFor = (cpus: number): number => Math.min(cpus, 16, Math.max(2, Math.ceil(cpus / 4)));
@@ -82,6 +97,12 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   const ended = new Promise<string>((resolve) => {
     settle = resolve;
   });
+
+  const takeId = (): number => {
+    const id = nextId;
+    nextId = nextId === 0xffff_fff0 ? 1 : nextId + 1;
+    return id;
+  };
 
   const flush = (): void => {
     clearTimeout(flushTimer);
@@ -133,12 +154,15 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     nativePath: options.nativePath,
     nodeEntry: options.nodeEntry,
     onDropped: (task) => {
+      if (task.rank !== undefined)
+        return parts.rankEnded(task, { ...nothingRan(task), ending: task.ending ?? Ending.INTERRUPTED });
       conclude(task);
       if (!task.dropped) connection.send({ t: "returned", parts: toRanges([task]) });
       checkEnd();
       pump();
     },
     onEnd: (task, result) => {
+      if (task.rank !== undefined) return parts.rankEnded(task, result);
       conclude(task);
       if (result.ending === Ending.EXIT) {
         const group = task.run.groups.get(task.group)!;
@@ -170,6 +194,24 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
       errBytes: 0,
     });
   };
+
+  const parts = createRankParts({
+    uuid,
+    scratch: settings.scratch,
+    pool,
+    output,
+    executor: () => executor,
+    nextId: takeId,
+    send: (message) => connection.send(message),
+    result: (result) => {
+      results.add(result);
+      scheduleFlush();
+    },
+    changed: () => {
+      checkEnd();
+      pump();
+    },
+  });
 
   /** How many short tasks may wait in a slot behind the one that runs there. */
   const chainLength = (task: AgentTask): number => {
@@ -206,7 +248,9 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     if (pumping) return;
     pumping = true;
     let nulls = 0;
-    for (;;) {
+    parts.pump();
+    // what several agents wait for together comes before what this one has alone
+    while (!parts.waiting) {
       const next = queue.next((task) => pool.allocate(task.resources));
       if (next === undefined) break;
       const { task, slot } = next;
@@ -240,6 +284,14 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     return name;
   };
 
+  const onRanks = (message: Ranks): void => {
+    const run = runs.get(message.run);
+    if (run?.groups.has(message.group) !== true) return log(`ranks of run ${message.run} before its definition`);
+    parts.take(message, run);
+    if (draining) parts.drain(false, leaving);
+    pump();
+  };
+
   const onAssign = (message: Assign): void => {
     const run = runs.get(message.run);
     const group = run?.groups.get(message.group);
@@ -254,7 +306,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         if (held.has(key)) continue; // said twice
         const resources = message.resources?.[nth];
         const task: AgentTask = {
-          id: nextId,
+          id: takeId(),
           shape: resources === undefined ? shape : shapeKey(resources),
           priority: source.priority,
           run,
@@ -273,7 +325,6 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
           limit: undefined,
           reported: -2,
         };
-        nextId = nextId === 0xffff_fff0 ? 1 : nextId + 1;
         held.set(key, task);
         queue.push(task);
       }
@@ -293,6 +344,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     const returned: AgentTask[] = [];
     for (const { run, rows, attempts } of lists) {
       for (const [i, row] of rows.entries()) {
+        if (parts.stop(run, row, attempts[i]!, dropped)) continue;
         const task = held.get(taskKey(run, row));
         if (task === undefined || task.attempt !== attempts[i]) continue;
         if (dropped) {
@@ -316,12 +368,13 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     if (connection.open) connection.send({ t: "leaving", reason: leaving });
     giveBack(queue.size);
     if (now) for (const task of running) executor.end(task, Ending.INTERRUPTED, reason);
+    parts.drain(now, reason);
     checkEnd();
   };
 
   /** When draining: ends once nothing runs and every result is on the server's disk. */
   const checkEnd = (): void => {
-    if (!draining || finishing || held.size > 0 || results.gathered > 0) return;
+    if (!draining || finishing || held.size > 0 || parts.size > 0 || results.gathered > 0) return;
     if (results.unacknowledged.length > 0 && connection.open) return;
     finish("drained");
   };
@@ -356,7 +409,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         results.acknowledged(message.acked);
         // all that was gathered joins those that wait, so that none is left out and all go in order
         results.take();
-        for (const waiting of results.unacknowledged) connection.send(waiting);
+        for (const waiting of [...results.unacknowledged, ...parts.unheard()]) connection.send(waiting);
         stopTasks(message.drop, true);
         for (const task of running) task.reported = -2;
         if (draining) {
@@ -369,6 +422,14 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         return;
       case "assign":
         return onAssign(message);
+      case "ranks":
+        return onRanks(message);
+      case "ranks-done":
+        return parts.othersDone(message);
+      case "ranks-kept":
+        return parts.kept(message.run, message.row, message.attempt);
+      case "ranks-over":
+        return parts.over(message.run, message.row, message.attempt);
       case "stop":
         return stopTasks(message.tasks, false);
       case "takeback":
@@ -388,6 +449,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         if (!message.transient) {
           log(`refused for good: ${message.message}`);
           for (const task of running) executor.end(task, Ending.INTERRUPTED, message.message);
+          parts.drain(true, message.message);
           draining = true;
           checkEnd();
         }
@@ -405,6 +467,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
       entry.attempts.push(attempt);
     };
     for (const task of held.values()) note(task.run.id, task.row, task.attempt);
+    for (const { run, rows, attempts } of parts.held().own) note(run, rows[0]!, attempts[0]!);
     for (const message of results.unacknowledged)
       for (const part of message.parts) {
         const columns = unpackResults(part);
@@ -431,6 +494,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         epoch,
         seq: results.seq,
         held: heldTasks(),
+        parts: parts.held().parts,
       };
     },
     onMessage,
@@ -449,8 +513,9 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
       task.reported = tail;
       tasks.push({ run: task.run.id, row: task.row, attempt: task.attempt, started: task.started, outAt: tail });
     }
+    tasks.push(...parts.progress());
     if (tasks.length > 0 && connection.open) connection.send({ t: "progress", tasks });
-    if (held.size === 0 && connection.lonelyMs() > settings.patienceMs) finish("no server");
+    if (held.size === 0 && parts.size === 0 && connection.lonelyMs() > settings.patienceMs) finish("no server");
   }, PROGRESS_MS);
 
   log(`agent ${uuid} on ${hostname()}: ${shapeKey(found.resources)}; ${executor.kind} spawner`);

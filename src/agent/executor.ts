@@ -5,7 +5,7 @@ import { makeDirectories } from "../protocol/make-directories.ts";
 import { taskEnvironment } from "./environment.ts";
 import type { Gpus } from "./gpus.ts";
 import { watchMemory } from "./memory-watch.ts";
-import type { OutputStream } from "./output-stream.ts";
+import type { OutputStream, TaskOutput } from "./output-stream.ts";
 import type { Result } from "./results.ts";
 import type { AgentSettings } from "./settings.ts";
 import { pinnableCpus } from "./slots.ts";
@@ -75,6 +75,14 @@ const explain = (
   return { code: NO_CODE, detail: `not started: the system refused a new process (${error.code})` };
 };
 
+/** Ranks that are started one by one write files of their own; a launcher stands before the command. */
+const forRank = ({ rank }: AgentTask, task: ExpandedTask): ExpandedTask => {
+  if (rank === undefined) return task;
+  if (rank.launcher.length > 0) return { ...task, argv: [...rank.launcher, ...task.argv] };
+  const own = (path: string | null): string | null => (path === null ? null : `${path}.${rank.number}`);
+  return { ...task, stdout: own(task.stdout), stderr: own(task.stderr) };
+};
+
 export const createExecutor = async (options: ExecutorOptions): Promise<Executor> => {
   const { settings, output } = options;
   const tasks = new Map<number, { task: AgentTask; expanded: ExpandedTask; tmpdir: string; spawner: Spawner }>();
@@ -86,7 +94,8 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     result: Omit<Result, "run" | "row" | "attempt" | "outAt" | "outBytes" | "errBytes">,
   ): void => {
     clearTimeout(task.limit);
-    const ended = task.output === undefined ? undefined : output.end(task.output);
+    // what the ranks of a task write together ends when all of them have
+    const ended = task.output === undefined || task.rank !== undefined ? undefined : output.end(task.output);
     const report = (): void =>
       options.onEnd(task, {
         run: task.run.id,
@@ -145,6 +154,12 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     },
   });
 
+  const beginOutput = (task: AgentTask): TaskOutput => {
+    if (task.rank === undefined) return output.begin(task.run.id, task.row, task.attempt);
+    task.rank.output.current ??= output.begin(task.run.id, task.row, task.attempt);
+    return task.rank.output.current;
+  };
+
   /** Tasks that write faster than the disk wait in their writes; nothing piles up here. */
   let slowed = false;
   const slowDown = (): void => {
@@ -172,7 +187,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
         output: (id, fd, chunk) => {
           const task = tasks.get(id)?.task;
           if (task === undefined) return;
-          task.output ??= output.begin(task.run.id, task.row, task.attempt);
+          task.output ??= beginOutput(task);
           output.write(task.output, fd, chunk);
           slowDown();
         },
@@ -253,7 +268,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       const now = Date.now();
       let expanded: ExpandedTask;
       try {
-        expanded = expandTask(task.run, group, task.row, task.attempt, task.item);
+        expanded = forRank(task, expandTask(task.run, group, task.row, task.attempt, task.item));
       } catch (error) {
         finish(task, {
           started: now,
@@ -299,7 +314,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
         id: task.id,
         argv: expanded.argv,
         env: task.run.id,
-        extraEnv: expanded.env.length === 0 ? extra : [...expanded.env, ...extra],
+        extraEnv: [...expanded.env, ...extra, ...(task.rank?.env ?? [])],
         cwd: expanded.cwd,
         stdout: expanded.stdout,
         stderr: expanded.stderr,

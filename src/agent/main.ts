@@ -4,15 +4,22 @@ import { parseArgs } from "node:util";
 import { VERSION } from "../protocol/package-version.ts";
 import { startAgent } from "./agent.ts";
 import { runNodeSpawner } from "./spawner/node-spawner.ts";
+import { onParentGone, runAgents } from "./several.ts";
 import type { AgentSettings } from "./settings.ts";
 
 /** Entry point of dist/agent.js: one file, without native code, that a compute node runs with Node alone. */
 const main = async (): Promise<void> => {
   const { values } = parseArgs({
-    options: { spawner: { type: "boolean" }, settings: { type: "string" }, job: { type: "string" } },
+    options: {
+      spawner: { type: "boolean" },
+      settings: { type: "string" },
+      job: { type: "string" },
+      agents: { type: "string" },
+    },
   });
   if (values.spawner === true) return runNodeSpawner(process.stdin, process.stdout);
   if (values.settings === undefined) throw new Error("agent.js is started by a pilot: --settings JSON is missing");
+  if (values.agents !== undefined) return runAgents(Number(values.agents), values.settings);
   const settings = JSON.parse(values.settings) as AgentSettings;
   const bundle = fileURLToPath(import.meta.url);
   const log = (text: string): void => {
@@ -27,6 +34,7 @@ const main = async (): Promise<void> => {
   });
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR2"] as const)
     process.on(signal, () => agent.drain(true, `the pilot got ${signal}`));
+  onParentGone(() => agent.drain(true, "the pilot is gone"));
   log(`ended: ${await agent.ended}`);
   process.exit(0);
 };

@@ -28,6 +28,18 @@ export interface AgentTask {
   limit: NodeJS.Timeout | undefined;
   /** The tail of output that the server knows of, -2 before the first report. */
   reported: number;
+  /** One of several processes that are one task together. */
+  readonly rank?: RankOfTask;
+}
+
+export interface RankOfTask {
+  readonly number: number;
+  /** Variables that tell it its place among the others. */
+  readonly env: readonly string[];
+  /** The words that start the others too, before the command; none where each rank is started by its agent. */
+  readonly launcher: readonly string[];
+  /** Shared by the ranks of this agent. */
+  readonly output: { current: TaskOutput | undefined };
 }
 
 /** A slot, and the tasks that the spawner runs in it one after the other: the first runs, the others wait there. */
@@ -42,7 +54,7 @@ export const taskKey = (run: number, row: number): number => run * 2 ** 32 + row
 
 /** Found in the environment of everything that an attempt starts. */
 export const tokenOf = (uuid: string, task: AgentTask): string =>
-  `${uuid.slice(0, 8)}-${task.run.id}.${task.row}.${task.attempt}`;
+  `${uuid.slice(0, 8)}-${task.run.id}.${task.row}.${task.attempt}${task.rank === undefined ? "" : `.${task.rank.number}`}`;
 
 /** Rows grouped by run, as ranges. */
 export const toRanges = (tasks: Iterable<AgentTask>): { run: number; ranges: number[] }[] => {

@@ -1,8 +1,9 @@
 import { checkItem } from "../core/items.ts";
 import { parseDuration } from "../core/quantities.ts";
 import type { Command, Dependency, GroupSpec } from "../core/spec.ts";
-import type { RunDocument } from "./run-file.ts";
 import { LATER, type DefaultsInput, type TaskInput } from "./run-schema.ts";
+import { type Entry, valueOf, wholeNumber } from "./task-entry.ts";
+import { readRanks } from "./task-ranks.ts";
 import { badValue, parsed, type Path, type Source } from "./source.ts";
 import { readEach, type ItemsInput, type TaskItems } from "./task-items.ts";
 import { collectAmounts, dependsOnItem, readResources } from "./task-resources.ts";
@@ -10,27 +11,6 @@ import { checkName, checkPath, checkTemplate, checkText, type ItemKind } from ".
 
 const MAX_RETRIES = 1000;
 const MAX_PRIORITY = 1_000_000;
-
-/** A task's entry with the run's defaults behind it. */
-export interface Entry {
-  readonly task: TaskInput;
-  readonly defaults: DefaultsInput;
-  /** Where a key was written: in the task, else in the defaults. */
-  path(key: keyof TaskInput): Path;
-}
-
-export const entryOf = (document: RunDocument, index: number): Entry => {
-  const task = document.value.tasks[index]!;
-  return {
-    task,
-    defaults: document.value.defaults ?? {},
-    path: (key) =>
-      task[key] === undefined && key in (document.value.defaults ?? {}) ? ["defaults", key] : ["tasks", index, key],
-  };
-};
-
-const valueOf = <K extends keyof DefaultsInput>({ task, defaults }: Entry, key: K): DefaultsInput[K] =>
-  task[key] ?? defaults[key];
 
 /** An object without the keys that have no value. */
 export const without = <T extends object>(fields: { readonly [K in keyof T]: T[K] | undefined }): T =>
@@ -81,17 +61,6 @@ const readEnv = (source: Source, entry: Entry, index: number, items: ItemKind): 
   }
   return { ...defaults.env, ...task.env };
 };
-
-export const wholeNumber = (
-  source: Source,
-  path: Path,
-  value: number | undefined,
-  min: number,
-  max: number,
-): number | undefined =>
-  value !== undefined && (value < min || value > max)
-    ? badValue(source, path, `must be between ${min} and ${max}, not ${value}`)
-    : value;
 
 const duration = (
   source: Source,
@@ -159,6 +128,7 @@ export const readGroup = (
     pin: valueOf(entry, "pin"),
     cluster: readCluster(source, entry),
     queue,
+    ranks: readRanks(source, entry),
   });
   checkValues(source, ["tasks", index, "each", "values"], group, each.input);
   return { group, each };

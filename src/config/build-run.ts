@@ -1,7 +1,8 @@
 import { isAbsolute, resolve } from "node:path";
 import { itemCount, type GroupSpec, type RunSpec } from "../core/spec.ts";
 import { SlipwayError } from "../errors.ts";
-import { checkEnvName, entryOf, readGroup, refuseLater, wholeNumber, without } from "./build-group.ts";
+import { checkEnvName, readGroup, refuseLater, without } from "./build-group.ts";
+import { entryOf, wholeNumber } from "./task-entry.ts";
 import { readRunAfter, readTaskAfter, refuseCycles } from "./dependencies.ts";
 import { captureEnvironment, MAX_ENVIRONMENT_BYTES } from "./environment.ts";
 import type { RunDocument } from "./run-file.ts";

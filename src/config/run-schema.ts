@@ -36,12 +36,19 @@ export const EachInput = z.strictObject(
   { error: "must be a map with one of array, lines, json, values" },
 );
 
+export const RANK_LAUNCHERS = ["agents", "mpiexec", "srun"] as const;
+
 /** Keys that tasks and `defaults` share. */
 const shared = {
   cpus: amount.optional(),
   gpus: amount.optional(),
   mem: amount.optional(),
   tmp: amount.optional(),
+  nodes: whole.optional(),
+  ranks: whole.optional(),
+  "cpus-per-rank": amount.optional(),
+  "gpus-per-rank": amount.optional(),
+  "rank-launcher": z.enum(RANK_LAUNCHERS, { error: `must be one of ${RANK_LAUNCHERS.join(", ")}` }).optional(),
   resources: z.record(z.string(), amount, { error: "must be a map of names and amounts" }).optional(),
   "time-limit": duration.optional(),
   "time-request": duration.optional(),
@@ -68,10 +75,6 @@ const shared = {
   // Known, and refused until they do something: see LATER.
   in: z.unknown().optional(),
   out: z.unknown().optional(),
-  nodes: z.unknown().optional(),
-  ranks: z.unknown().optional(),
-  "cpus-per-rank": z.unknown().optional(),
-  "gpus-per-rank": z.unknown().optional(),
   backend: z.unknown().optional(),
 };
 
@@ -79,10 +82,6 @@ const shared = {
 export const LATER: Readonly<Record<string, string>> = {
   in: "file staging",
   out: "file staging",
-  nodes: "tasks over several nodes",
-  ranks: "tasks over several nodes",
-  "cpus-per-rank": "tasks over several nodes",
-  "gpus-per-rank": "tasks over several nodes",
   backend: "options for a workload manager",
 };
 

@@ -5,6 +5,11 @@ import { badValue, parsed, type Path, type Source } from "./source.ts";
 import { checkTemplate, type ItemKind } from "./text-rules.ts";
 
 const BUILT_IN = ["cpus", "gpus", "mem", "tmp"] as const;
+/** With ranks all amounts are those of each; these say so in their name. */
+const PER_RANK = [
+  ["cpus-per-rank", "cpus"],
+  ["gpus-per-rank", "gpus"],
+] as const;
 
 /** What was written, with the place of each amount: the task's own before the run's defaults. */
 export type Written = ReadonlyMap<string, { readonly value: string | number; readonly path: Path }>;
@@ -24,6 +29,12 @@ export const collectAmounts = (
   for (const name of BUILT_IN) {
     const value = entry[name];
     if (value !== undefined) into.set(name, { value, path: [...path, name] });
+  }
+  for (const [key, name] of PER_RANK) {
+    const value = entry[key];
+    if (value === undefined) continue;
+    if (entry[name] !== undefined) badValue(source, [...path, key], `contradicts ${name}`, "Keep one of them.");
+    into.set(name, { value, path: [...path, key] });
   }
   for (const [name, value] of Object.entries(entry.resources ?? {})) {
     const at = [...path, "resources", name];

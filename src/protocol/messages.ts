@@ -1,7 +1,7 @@
 import type { PackedColumns } from "../core/columns.ts";
 import type { RowRanges } from "../core/events.ts";
 import type { Resources } from "../core/resources.ts";
-import type { Command } from "../core/spec.ts";
+import type { Command, RankSpec } from "../core/spec.ts";
 
 /**
  * What server and agents say to each other over TLS: msgpack maps in length-prefixed frames, `t` is the kind.
@@ -31,6 +31,30 @@ export interface Hello {
   /** Sequence number of its last results. */
   readonly seq: number;
   readonly held: readonly HeldTasks[];
+  /** Ranks of attempts that are other agents'. */
+  readonly parts: readonly HeldTasks[];
+}
+
+/** One attempt. */
+interface AttemptName {
+  readonly run: number;
+  readonly row: number;
+  readonly attempt: number;
+}
+
+/** How ranks ended: all with exit code 0, or the first that did not. */
+interface RankOutcome {
+  readonly ending: number;
+  readonly code: number;
+  readonly detail: string;
+}
+
+/** The ranks here of an attempt that is another agent's have ended; said again until it is known to be on disk. */
+export interface RanksEndedMessage extends AttemptName, RankOutcome {
+  readonly t: "ranks-ended";
+  readonly outAt: number;
+  readonly outBytes: number;
+  readonly errBytes: number;
 }
 
 /** Results; kept by the agent until acknowledged. */
@@ -74,7 +98,7 @@ export interface Bye {
   readonly reason: string;
 }
 
-export type AgentMessage = Hello | Results | Progress | Returned | Ping | Leaving | Bye;
+export type AgentMessage = Hello | Results | Progress | Returned | RanksEndedMessage | Ping | Leaving | Bye;
 
 export interface Welcome {
   readonly t: "welcome";
@@ -139,6 +163,36 @@ export interface Assign {
   readonly resources?: readonly Resources[];
 }
 
+/** An agent's part of a task whose ranks run on several. The first of them, node 0, has the attempt. */
+export interface Ranks extends AttemptName {
+  readonly t: "ranks";
+  readonly group: number;
+  readonly item: string | undefined;
+  /** Of each rank. */
+  readonly resources: Resources;
+  /** Which of the hosts this is. */
+  readonly node: number;
+  readonly hosts: readonly string[];
+  /** How many ranks each host has. */
+  readonly ranks: readonly number[];
+  readonly by: RankSpec["by"];
+}
+
+/** To the agent that has the attempt: all others are done, or one of them failed. */
+export interface RanksDone extends AttemptName, RankOutcome {
+  readonly t: "ranks-done";
+}
+
+/** What it said of its ranks is on disk. */
+export interface RanksKept extends AttemptName {
+  readonly t: "ranks-kept";
+}
+
+/** The attempt is over, or superseded: end what is here of it, report nothing more than the output. */
+export interface RanksOver extends AttemptName {
+  readonly t: "ranks-over";
+}
+
 export interface Stop {
   readonly t: "stop";
   readonly tasks: readonly HeldTasks[];
@@ -167,4 +221,18 @@ export interface Forget {
   readonly run: number;
 }
 
-export type ServerMessage = Welcome | Refused | Define | Assign | Stop | TakeBackRequest | Ack | Drain | Forget | Ping;
+export type ServerMessage =
+  | Welcome
+  | Refused
+  | Define
+  | Assign
+  | Ranks
+  | RanksDone
+  | RanksKept
+  | RanksOver
+  | Stop
+  | TakeBackRequest
+  | Ack
+  | Drain
+  | Forget
+  | Ping;

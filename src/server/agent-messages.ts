@@ -21,6 +21,8 @@ const Message = z.discriminatedUnion("t", [
     epoch: count,
     seq: count,
     held: z.array(held).max(100_000),
+    // an agent of the version before has none
+    parts: z.array(held).max(100_000).default([]),
   }),
   z.object({
     t: z.literal("progress"),
@@ -29,6 +31,18 @@ const Message = z.discriminatedUnion("t", [
       .max(100_000),
   }),
   z.object({ t: z.literal("returned"), parts: z.array(ranges).max(100_000) }),
+  z.object({
+    t: z.literal("ranks-ended"),
+    run: count,
+    row: count,
+    attempt: count,
+    ending: z.number().int().min(0).max(255),
+    code: z.number().int().min(-1000).max(0xffff),
+    detail: z.string().max(2000),
+    outAt: z.number(),
+    outBytes: z.number(),
+    errBytes: z.number(),
+  }),
   z.object({ t: z.literal("leaving"), reason: z.string().max(2000) }),
   z.object({ t: z.literal("bye"), reason: z.string().max(2000) }),
 ]);

@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import { forEachHeld, markStarted } from "../core/attempts.ts";
 import { MAX_RESULTS, unpackResults } from "../core/columns.ts";
 import type { AgentsLost, RowRanges } from "../core/events.ts";
+import { type Gang, gangKey } from "../core/gangs.ts";
 import type { Run } from "../core/run.ts";
 import { touch } from "../core/table.ts";
 import { type Channel, createChannel } from "../protocol/frames.ts";
@@ -10,6 +11,7 @@ import { sameSecret } from "../protocol/token.ts";
 import { PROTOCOL_VERSION, judgeVersion } from "../protocol/version.ts";
 import { checkAgentMessage } from "./agent-messages.ts";
 import { sendAssignments } from "./assignments.ts";
+import { createGangs } from "./gangs.ts";
 import type { Engine } from "./engine.ts";
 
 /**
@@ -45,6 +47,8 @@ export interface Agents {
   assign(agent: number, parts: readonly RowRanges[]): void;
   stop(agent: number, run: Run, row: number, attempt: number): void;
   takeBack(agent: number, count: number): void;
+  /** Whoever has ranks of it ends them. */
+  gangOver(gang: Gang): void;
   drain(agent: number, now: boolean, reason: string): void;
   forget(run: number): void;
   /** After a restart: the agents that the journal knows, suspect until they come back. */
@@ -75,6 +79,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
   const unknown = new Set<Channel<ServerMessage>>();
   const sockets = new Set<Duplex>();
   let held = false;
+
+  const gangs = createGangs(engine, (agent) => links.get(agent));
 
   const newLink = (id: number): AgentLink => {
     const link: AgentLink = {
@@ -130,6 +136,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
         drop,
         heartbeatMs: HEARTBEAT_MS,
       });
+      gangs.welcome(link, hello.parts);
       if (previous) drain(id!, false, `protocol version ${hello.version} is the one before ${PROTOCOL_VERSION}`);
       if (!link.draining) scheduler.pause(id!, false);
       options.onJoin(id!, hello.pilot);
@@ -226,6 +233,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
         if (message.parts.length > 0)
           engine.commit({ type: "tasks.returned", at: engine.clock(), agent: link.id, parts: message.parts });
         return;
+      case "ranks-ended":
+        return gangs.ended(link, message);
       case "leaving":
         link.draining = true;
         scheduler.pause(link.id, true);
@@ -340,7 +349,12 @@ export const createAgents = (options: AgentsOptions): Agents => {
       const link = links.get(agent);
       // without a connection they stay assigned: the next hello shows that they never arrived
       if (link?.channel !== undefined) sendAssignments(state, link, parts);
+      for (const { run, ranges } of parts) {
+        const gang = state.gangs.get(gangKey(run, ranges[0]!));
+        if (gang?.agents[0] === agent) gangs.assign(gang);
+      }
     },
+    gangOver: (gang) => gangs.over(gang),
     stop: (agent, run, row, attempt) =>
       links.get(agent)?.channel?.send({ t: "stop", tasks: [{ run: run.id, rows: [row], attempts: [attempt] }] }),
     takeBack: (agent, count) => {

@@ -25,7 +25,7 @@ const template = (group: Group): Define["groups"][number] => ({
   json: group.items?.json ?? false,
 });
 
-const define = (link: AgentLink, run: Run, group: Group): void => {
+export const define = (link: AgentLink, run: Run, group: Group): void => {
   let known = link.defined.get(run.id);
   if (known?.has(group.index) === true) return;
   const first = known === undefined;
@@ -86,7 +86,7 @@ export const sendAssignments = (state: State, link: AgentLink, parts: readonly R
       for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end;) {
         const group = groupOf(run.groups, row);
         const groupEnd = Math.min(end, group.first + group.count);
-        assignGroup(link, run, group, row, groupEnd);
+        if (group.spec.ranks === undefined) assignGroup(link, run, group, row, groupEnd);
         row = groupEnd;
       }
     }

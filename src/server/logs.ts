@@ -67,17 +67,28 @@ export async function* taskOutput(
   const fd = query.stream === "stdout" ? 1 : 2;
   let attempt = 0;
   let read = -1;
+  const shown = new Set<number>();
   for (;;) {
     const more = query.follow && !ended() && !query.signal.aborted;
     const last = attemptsOf(run, row).at(-1);
     if (last !== undefined) {
-      if (last.n !== attempt) read = -1;
+      if (last.n !== attempt) {
+        read = -1;
+        shown.clear();
+      }
       attempt = last.n;
       const at = lastChunk(source, run, row, last);
       const stream = source.state.agents.get(last.agent)?.output;
       if (at >= 0 && at !== read && stream !== undefined) {
         yield* readOutput(stream, at, { fd, since: read });
         read = at;
+      }
+      // ranks on other agents: told when they have ended
+      for (const part of run.rankOutputs.get(row) ?? []) {
+        const file = source.state.agents.get(part.agent)?.output;
+        if (part.attempt !== attempt || shown.has(part.agent) || file === undefined) continue;
+        shown.add(part.agent);
+        yield* readOutput(file, part.outAt, { fd });
       }
     }
     if (!more) return;
@@ -125,9 +136,14 @@ export const stderrTail = async (source: LogSource, run: Run, row: number): Prom
   if (path !== null || last === undefined) return null;
   const at = lastChunk(source, run, row, last);
   const stream = source.state.agents.get(last.agent)?.output;
-  if (at < 0 || stream === undefined) return null;
+  if (stream === undefined) return null;
   try {
-    const bytes = await readTail(stream, at, 2, STDERR_TAIL);
+    let bytes = await readTail(stream, at, 2, STDERR_TAIL);
+    for (const part of run.rankOutputs.get(row) ?? []) {
+      const file = source.state.agents.get(part.agent)?.output;
+      if (bytes.length > 0 || part.attempt !== last.n || file === undefined) continue;
+      bytes = await readTail(file, part.outAt, 2, STDERR_TAIL);
+    }
     return bytes.length === 0 ? null : bytes.toString("utf8").split("\n").slice(-11).join("\n").trimEnd();
   } catch (error) {
     return `(its output cannot be read: ${(error as Error).message})`;

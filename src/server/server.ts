@@ -119,6 +119,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   agents.adopt();
   engine.listeners.assigned = (agent, parts) => agents.assign(agent, parts);
   engine.listeners.stop = (agent, run, row, attempt) => agents.stop(agent, run, row, attempt);
+  engine.listeners.gangOver = (gang) => agents.gangOver(gang);
   engine.listeners.takeBack = (agent, count) => agents.takeBack(agent, count);
   engine.listeners.mayPlace = () => !stopping && full === null;
   engine.listeners.taskEnded = (run, row) => feed.taskEnded(run, row, clock());

@@ -5,11 +5,11 @@ import { readRunBody } from "../config/run-file.ts";
 import type { ItemsInput } from "../config/task-items.ts";
 import { checkItem, storedJson } from "../core/items.ts";
 import { type Resources, fromUnits, isByteResource } from "../core/resources.ts";
-import { shapeOf } from "../core/run.ts";
+import { type Shape, shapeOf } from "../core/run.ts";
 import type { GroupSpec, RunSpec } from "../core/spec.ts";
 import { formatSize } from "../core/quantities.ts";
 import { SlipwayError } from "../errors.ts";
-import { shortage } from "../scheduler/capacity.ts";
+import { concurrency, shortage } from "../scheduler/capacity.ts";
 import type { Engine } from "./engine.ts";
 import type { Journal } from "./journal/journal.ts";
 
@@ -40,7 +40,11 @@ export interface SubmissionOptions {
 
 /** An amount as a person reads it. */
 const shown = (name: string, units: number): string =>
-  isByteResource(name) ? formatSize(units) : String(fromUnits(name, units));
+  name === "nodes" || name === "ranks"
+    ? String(units)
+    : isByteResource(name)
+      ? formatSize(units)
+      : String(fromUnits(name, units));
 
 export const createSubmission = (
   options: SubmissionOptions,
@@ -63,12 +67,28 @@ export const createSubmission = (
     return [[cluster.name, largest]];
   };
 
+  /** Ranks stay within one pilot: its nodes must hold them all. */
+  const tooFewNodes = (
+    { ranks, queue }: GroupSpec,
+    shape: Shape,
+    cluster: string,
+    largest: Resources,
+  ): { name: string; asked: number; has: number } | undefined => {
+    if (ranks === undefined) return undefined;
+    const queues = [...options.clusters.clusters.get(cluster)!.queues.values()];
+    const nodes = Math.max(...queues.filter(({ name }) => (queue ?? name) === name).map((each) => each.nodes));
+    if (ranks.nodes !== undefined && ranks.nodes > nodes) return { name: "nodes", asked: ranks.nodes, has: nodes };
+    const room = concurrency(largest, shape);
+    const most = ranks.nodes === undefined ? room * nodes : room * ranks.nodes;
+    return ranks.count > most ? { name: "ranks", asked: ranks.count, has: most } : undefined;
+  };
+
   /** Refuses what can never run anywhere, naming the resource, the amount and the largest there is. */
   const checkFits = (group: GroupSpec, resources: Resources, task: string): void => {
     const shape = shapeOf(group, resources);
     let worst: { name: string; asked: number; has: number } | undefined;
-    for (const [, largest] of targetsOf(group)) {
-      const lacks = shortage(largest, shape);
+    for (const [cluster, largest] of targetsOf(group)) {
+      const lacks = shortage(largest, shape) ?? tooFewNodes(group, shape, cluster, largest);
       if (lacks === undefined) return;
       if (worst === undefined || (lacks.name === worst.name && lacks.has > worst.has)) worst = lacks;
     }

@@ -92,6 +92,7 @@ export const joinAs = async (home: string, change: Partial<Hello> = {}): Promise
     epoch: 0,
     seq: 0,
     held: [],
+    parts: [],
     ...change,
   });
   return peer;

@@ -29,7 +29,7 @@ const localFleets = (options: FleetsOptions, cluster: ClusterConfig): Fleet[] =>
     queue: queue.name,
     provider,
     policy: queue.fleet,
-    nodes: 1,
+    nodes: queue.nodes,
     offer,
     walltime: queue.walltime,
     signal: queue.signal,
@@ -42,6 +42,8 @@ const localFleets = (options: FleetsOptions, cluster: ClusterConfig): Fleet[] =>
       command: [
         process.execPath,
         join(options.bundles, "agent.js"),
+        // several agents on this machine, to try tasks over several nodes
+        ...(queue.nodes > 1 ? ["--agents", String(queue.nodes)] : []),
         "--settings",
         JSON.stringify({
           home: options.home,

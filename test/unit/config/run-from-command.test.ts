@@ -66,7 +66,7 @@ describe("runFromCommand", () => {
     [["x"], { resource: ["licence=x"] }, /--resource licence: must be a number/],
     [["x"], { env: ["=x"] }, /--env takes NAME=VALUE/],
     [["x"], { env: ["A={wat}"] }, /--env A: unknown placeholder/],
-    [["x"], { nodes: "2" }, /--nodes: not supported yet/],
+    [["x"], { nodes: "0" }, /--nodes: must be between 1 and/],
     [["x"], { backend: "-q" }, /--backend: not supported yet/],
     [["x"], { via: "plane" }, /--via: must be pilot or job, not "plane"/],
     [["x"], { after: "abc" }, /--after: "abc" is no run's id/],
