@@ -190,6 +190,13 @@ export const ERRORS = {
     422,
   ),
   "cluster-refused": row("{cluster} refused the job: {detail}", "Correct the queue in clusters.yaml.", 4, 502),
+  "cluster-unreachable": row(
+    "{cluster} gives no answer: {detail}",
+    "Nothing is lost: it is asked again. `slipway clusters check NAME` shows what is missing.",
+    4,
+    503,
+    true,
+  ),
 } satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -8,15 +8,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 export interface CommandOptions {
   readonly input?: string;
-  /** Added to the environment. */
-  readonly env?: Readonly<Record<string, string>>;
+  /** Added to the environment; what is undefined is taken out of it. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
   /** In whose name, when not in the server's; see `CommandsOptions.become`. */
   readonly user?: string;
   readonly timeoutMs?: number;
   /**
    * A submission that timed out may have been taken: it is not given again here. The caller looks the job up by its
-   * name first (rule 3). Refusals that name a transient cause were certainly not taken and are tried again.
+   * name first (rule 3). It is tried again only where `isTransient`, told of this, is sure that it was not taken.
    */
   readonly once?: boolean;
 }
@@ -33,11 +33,14 @@ export interface CommandResult {
 export type RunCommand = (argv: readonly string[], options?: CommandOptions) => Promise<CommandResult>;
 
 export interface CommandsOptions {
-  /** Whether this outcome may pass by itself: "Socket timed out", "Unable to contact slurm controller", qstat's 255. */
-  readonly isTransient?: (result: CommandResult) => boolean;
+  /**
+   * Whether this outcome may pass by itself: "Unable to contact slurm controller", qstat's 255. With `once` only what
+   * was certainly not done may be called so: a reply that got lost is not.
+   */
+  readonly isTransient?: (result: CommandResult, options: CommandOptions) => boolean;
   /** The words that run a command as another user: `sudo -n -u alice …`. */
   readonly become?: (user: string, argv: readonly string[], env: Readonly<Record<string, string>>) => readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string | undefined>>;
   readonly mostAtOnce?: number;
   readonly timeoutMs?: number;
   /** Pauses before further tries of a transient failure. */
@@ -106,6 +109,9 @@ const execute = (argv: readonly string[], options: CommandOptions, timeoutMs: nu
     });
   });
 
+const definedOf = (env: Readonly<Record<string, string | undefined>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined));
+
 export const createCommands = (settings: CommandsOptions = {}): RunCommand => {
   const most = settings.mostAtOnce ?? MOST_AT_ONCE;
   const pauses = settings.pausesMs ?? PAUSES_MS;
@@ -125,7 +131,9 @@ export const createCommands = (settings: CommandsOptions = {}): RunCommand => {
   return async (argv, options = {}) => {
     const env = { ...settings.env, ...options.env };
     const words =
-      options.user === undefined || settings.become === undefined ? argv : settings.become(options.user, argv, env);
+      options.user === undefined || settings.become === undefined
+        ? argv
+        : settings.become(options.user, argv, definedOf(env));
     const timeoutMs = options.timeoutMs ?? settings.timeoutMs ?? TIMEOUT_MS;
     for (let tried = 0; ; tried += 1) {
       await enter();
@@ -136,7 +144,7 @@ export const createCommands = (settings: CommandsOptions = {}): RunCommand => {
         leave();
       }
       const pause = pauses[tried];
-      const again = result.timedOut ? options.once !== true : (settings.isTransient?.(result) ?? false);
+      const again = result.timedOut ? options.once !== true : (settings.isTransient?.(result, options) ?? false);
       if (again && pause !== undefined) await sleep(pause * (1 + Math.random() / 4));
       else if (result.timedOut)
         throw new CommandError(`${argv[0]} did not answer within ${timeoutMs / 1000} s`, argv, true);

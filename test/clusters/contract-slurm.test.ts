@@ -1,0 +1,34 @@
+import type { RunCommand } from "../../src/providers/commands.ts";
+import { createCommands } from "../../src/providers/commands.ts";
+import { slurmDirectives } from "../../src/providers/slurm/directives.ts";
+import { createSlurmProvider, slurmIsTransient } from "../../src/providers/slurm/provider.ts";
+import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
+import { skipReason, startSlurm } from "./lab/slurm.ts";
+
+for (const accounting of [false, true])
+  providerContract({
+    name: `slurm ${accounting ? "with" : "without"} slurmdbd`,
+    unavailable: skipReason({ accounting }),
+    boot: async () => {
+      const lab = await startSlurm({ nodes: 2, accounting });
+      const execute = createCommands({ env: lab.env, isTransient: slurmIsTransient });
+      let commands = 0;
+      const run: RunCommand = (...words) => {
+        commands += 1;
+        return execute(...words);
+      };
+      return {
+        create: async () => createSlurmProvider({ run, mineOnly: accounting }),
+        request: (job) => scriptRequest(job, slurmDirectives, { memoryBytes: 50 * 1024 * 1024 }),
+        commands: () => commands,
+        stop: () => lab.stop(),
+      };
+    },
+    held: ["--hold"],
+    waiting: ["--begin=now+1hour"],
+    refused: {
+      options: ["--partition=nowhere"],
+      words: /^invalid partition specified: nowhere; .*Invalid partition name/,
+    },
+    oddName: "ü b'\"$(;)|&=#%,\\x\tend",
+  });
