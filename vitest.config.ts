@@ -5,6 +5,7 @@ const PROCESSES = [
   "test/unit/agent/spawner*.test.ts",
   "test/unit/agent/memory-watch.test.ts",
   "test/unit/server/home.claim.test.ts",
+  "test/unit/launchers/*.test.ts",
 ];
 
 /** What a busy machine may cost a test of real processes: another try, which the closing lines name. */

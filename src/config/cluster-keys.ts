@@ -72,8 +72,8 @@ const LIMITED: Readonly<Record<string, readonly ClusterType[]>> = {
     ),
   ),
   qos: ["slurm"],
-  constraint: ["slurm"],
-  reservation: ["slurm", "sge"],
+  constraint: ["slurm", "pbs"],
+  reservation: ["slurm", "pbs", "sge"],
   bin: ["slurm", "pbs", "sge", "oar"],
   config: ["slurm", "pbs"],
   root: ["sge"],
@@ -85,11 +85,10 @@ const LIMITED: Readonly<Record<string, readonly ClusterType[]>> = {
 /** How a manager says what another one's key means. */
 const INSTEAD: Readonly<Record<string, Readonly<Partial<Record<ClusterType, string>>>>> = {
   constraint: {
-    pbs: 'Use select-options: "NAME=VALUE".',
     sge: "Use hard: [NAME=VALUE].",
     oar: "Use property: \"NAME='VALUE'\".",
   },
-  reservation: { pbs: "Name the reservation's queue: queue: R123.", oar: 'Use options: ["-t inner=123"].' },
+  reservation: { oar: 'Use options: ["-t inner=123"].' },
   gres: { pbs: "Use gpus, or select-options.", sge: "Use gpus with gpu-resource, or hard.", oar: "Use resource-spec." },
   place: { slurm: "Use exclusive: true, or options." },
   hard: { slurm: "Use constraint, gres or options.", pbs: "Use select-options.", oar: "Use property." },

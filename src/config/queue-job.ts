@@ -52,6 +52,28 @@ export const refuseForeign = (type: ClusterType, { places }: ReadKeys): void => 
   }
 };
 
+/** What no launcher could do. */
+const launcherProblem = (
+  job: QueueJob,
+): { readonly key: string; readonly detail: string; readonly remedy: string } | undefined => {
+  const parts = job.slurm?.parts?.length ?? 1;
+  const name = job.launcher?.name;
+  if (name === undefined) return undefined;
+  if ((name === "single" || name === "wrapped") && (job.nodes > 1 || parts > 1))
+    return {
+      key: "launcher",
+      detail: `${name} starts an agent on one node only; a pilot of this queue has more`,
+      remedy: "Leave launcher out for the manager's own, or ask for one node.",
+    };
+  if (parts > 1 && name !== "srun" && name !== "srun-mpi")
+    return {
+      key: "launcher",
+      detail: `${name} reaches only the first part of a heterogeneous job`,
+      remedy: "Use srun, or leave launcher out.",
+    };
+  return undefined;
+};
+
 const managerPart = (
   type: ClusterType,
   values: ReadKeys["values"],
@@ -80,7 +102,9 @@ export const queueJob = (type: ClusterType, keys: ReadKeys): QueueJob => {
     ...managerPart(type, keys.values),
   };
   const problem =
-    job.sge !== undefined ? sgeProblem(job.sge, job) : job.oar !== undefined ? oarProblem(job.oar, job) : undefined;
+    (job.sge === undefined ? undefined : sgeProblem(job.sge, job)) ??
+    (job.oar === undefined ? undefined : oarProblem(job.oar, job)) ??
+    launcherProblem(job);
   if (problem !== undefined) {
     const { source, path } = keys.places[problem.key]!;
     badValue(source, path, problem.detail, problem.remedy);

@@ -1,0 +1,10 @@
+import { type Launcher, launcherWords, shellWords } from "./launcher.ts";
+
+/** IBM's jsrun: one resource set per host that holds all its cores and GPUs, one task in each. */
+const ALL = ["--rs_per_host", "1", "--tasks_per_rs", "1", "--cpu_per_rs", "ALL_CPUS", "--gpu_per_rs", "ALL_GPUS"];
+
+export const jsrun: Launcher = (launch) => ({
+  start: [
+    `slipway_start ${launcherWords(launch, "jsrun", ["--nrs", String(launch.nodes), ...ALL, "--bind", "none"])} ${shellWords(launch.command)}`,
+  ],
+});

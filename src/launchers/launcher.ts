@@ -1,0 +1,61 @@
+import type { ClusterType } from "../config/cluster-keys.ts";
+import type { LauncherConfig } from "../config/launcher-keys.ts";
+import { quoteFor } from "../core/shell-quoting.ts";
+
+/**
+ * The contract of a launcher: lines of shell that start a command on every node of a job, exactly once on each. Pure:
+ * it builds text. The lines run inside a pilot's script (src/providers/pilot-script.ts), which gives them
+ * `slipway_start WORDS…`: starts the words in the background and waits for them later.
+ */
+export type Launcher = (launch: Launch) => Launched;
+
+export interface Launch {
+  /** What each node runs. A launcher that names the nodes one by one adds the node's name as a last word. */
+  readonly command: readonly string[];
+  readonly nodes: number;
+  /** Parts of a heterogeneous job (Slurm); 1 for every other. */
+  readonly parts: number;
+  readonly manager: ClusterType;
+  readonly config: LauncherConfig;
+  /** Shared by the nodes and private to the job. */
+  readonly directory: string;
+}
+
+export interface Launched {
+  readonly start: readonly string[];
+  /**
+   * How the signal $1 reaches the node $2's process $3, where a signal to what was started here does not: words as
+   * shell text.
+   */
+  readonly remoteKill?: string;
+  /** The script's environment does not reach the command: it is left in a file for it. */
+  readonly bare?: boolean;
+}
+
+/** Words as shell text, each one data. */
+export const shellWords = (words: readonly string[]): string => words.map((word) => quoteFor(word, "word")).join(" ");
+
+/** The launcher's program and its own options (plain words), with what the configuration puts behind them. */
+export const launcherWords = ({ config }: Launch, program: string, options: readonly string[]): string =>
+  [shellWords([config.program ?? program]), ...options, ...config.overrides.map((word) => shellWords([word]))].join(
+    " ",
+  );
+
+const UNIQUE = `awk '!seen[$1]++ { print $1 }'`;
+
+/** Shell text that prints the job's nodes, one per line, each once. */
+export const hostsOf = (manager: ClusterType): string => {
+  switch (manager) {
+    case "slurm":
+      return 'scontrol show hostnames "$SLURM_JOB_NODELIST"';
+    case "pbs":
+      return `${UNIQUE} "$PBS_NODEFILE"`;
+    case "sge":
+      // without a parallel environment there is no file
+      return `awk '!seen[$1]++ { print $1 } END { if (NR == 0) system("hostname") }' "\${PE_HOSTFILE:-/dev/null}"`;
+    case "oar":
+      return `${UNIQUE} "$OAR_NODEFILE"`;
+    default:
+      return "hostname";
+  }
+};

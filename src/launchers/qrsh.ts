@@ -1,0 +1,27 @@
+import { hostsOf, type Launcher, launcherWords, shellWords } from "./launcher.ts";
+
+/**
+ * Grid Engine's `qrsh -inherit`, once for each node of a parallel environment with `control_slaves TRUE`. The first line
+ * of the host file is where the script runs: there the agent is started without it, since the script may hold the
+ * only slot.
+ */
+export const qrsh: Launcher = (launch) => {
+  const remote = launcherWords(launch, "qrsh", ["-inherit", "-nostdin"]);
+  const command = shellWords(launch.command);
+  return {
+    start: [
+      `slipway_first=yes`,
+      `slipway_hosts=$(${hostsOf(launch.manager)})`,
+      `for slipway_host in $slipway_hosts; do`,
+      `  if [ -n "$slipway_first" ]; then`,
+      `    slipway_first=`,
+      `    slipway_start ${command}`,
+      `  else`,
+      `    slipway_start ${remote} "$slipway_host" ${command} "$slipway_host"`,
+      `  fi`,
+      `done`,
+    ],
+    remoteKill: `${remote} "$2" /bin/kill -s "$1" "$3"`,
+    bare: true,
+  };
+};

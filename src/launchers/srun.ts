@@ -1,0 +1,29 @@
+import { type Launch, type Launcher, launcherWords, shellWords } from "./launcher.ts";
+
+/**
+ * Slurm's srun. The agent gets all that the job has on its node: no core is bound (the agent binds tasks), all memory
+ * (`--mem=0`), and no `--cpus-per-task`, which would make the step exact; generic resources follow the job. An agent that
+ * ends, well or badly, ends no other (`--wait=0`, `--kill-on-bad-exit=0`). The environment is the script's, also after
+ * `sbatch --export=NONE`.
+ */
+const OPTIONS = [
+  "--ntasks-per-node=1",
+  "--cpu-bind=none",
+  "--mem=0",
+  "--export=ALL",
+  "--wait=0",
+  "--kill-on-bad-exit=0",
+];
+
+const lines = (launch: Launch, own: readonly string[]): string[] => {
+  const start = (where: readonly string[]): string =>
+    `slipway_start ${launcherWords(launch, "srun", [...where, ...OPTIONS, ...own])} ${shellWords(launch.command)}`;
+  if (launch.parts <= 1) return [start([`--nodes=${launch.nodes}`, `--ntasks=${launch.nodes}`])];
+  // one step for each part: how many nodes it has, Slurm knows
+  return Array.from({ length: launch.parts }, (_, part) => start([`--het-group=${part}`]));
+};
+
+export const srun: Launcher = (launch) => ({ start: lines(launch, ["--mpi=none"]) });
+
+/** The same with the site's own kind of MPI, for agents that start MPI programs. */
+export const srunMpi: Launcher = (launch) => ({ start: lines(launch, []) });

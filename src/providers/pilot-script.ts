@@ -1,0 +1,142 @@
+import type { ClusterType } from "../config/cluster-keys.ts";
+import type { LauncherConfig } from "../config/launcher-keys.ts";
+import { quoteFor } from "../core/shell-quoting.ts";
+import { shellWords } from "../launchers/launcher.ts";
+import { launchWith } from "../launchers/launchers.ts";
+
+/**
+ * The two scripts of a pilot's job, as text: what the manager runs once, and what its launcher runs on each node. The
+ * same plan always gives the same text. The job's exit status is the worst of its agents'; TERM, INT, USR1 and USR2 are
+ * passed on to the agents, and the script stays until they have ended.
+ */
+export interface PilotScriptPlan {
+  /** One line for whoever reads it: which pilot this is. */
+  readonly title: string;
+  readonly shebang: string;
+  /** Full lines: `#SBATCH --nodes=2`. */
+  readonly directives: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly prologue: readonly string[];
+  readonly epilogue: readonly string[];
+  readonly launcher: LauncherConfig;
+  readonly manager: ClusterType;
+  readonly nodes: number;
+  readonly parts: number;
+  /** Of this job alone, on storage that the nodes share. */
+  readonly directory: string;
+  /** Node.js on the nodes: a path, which may begin with a variable. */
+  readonly node: string;
+  /** Words behind Node.js: the bundle and its options. */
+  readonly agent: readonly string[];
+}
+
+export interface PilotScripts {
+  /** Given to the manager. */
+  readonly script: string;
+  /** Lies in `directory` under this name; the launcher runs it on each node. */
+  readonly agentScript: string;
+}
+
+export const AGENT_SCRIPT = "agent.sh";
+
+const word = (text: string): string => quoteFor(text, "word");
+
+/** `$HOME/bin/node` as a word: the variable is the node's, the rest is data. */
+const pathWord = (path: string): string => {
+  const [, name, rest] = /^\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?(.*)$/s.exec(path) ?? [];
+  return name === undefined ? word(path) : `"\${${name}}"${rest === "" ? "" : word(rest!)}`;
+};
+
+/** A text that stays one comment. */
+const comment = (text: string): string => `# ${text.replaceAll(/[\n\r]+/g, " ")}`;
+
+const START = `slipway_start() {
+  "$@" &
+  slipway_pids="$slipway_pids $!"
+}`;
+
+/** A signal interrupts \`wait\`: it is begun again until it was the process that ended it. */
+const WAIT = `slipway_status=0
+for slipway_pid in $slipway_pids; do
+  while :; do
+    slipway_caught=
+    slipway_code=0
+    wait "$slipway_pid" || slipway_code=$?
+    [ -n "$slipway_caught" ] || break
+  done
+  [ "$slipway_code" -le "$slipway_status" ] || slipway_status=$slipway_code
+done`;
+
+const CALLED = "# shellcheck disable=SC2317 # called by the traps";
+
+const forward = (directory: string, remoteKill: string | undefined): string => {
+  const local = `  for slipway_pid in $slipway_pids; do
+    kill -s "$1" "$slipway_pid" 2>/dev/null || :
+  done`;
+  const remote = `  for slipway_file in ${word(directory)}/pid.*; do
+    [ -f "$slipway_file" ] || continue
+    slipway_kill "$1" "\${slipway_file##*/pid.}" "$(cat "$slipway_file")" || :
+  done`;
+  const lines = [CALLED, `slipway_forward() {`, `  slipway_caught=yes`, remoteKill === undefined ? local : remote, `}`];
+  return [...(remoteKill === undefined ? [] : [CALLED, `slipway_kill() {`, `  ${remoteKill}`, `}`]), ...lines].join(
+    "\n",
+  );
+};
+
+export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
+  const directory = word(plan.directory);
+  const launched = launchWith({
+    command: ["/bin/sh", `${plan.directory}/${AGENT_SCRIPT}`],
+    nodes: plan.nodes,
+    parts: plan.parts,
+    manager: plan.manager,
+    config: plan.launcher,
+    directory: plan.directory,
+  });
+  const { bare = false, remoteKill } = launched;
+  const exports = Object.entries(plan.environment).map(([name, value]) => `export ${name}=${word(value)}`);
+  const script = [
+    plan.shebang,
+    ...plan.directives,
+    comment(plan.title),
+    `SLIPWAY_PILOT_START=$(date +%s)`,
+    `export SLIPWAY_PILOT_START`,
+    ...exports,
+    `cd ${directory} || exit 1`,
+    `slipway_pids=`,
+    `slipway_caught=`,
+    START,
+    forward(plan.directory, remoteKill),
+    // what is passed on to an agent ends it in an orderly way; srun would take TERM and INT for itself
+    `trap 'slipway_forward USR2' TERM INT USR2`,
+    `trap 'slipway_forward USR1' USR1`,
+    ...(plan.prologue.length === 0 ? [] : ["# prologue", ...plan.prologue]),
+    "# one agent on each node",
+    ...(bare ? [`(umask 077 && /bin/sh -c 'export -p' >${directory}/environment)`] : []),
+    ...launched.start,
+    WAIT,
+    ...(plan.epilogue.length === 0 ? [] : ["# epilogue", ...plan.epilogue]),
+    `exit "$slipway_status"`,
+    "",
+  ].join("\n");
+
+  const agentScript = [
+    "#!/bin/sh",
+    "# What each node of this pilot runs.",
+    ...(bare ? [`. ${directory}/environment`] : []),
+    ...(remoteKill === undefined ? [] : [`echo "$$" >${directory}/pid."\${1:-$(hostname)}"`]),
+    ...(plan.launcher.workingDirectory === undefined ? [] : [`cd ${word(plan.launcher.workingDirectory)} || exit 1`]),
+    `slipway_node=${pathWord(plan.node)}`,
+    `if [ ! -x "$slipway_node" ]; then`,
+    `  slipway_missing=$slipway_node`,
+    `  slipway_node=$(command -v node) || {`,
+    `    echo "slipway: $(hostname) has no Node.js at $slipway_missing and none on its PATH;" \\`,
+    `      "set node: in clusters.yaml" >&2`,
+    `    exit 127`,
+    `  }`,
+    `fi`,
+    `exec ${plan.launcher.prefix.length === 0 ? "" : `${shellWords(plan.launcher.prefix)} `}"$slipway_node" ${shellWords(plan.agent)}`,
+    "",
+  ].join("\n");
+  return { script, agentScript };
+};
