@@ -7,6 +7,7 @@ import { measureLatency } from "./experiments/latency.mjs";
 import { measureMemory } from "./experiments/memory.mjs";
 import { measureNull } from "./experiments/null.mjs";
 import { measureProcesses } from "./experiments/process.mjs";
+import { measureScheduler } from "./experiments/scheduler.mjs";
 import { describeMachine, isBusy, machineText } from "./machine.mjs";
 import { readOptions, USAGE, UsageError } from "./options.mjs";
 import { document, printed, tableOf } from "./report.mjs";
@@ -17,6 +18,7 @@ const EXPERIMENTS = {
   null: measureNull,
   memory: measureMemory,
   latency: measureLatency,
+  scheduler: measureScheduler,
 };
 
 const say = (text) => console.error(text);

@@ -8,7 +8,7 @@ export const USAGE = `Usage: npm run bench -- [options]      or: node bench/main
 Measures Slipway as it is installed here, with its defaults, beside this machine's limits and other programs, in
 alternating rounds. Exit status: 0 measured, whatever came out; 1 an experiment is broken; 2 wrong usage.
 
-  --only NAME[,NAME]  some of the experiments: process, null, memory, latency
+  --only NAME[,NAME]  some of the experiments: process, null, memory, latency, scheduler
   --rounds N          how often each contender is measured (default 5)
   --quick             2 rounds of fewer tasks: to see that it works, not to quote
   --json              one JSON document on standard output; the table goes nowhere, progress to standard error

@@ -5,7 +5,7 @@ import type { Shape } from "../core/run.ts";
 const MOST_AT_ONCE = 1024;
 
 /** How many tasks of a shape fit into these resources at once; 0 if not even one. */
-export const concurrency = (capacity: Resources, shape: Shape): number => {
+export const concurrency = (capacity: Resources, shape: Pick<Shape, "resources">): number => {
   let most = MOST_AT_ONCE;
   for (const name in shape.resources) {
     const asked = shape.resources[name]!;

@@ -1,6 +1,7 @@
 import type { RowRanges } from "../core/events.ts";
 import type { Resources } from "../core/resources.ts";
 import { type Group, type Run, type Shape, expectedMs, groupOf, shapeOfRow } from "../core/run.ts";
+import { type Bounds, boundsOf } from "./bounds.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy, concurrency, prefetchLoad } from "./capacity.ts";
 import { type RankPlacement, placeRanks } from "./gangs.ts";
 import { type ShapeQueue, createShapeQueue, dropRun, headOf, pushRange, takeRows } from "./queues.ts";
@@ -94,6 +95,11 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
   /** The first task in order, when it fits nowhere yet, and agents that take nothing behind it until it does. */
   let kept: { readonly key: string; readonly agents: ReadonlySet<AgentLoad> } | undefined;
 
+  /** Of what waits in this pass. */
+  let bounds: Bounds = boundsOf([], prefetch);
+  /** Agents with tasks that wait there for a slot. */
+  const backlogged = new Set<AgentLoad>();
+
   const queueOf = (shape: Shape): ShapeQueue => {
     let queue = queues.get(shape.key);
     if (queue === undefined) {
@@ -140,6 +146,8 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
     agent.backlog += change;
     // starting again from zero keeps rounding from piling up
     agent.backlogLoad = agent.backlog === 0 ? 0 : agent.backlogLoad + change / Math.max(1, placed.most);
+    if (agent.backlog > 0) backlogged.add(agent);
+    else backlogged.delete(agent);
   };
 
   const add = (agent: AgentLoad, placed: Placed, count: number): void => {
@@ -199,11 +207,15 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
     now: number,
     out: Map<number, Assignment>,
   ): void => {
+    const full = (): boolean =>
+      share === undefined ? !bounds.fits(agent.free) : !bounds.takes(agent.offer.resources, agent.backlogLoad);
+    if (full()) return;
     let budget = share ?? Infinity;
     for (const queue of order) {
       if (queue.waiting === 0 || !canServe(agent, queue.shape, now)) continue;
       const placed = placedOf(agent, queue.shape);
       if (placed.most === 0) continue;
+      const had = agent.count;
       while (budget > 0) {
         const head = headOf(queue);
         if (head === undefined) break;
@@ -219,7 +231,7 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
         budget -= taken.count;
         record(out, agent.offer.id, taken.run.id, taken.from, taken.count);
       }
-      if (budget <= 0) return;
+      if (budget <= 0 || (agent.count > had && full())) return;
     }
   };
 
@@ -359,7 +371,10 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
     },
     removeAgent: (id) => {
       const agent = agents.get(id);
-      if (agent !== undefined) roomy.delete(agent);
+      if (agent !== undefined) {
+        roomy.delete(agent);
+        backlogged.delete(agent);
+      }
       agents.delete(id);
     },
     pause: (id, paused) => {
@@ -399,6 +414,7 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
       const order = active.length === 0 ? [] : inOrder();
       reviewKept(order);
       if (order.length === 0) return [];
+      bounds = boundsOf(order, prefetch);
       const out = new Map<number, Assignment>();
       const gangs: Assignment[] = [];
       const [first] = order as [ShapeQueue];
@@ -419,15 +435,15 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
       return [...out.values(), ...gangs];
     },
     rebalance: () => {
+      if (backlogged.size === 0) return [];
       for (const queue of queues.values()) if (queue.waiting > 0) return [];
       const idle = [...agents.values()].filter(
         (agent) => !agent.paused && agent.backlog === 0 && agent.count === 0,
       ).length;
       if (idle === 0) return [];
       const asks: TakeBack[] = [];
-      for (const agent of agents.values()) {
-        if (agent.backlog > 0)
-          asks.push({ agent: agent.offer.id, count: Math.ceil(agent.backlog * (idle / (idle + 1))) });
+      for (const agent of backlogged) {
+        asks.push({ agent: agent.offer.id, count: Math.ceil(agent.backlog * (idle / (idle + 1))) });
         if (asks.length >= idle) break;
       }
       return asks;

@@ -190,8 +190,9 @@ describe("size", () => {
     expect(buildRun(readRunBody({ tasks }), { cwd: "/" }).spec.groups).toHaveLength(100_000);
     tasks[0]!.after = "t99999";
     expect(() => buildRun(readRunBody({ tasks }), { cwd: "/" })).toThrow(/t\d+ → .*… → t\d+/);
-    expect(performance.now() - start).toBeLessThan(8000);
-  });
+    // by the square of their number it would take hours, also on a machine that is busy with other things
+    expect(performance.now() - start).toBeLessThan(100_000);
+  }, 120_000);
 
   it("wide graphs and many keys stay linear", () => {
     const names = Array.from({ length: 20_000 }, (_, i) => `t${i}`);

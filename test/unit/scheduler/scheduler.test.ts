@@ -191,4 +191,37 @@ describe("scheduler.pass", () => {
       { numRuns: 100 },
     );
   });
+
+  it("leaves no agent idle that some waiting task fits, whatever the order of shapes", () => {
+    const amount = fc.record({ cpus: fc.integer({ min: 1, max: 5 }), gpus: fc.integer({ min: 0, max: 2 }) });
+    fc.assert(
+      fc.property(
+        fc.array(fc.record({ shape: amount, count: fc.integer({ min: 1, max: 6 }) }), { minLength: 1, maxLength: 8 }),
+        fc.array(amount, { minLength: 1, maxLength: 5 }),
+        (groups, nodes) => {
+          const scheduler = createScheduler();
+          const free = nodes.map(({ cpus, gpus }) => ({ cpus: cpus * FRACTION, gpus: gpus * FRACTION }));
+          for (const [i, resources] of free.entries()) addAgent(scheduler, i + 1, { ...resources });
+          const units = groups.map(({ shape }) => ({
+            cpus: shape.cpus * FRACTION,
+            ...(shape.gpus > 0 ? { gpus: shape.gpus * FRACTION } : {}),
+          }));
+          const run = makeRun(...groups.map(({ count }, i) => group(`g${i}`, count, { resources: units[i]! })));
+          // long ones are not held in advance: what an agent has, runs there
+          run.meanMs = 1e9;
+          scheduler.ready(run, 0, run.total);
+          for (const [agent, , row] of applyAll([run], scheduler.pass(0))) {
+            const { resources } = shapeOfRow(groupOf(run.groups, row), row);
+            free[agent - 1]!.cpus -= resources["cpus"]!;
+            free[agent - 1]!.gpus -= resources["gpus"] ?? 0;
+          }
+          // the first that fits nowhere may keep an agent to itself
+          for (const { shape } of scheduler.demand().slice(1))
+            for (const { cpus, gpus } of free)
+              expect(shape.resources["cpus"]! <= cpus && (shape.resources["gpus"] ?? 0) <= gpus).toBe(false);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
 });

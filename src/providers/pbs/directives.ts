@@ -1,0 +1,68 @@
+import { createHash } from "node:crypto";
+import type { PilotAsk } from "../pilot-ask.ts";
+
+/** What a pilot asks, as the `#PBS` lines of its script. */
+
+const LONGEST_NAME = 230;
+const NOT_IN_NAMES = /[^A-Za-z0-9._+-]/g;
+
+/**
+ * A name that `-N` takes. One that had to be changed ends with a mark made of the whole name, so that two different
+ * names stay different; one that PBS takes as it is stays as it is.
+ */
+export const pbsName = (name: string): string => {
+  const clean = name.replaceAll(NOT_IN_NAMES, "_").replace(/^(?![A-Za-z0-9_])./, "_") || "job";
+  if (clean === name && name.length <= LONGEST_NAME) return name;
+  const mark = createHash("sha256").update(name).digest("hex").slice(0, 10);
+  return `${clean.slice(0, LONGEST_NAME - mark.length - 1)}-${mark}`;
+};
+
+const twoDigits = (value: number): string => String(value).padStart(2, "0");
+
+export const pbsDuration = (seconds: number): string => {
+  const whole = Math.max(1, Math.ceil(seconds));
+  return [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60].map(twoDigits).join(":");
+};
+
+/** qsub splits a directive's line as a shell does, as far as quotes go. */
+const word = (text: string): string =>
+  /^[^\s"'\\#]+$/.test(text) ? text : text.includes('"') ? `'${text}'` : `"${text}"`;
+
+/** A boolean resource by its name, any other as it was written. */
+const chunkResource = (constraint: string): string => (constraint.includes("=") ? constraint : `${constraint}=True`);
+
+const selectOf = (ask: PilotAsk): string => {
+  const { cores, memoryBytes, gpus } = ask;
+  return [
+    String(ask.nodes),
+    ...(cores === undefined ? [] : [`ncpus=${cores}`]),
+    ...(memoryBytes === undefined ? [] : [`mem=${Math.ceil(memoryBytes / 1024)}kb`]),
+    ...(gpus === undefined || gpus === 0 ? [] : [`ngpus=${gpus}`]),
+    ...(ask.constraint === undefined ? [] : [chunkResource(ask.constraint)]),
+    ...(ask.pbs?.selectOptions === undefined ? [] : [ask.pbs.selectOptions]),
+  ].join(":");
+};
+
+/** One chunk is one node's share: several of them go to nodes of their own. */
+const placeOf = (ask: PilotAsk): string =>
+  ask.pbs?.place ?? `${ask.nodes > 1 ? "scatter" : "pack"}${ask.exclusive === true ? ":excl" : ""}`;
+
+export const pbsDirectives = (ask: PilotAsk): string[] => {
+  // a reservation is a queue of its own
+  const queue = ask.reservation ?? ask.partition;
+  const options = [
+    `-N ${pbsName(ask.name)}`,
+    `-o ${word(ask.stdout)}`,
+    `-e ${word(ask.stderr)}`,
+    `-l select=${selectOf(ask)}`,
+    `-l place=${placeOf(ask)}`,
+    ...(ask.walltime === undefined ? [] : [`-l walltime=${pbsDuration(ask.walltime)}`]),
+    ...(queue === undefined ? [] : [`-q ${word(queue)}`]),
+    ...(ask.account === undefined ? [] : [`-P ${word(ask.account)}`]),
+    // a pilot that its node took along is replaced by its fleet, not run again under the same name
+    "-r n",
+    "-W umask=0022",
+    ...ask.extra,
+  ];
+  return options.filter((option) => !ask.skip.some((part) => option.includes(part))).map((option) => `#PBS ${option}`);
+};

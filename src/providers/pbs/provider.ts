@@ -1,0 +1,181 @@
+import { SlipwayError } from "../../errors.ts";
+import type { CommandResult, RunCommand } from "../commands.ts";
+import type { JobRequest, JobStatus, Provider } from "../provider.ts";
+import { describePbs } from "./description.ts";
+import { parseJson, parseText, type Attributes, type Records } from "./parse.ts";
+import { statusOf } from "./status.ts";
+
+/** OpenPBS and PBS Professional, through qsub, qstat, qdel and pbsnodes. */
+
+export interface PbsOptions {
+  readonly run: RunCommand;
+  /** For messages. */
+  readonly cluster?: string;
+  /** Paths of commands that are not found by their name: `{ qsub: "/opt/pbs/bin/qsub" }`. */
+  readonly programs?: Readonly<Record<string, string>>;
+}
+
+/** Exit statuses of PBS's commands: its error numbers, less 15000, as a byte. */
+const FINISHED = 35;
+const UNKNOWN_JOB = 153;
+const NO_SERVER = 255;
+
+const ID = /^\d+(?:\[\d*\])?(?:\.[\w.-]+)?$/;
+/** What a line of arguments may hold, with room to spare. */
+const MOST_IDS = 1000;
+
+const NOT_CONNECTED =
+  /cannot connect to server|Connection (?:refused|timed out)|No route to host|errno=1(?:04|10|11)\b/i;
+const BUSY = /server (?:is )?(?:too )?busy|try again|resource temporarily unavailable/i;
+
+/**
+ * Whether this may pass by itself. A submission counts only when it certainly was not taken: any other is looked up by
+ * its name before it is given again.
+ */
+export const isTransientPbs = ({ argv, code, stderr }: CommandResult): boolean => {
+  if (code === 0) return false;
+  if (NOT_CONNECTED.test(stderr)) return true;
+  if (argv.some((word) => /(?:^|\/)qsub$/.test(word))) return false;
+  return code === NO_SERVER || BUSY.test(stderr);
+};
+
+const wordsOf = ({ stderr, stdout, code }: CommandResult): string =>
+  (stderr.trim() || stdout.trim() || `exit status ${code}`).split("\n").slice(-5).join(" | ").slice(-1000);
+
+/** `12.head` and `12` are the same job, as are `12.head` and `12.head.site`. */
+const sequenceOf = (id: string): string => id.split(".")[0]!;
+
+export const createPbsProvider = (options: PbsOptions): Provider => {
+  const cluster = options.cluster ?? "pbs";
+  const program = (name: string): string => options.programs?.[name] ?? name;
+  /** What this installation was found not to do; a restarted server finds out again. */
+  const lacks = { severalIds: false, history: false };
+
+  const failed = (result: CommandResult): SlipwayError =>
+    new SlipwayError("cluster-refused", { cluster, detail: wordsOf(result) });
+
+  /** One listing, as JSON or, where that cannot be read, as text. Throws when the server did not answer. */
+  const listing = async (
+    name: string,
+    words: readonly string[],
+    section: string,
+    ids: readonly string[] = [],
+  ): Promise<{ records: Records; result: CommandResult }> => {
+    const ask = async (format: readonly string[]): Promise<CommandResult> => {
+      const result = await options.run([program(name), ...words, ...format, ...ids]);
+      if (result.code !== 0 && result.code !== FINISHED && result.code !== UNKNOWN_JOB) throw failed(result);
+      return result;
+    };
+    const result = await ask(["-F", "json"]);
+    const records = parseJson(result.stdout, section);
+    if (records !== undefined) return { records, result };
+    const plain = await ask([]);
+    return { records: parseText(plain.stdout), result: plain };
+  };
+
+  const jobs = async (ids: readonly string[]): Promise<{ records: Records; result: CommandResult }> => {
+    const words = lacks.history ? ["-f"] : ["-x", "-f"];
+    try {
+      return await listing("qstat", words, "Jobs", ids);
+    } catch (error) {
+      if (lacks.history || !(error instanceof SlipwayError) || !/history/i.test(error.message)) throw error;
+      lacks.history = true;
+      return listing("qstat", ["-f"], "Jobs", ids);
+    }
+  };
+
+  const bySequence = (records: Records): Map<string, Attributes> =>
+    new Map([...records].map(([id, attributes]) => [sequenceOf(id), attributes]));
+
+  /**
+   * The jobs asked for, with one command. Some builds print only the first of several: then everything is listed, and
+   * from then on at once.
+   */
+  const find = async (ids: readonly string[]): Promise<Map<string, Attributes>> => {
+    if (ids.length === 1 || (ids.length <= MOST_IDS && !lacks.severalIds)) {
+      const { records, result } = await jobs(ids);
+      const found = bySequence(records);
+      const denied = new Set(Array.from(result.stderr.matchAll(/\b\d+(?:\[\d*\])?(?=[.\s:]|$)/g), ([id]) => id));
+      if (ids.every((id) => found.has(sequenceOf(id)) || denied.has(sequenceOf(id)))) return found;
+      if (ids.length === 1) return found;
+      lacks.severalIds = true;
+    }
+    return bySequence((await jobs([])).records);
+  };
+
+  const submitted = async (job: JobRequest, extra: readonly string[]): Promise<{ id: string; note: string }> => {
+    if (job.script === undefined)
+      throw new SlipwayError("cluster-refused", { cluster, detail: "a job of PBS needs a batch script" });
+    const result = await options.run([program("qsub"), ...extra, ...(job.options ?? []), job.script], {
+      once: true,
+      cwd: job.directory,
+      ...(job.user === undefined ? {} : { user: job.user }),
+    });
+    const lines = result.stdout.split("\n").map((line) => line.trim());
+    const id = lines.findLast((line) => ID.test(line));
+    if (result.code !== 0 || id === undefined) throw failed(result);
+    return { id, note: [...lines.filter((line) => line !== id), result.stderr.trim()].join("\n").trim() };
+  };
+
+  const remove = async (ids: readonly string[], user?: string): Promise<void> => {
+    const result = await options.run([program("qdel"), ...ids], user === undefined ? {} : { user });
+    if (result.code === 0) return;
+    // the status is that of one of them: the others may have had other troubles
+    const troubles = result.stderr
+      .split("\n")
+      .filter((line) => line.trim() !== "" && !/Unknown Job Id|Job has finished|has already finished/i.test(line));
+    const isGone = result.code === FINISHED || result.code === UNKNOWN_JOB;
+    if (troubles.length > 0 || !isGone) throw failed(result);
+  };
+
+  return {
+    describe: async () => {
+      const [server, queues, nodes] = await Promise.all([
+        listing("qstat", ["-B", "-f"], "Server"),
+        listing("qstat", ["-Q", "-f"], "Queue"),
+        listing("pbsnodes", ["-a"], "nodes"),
+      ]);
+      return describePbs(server.records, queues.records, nodes.records);
+    },
+
+    submit: async (job) => {
+      const { id, note } = await submitted(job, []);
+      return { nativeId: id, ...(note === "" ? {} : { note }) };
+    },
+
+    poll: async (nativeIds) => {
+      const answers = new Map<string, JobStatus>();
+      const known = [...new Set(nativeIds)].filter((id) => ID.test(id));
+      const found = known.length === 0 ? new Map<string, Attributes>() : await find(known);
+      for (const id of nativeIds) {
+        const attributes = found.get(sequenceOf(id));
+        answers.set(
+          id,
+          attributes === undefined ? { state: "ended", raw: "gone", outcome: "unknown" } : statusOf(attributes),
+        );
+      }
+      return answers;
+    },
+
+    cancel: async (nativeIds) => {
+      const ids = [...new Set(nativeIds)].filter((id) => ID.test(id));
+      for (let at = 0; at < ids.length; at += MOST_IDS) await remove(ids.slice(at, at + MOST_IDS));
+    },
+
+    list: async (namePrefix) => {
+      const { records } = await listing("qstat", ["-f"], "Jobs");
+      const found: { name: string; nativeId: string }[] = [];
+      for (const [nativeId, attributes] of records) {
+        const name = attributes.get("Job_Name") ?? "";
+        if (name.startsWith(namePrefix) && statusOf(attributes).state !== "ended") found.push({ name, nativeId });
+      }
+      return found;
+    },
+
+    tryOut: async (job) => {
+      const { id, note } = await submitted(job, ["-h"]);
+      await remove([id], job.user);
+      return `qsub took it, held, as ${id}; it was deleted again${note === "" ? "" : `. It said: ${note}`}`;
+    },
+  };
+};

@@ -1,0 +1,86 @@
+import type { JobOutcome, JobStatus } from "../provider.ts";
+import type { Attributes } from "./parse.ts";
+
+/** How a job of PBS does, from its attributes. No single one of them tells how it ended. */
+
+const STATES: Readonly<Record<string, JobStatus["state"]>> = {
+  Q: "queued",
+  W: "queued",
+  T: "queued",
+  H: "held",
+  R: "active",
+  B: "active",
+  E: "active",
+  S: "suspended",
+  U: "suspended",
+  F: "ended",
+  X: "ended",
+};
+
+/** What stands for the end of a job that its script did not choose. */
+const NEGATIVE: ReadonlyMap<number, JobOutcome> = new Map([
+  [-20, "lost"],
+  [-26, "out-of-memory"],
+  [-27, "out-of-memory"],
+  [-28, "timeout"],
+  [-29, "timeout"],
+]);
+
+const DELETED = 91;
+const FAILED = 93;
+/** The status of a job that a signal ended is this much more than the signal's number. */
+const SIGNALLED = 256;
+
+const numberOf = (attributes: Attributes, name: string): number | undefined => {
+  const text = attributes.get(name);
+  return text !== undefined && /^-?\d{1,9}$/.test(text) ? Number(text) : undefined;
+};
+
+const outcomeOf = (attributes: Attributes): JobOutcome => {
+  const exit = numberOf(attributes, "Exit_status");
+  const substate = numberOf(attributes, "substate");
+  if (substate === DELETED) return "cancelled";
+  // finished without having run: what it depends on failed
+  if (exit === undefined) return attributes.has("stime") ? "unknown" : "start-failed";
+  if (exit < 0) return NEGATIVE.get(exit) ?? "start-failed";
+  if (exit === SIGNALLED + 15) return "cancelled";
+  // the parent of an array says 0 although one of its jobs failed
+  return exit === 0 && substate !== FAILED ? "done" : "failed";
+};
+
+/** `n1/0*2+n2/0*2`: the hosts, each once. */
+export const hostsOf = (execHost: string): string[] => [
+  ...new Set(execHost.split("+").map((part) => part.trim().split("/")[0]!)),
+];
+
+const reasonOf = (attributes: Attributes, outcome: JobOutcome | undefined): string | undefined => {
+  const comment = attributes.get("comment")?.trim();
+  if (comment !== undefined && comment !== "") return comment;
+  const depends = attributes.get("depend");
+  return outcome === "start-failed" && depends !== undefined ? `what it depends on failed: ${depends}` : undefined;
+};
+
+export const statusOf = (attributes: Attributes): JobStatus => {
+  const raw = attributes.get("job_state") ?? "";
+  const exit = numberOf(attributes, "Exit_status");
+  // Its processes are gone once a status is known, though the copying of output may take minutes. A negative one may
+  // mean that it is put back into its queue.
+  const isOver = raw === "E" && exit !== undefined && exit >= 0;
+  const state = isOver ? "ended" : Object.hasOwn(STATES, raw) ? STATES[raw]! : "unknown";
+  const outcome = state === "ended" ? outcomeOf(attributes) : undefined;
+  const reason = reasonOf(attributes, outcome);
+  const hosts = attributes.get("exec_host");
+  return {
+    state,
+    raw,
+    ...(reason === undefined ? {} : { reason }),
+    ...(outcome === undefined ? {} : { outcome }),
+    // one that is queued again still carries the status of its last try
+    ...(state !== "ended" || exit === undefined || exit < 0
+      ? {}
+      : exit > SIGNALLED
+        ? { signal: exit - SIGNALLED }
+        : { exitCode: exit }),
+    ...(hosts === undefined ? {} : { hosts: hostsOf(hosts) }),
+  };
+};

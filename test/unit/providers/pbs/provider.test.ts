@@ -1,0 +1,158 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { SlipwayError } from "../../../../src/errors.ts";
+import type { CommandResult } from "../../../../src/providers/commands.ts";
+import { createPbsProvider, isTransientPbs } from "../../../../src/providers/pbs/provider.ts";
+import type { Provider } from "../../../../src/providers/provider.ts";
+
+/** The driver against recorded answers; test/clusters has it against commands that answer for themselves. */
+
+const sample = (name: string): string =>
+  readFileSync(fileURLToPath(new URL(`../../../fixtures/pbs/${name}`, import.meta.url)), "utf8");
+
+const HEAD = '"timestamp":1,"pbs_version":"23.06.06","pbs_server":"h"';
+
+const answer = (code: number, stdout: string, stderr = ""): Omit<CommandResult, "argv"> => ({
+  code,
+  stdout,
+  stderr,
+  timedOut: false,
+});
+
+/** A PBS that gives these answers in turn, the last one again and again; `asked` keeps the commands. */
+const playing = (...answers: Omit<CommandResult, "argv">[]): { provider: Provider; asked: string[] } => {
+  const asked: string[] = [];
+  const run = async (argv: readonly string[]): Promise<CommandResult> => {
+    asked.push(argv.join(" "));
+    return { argv, ...(answers.length > 1 ? answers.shift()! : answers[0]!) };
+  };
+  return { provider: createPbsProvider({ run, programs: { qdel: "/opt/pbs/bin/qdel" } }), asked };
+};
+
+const job = (id: string, state = "R"): string => `"${id}":{"Job_Name":"n${id}","job_state":"${state}"}`;
+
+describe("asking PBS about jobs", () => {
+  it("asks once, whatever their number", async () => {
+    const { provider, asked } = playing(answer(0, `{${HEAD},"Jobs":{${job("1.h")},${job("2.h", "Q")}}}`));
+    const answers = await provider.poll(["1.h", "2.h"]);
+    expect([...answers.values()].map(({ state }) => state)).toEqual(["active", "queued"]);
+    expect(asked).toEqual(["qstat -x -f -F json 1.h 2.h"]);
+  });
+
+  it("lists everything where a build prints only the first of several, and remembers it", async () => {
+    const first = answer(0, `{${HEAD},"Jobs":{${job("1.h")}}}`);
+    const all = answer(0, `{${HEAD},"Jobs":{${job("1.h")},${job("2.h")},${job("9.h")}}}`);
+    const { provider, asked } = playing(first, all);
+    expect((await provider.poll(["1.h", "2.h"])).get("2.h")?.state).toBe("active");
+    await provider.poll(["1.h", "2.h"]);
+    expect(asked).toEqual(["qstat -x -f -F json 1.h 2.h", "qstat -x -f -F json", "qstat -x -f -F json"]);
+  });
+
+  it("takes what PBS calls unknown for ended, and asks nothing about what is no id of its own", async () => {
+    const { provider, asked } = playing(answer(153, `{${HEAD}}`, "qstat: Unknown Job Id 7.h\n"));
+    expect(await provider.poll(["7.h", "999:1"])).toEqual(
+      new Map(["7.h", "999:1"].map((id) => [id, { state: "ended", raw: "gone", outcome: "unknown" }])),
+    );
+    expect(asked).toEqual(["qstat -x -f -F json 7.h"]);
+  });
+
+  it("does not take a server that cannot be reached for jobs that ended", async () => {
+    const { provider } = playing(answer(255, `{${HEAD}}`, "qstat: cannot connect to server h (errno=111)"));
+    await expect(provider.poll(["7.h"])).rejects.toThrow("cannot connect");
+    await expect(provider.list("x")).rejects.toThrow(SlipwayError);
+  });
+
+  it("reads the text where the JSON cannot be read", async () => {
+    const { provider, asked } = playing(answer(0, '{"Jobs":{"1.h":{"a'), answer(0, "Job Id: 1.h\n    job_state = H\n"));
+    expect((await provider.poll(["1.h"])).get("1.h")?.state).toBe("held");
+    expect(asked).toEqual(["qstat -x -f -F json 1.h", "qstat -x -f 1.h"]);
+  });
+
+  it("does without history where the server keeps none", async () => {
+    const none = answer(1, `{${HEAD}}`, "qstat: job_history_enable is set to false");
+    const { provider, asked } = playing(none, answer(0, `{${HEAD},"Jobs":{${job("1.h")}}}`));
+    expect((await provider.poll(["1.h"])).get("1.h")?.state).toBe("active");
+    expect(asked.at(-1)).toBe("qstat -f -F json 1.h");
+  });
+
+  it("finds living jobs by name, also one that looks like a number", async () => {
+    const { provider } = playing(answer(0, sample("samples-live.json")));
+    expect(await provider.list("kill")).toContainEqual({ name: "killq2", nativeId: "10.pbshead" });
+    expect(await provider.list("badout")).toEqual([]);
+    const { provider: other } = playing(answer(0, '{"Jobs":{"1.h":{"Job_Name":1e5,"job_state":"R"}}}'));
+    expect(await other.list("1e")).toEqual([{ name: "1e5", nativeId: "1.h" }]);
+  });
+});
+
+describe("giving jobs to PBS", () => {
+  const request = { name: "n", directory: "/d", command: [], script: "/d/job.sh", options: ["-q", "workq"] };
+
+  it("hands the script over by its path and keeps what else was said", async () => {
+    const { provider, asked } = playing(answer(0, "12.h\n", "qsub: the queue is slow today\n"));
+    expect(await provider.submit(request)).toEqual({ nativeId: "12.h", note: "qsub: the queue is slow today" });
+    expect(asked).toEqual(["qsub -q workq /d/job.sh"]);
+  });
+
+  it("says what PBS said when it refused", async () => {
+    const { provider } = playing(answer(170, "", "qsub: Unknown queue\n"));
+    await expect(provider.submit(request)).rejects.toMatchObject({
+      code: "cluster-refused",
+      facts: { detail: "qsub: Unknown queue" },
+    });
+  });
+
+  it("lets PBS judge a job that is held and deleted", async () => {
+    const { provider, asked } = playing(answer(0, "12.h\n"));
+    expect(await provider.tryOut!(request)).toContain("12.h");
+    expect(asked).toEqual(["qsub -h -q workq /d/job.sh", "/opt/pbs/bin/qdel 12.h"]);
+  });
+
+  it.each([
+    [35, "qdel: Job has finished 1.h"],
+    [153, "qdel: Unknown Job Id 1.h"],
+  ])("deleting what is gone (%i) is no error", async (code, text) => {
+    const { provider } = playing(answer(code, "", text));
+    await provider.cancel(["1.h", "no id"]);
+  });
+
+  it("deleting another user's is one, also beside one that is gone", async () => {
+    const { provider } = playing(answer(153, "", "qdel: Unauthorized Request  2.h\nqdel: Unknown Job Id 1.h"));
+    await expect(provider.cancel(["1.h", "2.h"])).rejects.toThrow("Unauthorized");
+  });
+
+  it("knows what may pass by itself: for qsub only what was certainly not taken", () => {
+    const result = (argv: string[], code: number, stderr = ""): CommandResult => ({
+      argv,
+      ...answer(code, "", stderr),
+    });
+    expect(isTransientPbs(result(["qstat"], 255))).toBe(true);
+    expect(isTransientPbs(result(["qsub", "x"], 255, "qsub: cannot connect to server h (errno=111)"))).toBe(true);
+    expect(isTransientPbs(result(["sudo", "-u", "a", "/o/qsub", "x"], 255, "End of File"))).toBe(false);
+    expect(isTransientPbs(result(["qsub", "x"], 170, "qsub: Unknown queue"))).toBe(false);
+    expect(isTransientPbs(result(["qstat"], 153))).toBe(false);
+  });
+});
+
+describe("describing PBS", () => {
+  it("has queues with the nodes that serve them, and the largest node", async () => {
+    const nodes = sample("pbsnodes.json").replace('"sharing":\t"default_shared"', '"queue":\t"gpu"');
+    const { provider } = playing(
+      answer(0, `{${HEAD},"Server":{"h":{"default_queue":"workq","pbs_version":"23.06.06"}}}`),
+      answer(
+        0,
+        `{${HEAD},"Queue":{"workq":{"enabled":"True","started":"True"},"gpu":{"enabled":"True","started":"False","resources_max":{"walltime":"24:00:00"}}}}`,
+      ),
+      answer(0, nodes),
+    );
+    const common = { cpusPerNode: 4, memoryPerNode: 4 * 1024 ** 3, gpusPerNode: 2, gpuTypes: [] };
+    expect(await provider.describe()).toEqual({
+      version: "PBS 23.06.06",
+      largest: { cpus: 40_000, mem: 4 * 1024 ** 3, gpus: 20_000 },
+      partitions: [
+        { name: "workq", isDefault: true, isUp: true, nodes: 2, ...common },
+        { name: "gpu", isDefault: false, isUp: false, nodes: 1, maxWalltime: 86_400, ...common },
+      ],
+    });
+  });
+});
