@@ -6,6 +6,7 @@ const PROCESSES = [
   "test/unit/agent/memory-watch.test.ts",
   "test/unit/server/home.claim.test.ts",
   "test/unit/launchers/*.test.ts",
+  "test/unit/providers/commands.test.ts",
 ];
 
 /** What a busy machine may cost a test of real processes: another try, which the closing lines name. */

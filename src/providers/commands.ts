@@ -43,6 +43,8 @@ export interface CommandsOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly mostAtOnce?: number;
   readonly timeoutMs?: number;
+  /** Bytes; a listing of 100,000 jobs stays far below the default. */
+  readonly mostOutput?: number;
   /** Pauses before further tries of a transient failure. */
   readonly pausesMs?: readonly number[];
 }
@@ -64,7 +66,16 @@ const TIMEOUT_MS = 60_000;
 const PAUSES_MS = [200, 1000, 3000];
 const MOST_OUTPUT = 256 * 1024 * 1024;
 
-const execute = (argv: readonly string[], options: CommandOptions, timeoutMs: number): Promise<CommandResult> =>
+interface Bounds {
+  readonly timeoutMs: number;
+  readonly mostOutput: number;
+}
+
+const execute = (
+  argv: readonly string[],
+  options: CommandOptions,
+  { timeoutMs, mostOutput }: Bounds,
+): Promise<CommandResult> =>
   new Promise((resolve, reject) => {
     const child = spawn(argv[0]!, argv.slice(1), {
       cwd: options.cwd ?? "/",
@@ -82,6 +93,9 @@ const execute = (argv: readonly string[], options: CommandOptions, timeoutMs: nu
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== "ESRCH") child.kill("SIGKILL");
       }
+      // what left the group may keep the pipes open for ever
+      child.stdout.destroy();
+      child.stderr.destroy();
     };
     const timer = setTimeout(() => {
       timedOut = true;
@@ -90,7 +104,7 @@ const execute = (argv: readonly string[], options: CommandOptions, timeoutMs: nu
     for (const name of ["stdout", "stderr"] as const)
       child[name].on("data", (chunk: Buffer) => {
         size += chunk.length;
-        if (size > MOST_OUTPUT) end();
+        if (size > mostOutput) end();
         else chunks[name].push(chunk);
       });
     // a command that ends without reading its input is no error
@@ -104,7 +118,7 @@ const execute = (argv: readonly string[], options: CommandOptions, timeoutMs: nu
     child.once("close", (code) => {
       clearTimeout(timer);
       const [stdout, stderr] = [chunks.stdout, chunks.stderr].map((parts) => Buffer.concat(parts).toString("utf8"));
-      if (size > MOST_OUTPUT) reject(new CommandError(`${argv[0]}: printed more than it may`, argv, false));
+      if (size > mostOutput) reject(new CommandError(`${argv[0]}: printed more than ${mostOutput} bytes`, argv, false));
       else resolve({ argv, code, stdout: stdout!, stderr: stderr!, timedOut });
     });
   });
@@ -130,16 +144,16 @@ export const createCommands = (settings: CommandsOptions = {}): RunCommand => {
 
   return async (argv, options = {}) => {
     const env = { ...settings.env, ...options.env };
-    const words =
-      options.user === undefined || settings.become === undefined
-        ? argv
-        : settings.become(options.user, argv, definedOf(env));
+    if (options.user !== undefined && settings.become === undefined)
+      throw new CommandError(`${argv[0]}: nothing says how to act as ${options.user}`, argv, false);
+    const words = options.user === undefined ? argv : settings.become!(options.user, argv, definedOf(env));
     const timeoutMs = options.timeoutMs ?? settings.timeoutMs ?? TIMEOUT_MS;
+    const mostOutput = settings.mostOutput ?? MOST_OUTPUT;
     for (let tried = 0; ; tried += 1) {
       await enter();
       let result: CommandResult;
       try {
-        result = await execute(words, { ...options, env }, timeoutMs);
+        result = await execute(words, { ...options, env }, { timeoutMs, mostOutput });
       } finally {
         leave();
       }

@@ -41,21 +41,26 @@ const STATES: Readonly<Record<string, State | readonly ["ended", JobOutcome]>> =
   REVOKED: ["ended", "cancelled"],
 };
 
-const HELD = /^(JobHeld(User|Admin)|launch failed requeued held)$/i;
+const HELD = /JobHeld|JobHold|\bheld\b|special exit/i;
 
 /** What slurmd reports for a job whose files it could not open or whose directory it could not enter. */
 const LAUNCH_FAILURE = 53;
 
-/** `3:9` (exit code, signal), or the wait status as one number. */
-const exitOf = (text: string): Pick<JobStatus, "exitCode" | "signal"> => {
-  const pair = /^(\d{1,9}):(\d{1,9})$/.exec(text);
+/** Outcomes that a signal explains; elsewhere Slurm uses the field for numbers of its own, such as 125. */
+const BY_SIGNAL: readonly JobOutcome[] = ["failed", "cancelled", "timeout", "preempted"];
+
+/** From `3:9` (exit code, signal) or the wait status as one number; an exit code 0 only where it means success. */
+const exitOf = (text: string, outcome: JobOutcome): Pick<JobStatus, "exitCode" | "signal"> => {
+  const { code, signal } = exitNumbers(text);
+  if (signal > 0) return BY_SIGNAL.includes(outcome) ? { signal } : {};
+  return code === undefined || (code === 0 && outcome !== "done") ? {} : { exitCode: code };
+};
+
+const exitNumbers = (text: string): { readonly code: number | undefined; readonly signal: number } => {
+  const [, code, signal] = /^(\d{1,9}):(\d{1,9})$/.exec(text) ?? [];
+  if (code !== undefined) return { code: Number(code), signal: Number(signal) };
   const status = /^\d{1,9}$/.test(text) ? Number(text) : undefined;
-  const code = pair !== null ? Number(pair[1]) : status === undefined ? undefined : status >> 8;
-  const signal = pair !== null ? Number(pair[2]) : status === undefined ? undefined : status & 127;
-  return {
-    ...(code === undefined || (signal !== undefined && signal > 0) ? {} : { exitCode: code }),
-    ...(signal === undefined || signal === 0 ? {} : { signal }),
-  };
+  return status === undefined ? { code: undefined, signal: 0 } : { code: status >> 8, signal: status & 127 };
 };
 
 const reasonOf = (text: string): string | undefined => (text === "" || text === "None" ? undefined : text);
@@ -76,9 +81,9 @@ export const statusOf = (raw: string, reason: string, exit: string, nodes: strin
     const isHeld = known === "queued" && why !== undefined && HELD.test(why);
     return { state: isHeld ? "held" : known, ...shared };
   }
-  const ending = exitOf(exit);
-  const neverStarted = word === "FAILED" && ending.signal === LAUNCH_FAILURE;
-  return { state: "ended", outcome: neverStarted ? "start-failed" : known[1], ...shared, ...ending };
+  const neverStarted = word === "FAILED" && exitNumbers(exit).signal === LAUNCH_FAILURE;
+  const outcome = neverStarted ? "start-failed" : known[1];
+  return { state: "ended", outcome, ...shared, ...exitOf(exit, outcome) };
 };
 
 export interface ListedJob {

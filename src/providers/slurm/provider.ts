@@ -14,6 +14,8 @@ export interface SlurmOptions {
 }
 
 const NOT_REACHED = /Unable to contact slurm controller|Slurm backup controller in standby mode|temporarily unable/i;
+const NOT_SET_UP =
+  /Could not establish a configuration source|Unable to process configuration file|Unable to open slurm.conf/i;
 const REPLY_LOST =
   /Socket timed out|Zero Bytes were transmitted|Communication connection failure|Connection (reset|refused)|Resource temporarily unavailable/i;
 
@@ -148,7 +150,7 @@ export const createSlurmProvider = ({ run, programs = {}, mineOnly = false }: Sl
     const user = job.user === undefined ? {} : { user: job.user };
     const result = await call("sbatch", argv, { once: true, ...user });
     if (result.code === 0) return result;
-    if (NOT_REACHED.test(result.stderr)) throw unreachable(result);
+    if (NOT_REACHED.test(result.stderr) || NOT_SET_UP.test(result.stderr)) throw unreachable(result);
     if (REPLY_LOST.test(result.stderr)) throw new CommandError(parse.wordsOf(result.stderr), result.argv, true);
     const detail = parse.wordsOf(result.stderr) || `sbatch ended with ${result.code ?? "a signal"}`;
     throw new SlipwayError("cluster-refused", { cluster: "Slurm", detail });

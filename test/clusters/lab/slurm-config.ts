@@ -144,7 +144,8 @@ export const slurmConf = (plan: LabPlan): string => {
     "OverTimeLimit=0",
     "ReturnToService=1",
     "JobRequeue=1",
-    ...(options.cgroups === true ? [] : ["SlurmdParameters=config_overrides"]),
+    // more CPUs and memory than the machine has
+    "SlurmdParameters=config_overrides",
     "DefMemPerCPU=100",
     "GresTypes=gpu",
     "Licenses=foo:4,bar:10",
@@ -166,7 +167,17 @@ export const gresConf = ({ root, nodes }: LabPlan): string =>
     )
     .join("");
 
-export const cgroupConf = "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\nCgroupAutomount=no\n";
+/** Read only with `cgroups`: jobs get the cores and the memory they asked for, and no more. */
+export const cgroupConf = [
+  "CgroupPlugin=cgroup/v1",
+  "CgroupMountpoint=/sys/fs/cgroup",
+  "CgroupAutomount=no",
+  "ConstrainCores=yes",
+  "ConstrainRAMSpace=yes",
+  "ConstrainSwapSpace=yes",
+  "AllowedSwapSpace=0",
+  "",
+].join("\n");
 
 export const slurmdbdConf = ({ root, ports }: LabPlan): string =>
   [

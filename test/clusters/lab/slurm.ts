@@ -220,8 +220,10 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
       return plan.nodes.every(({ name }) => lines.includes(name));
     });
   } catch (error) {
+    const nodes = controller === undefined ? "" : (await run(["sinfo", "-N", "-o", "%N %t %E"])).stdout;
+    const log = await readFile(`${root}/log/slurmctld.log`, "utf8").catch(() => "");
     await stop();
-    throw error;
+    throw new Error(`Slurm did not start:\n${nodes}${log.split("\n").slice(-20).join("\n")}`, { cause: error });
   }
 
   return {
