@@ -15,6 +15,7 @@ const HELP = `npm run test:faults -- [options]
   --from N       the first of them (default: random); the others follow it
   --scenarios    only the directed scenarios; --only TEXT those whose name holds TEXT
   --no-scenarios only the seeds
+  --short        what npm test runs: four seeds, and the scenarios that do not mostly wait
   --parallel N   so many seeds at a time (default 1)
   --root DIR     where bin/ and dist/ are (default: this repository)
   --list         names of the scenarios`;
@@ -27,6 +28,7 @@ const { values } = parseArgs({
     scenarios: { type: "boolean" },
     "no-scenarios": { type: "boolean" },
     only: { type: "string" },
+    short: { type: "boolean" },
     parallel: { type: "string" },
     root: { type: "string" },
     list: { type: "boolean" },
@@ -57,7 +59,7 @@ let interrupted = false;
 
 const runSeeds = async (options: Options, count: Count): Promise<void> => {
   const one = values.seed === undefined ? undefined : Number(values.seed);
-  const many = one === undefined ? Number(values.seeds ?? 20) : 1;
+  const many = one === undefined ? Number(values.seeds ?? (values.short === true ? 4 : 20)) : 1;
   const first = one ?? (values.from === undefined ? randomInt(2 ** 31) : Number(values.from));
   if (![many, first].every(Number.isSafeInteger)) throw new Error("a seed is a whole number");
   if (one !== undefined) console.log(showSchedule(drawSchedule(one)));
@@ -89,7 +91,9 @@ const showScenario = ({ name, skipped, problems, report, ms }: ScenarioVerdict, 
 
 /** Those that mostly wait run together; the others one after the other. */
 const runScenarios = async (options: Options, count: Count): Promise<void> => {
-  const wanted = scenarios.filter(({ name }) => name.includes(values.only ?? ""));
+  const wanted = scenarios.filter(
+    ({ name, waits }) => name.includes(values.only ?? "") && !(values.short === true && waits === true),
+  );
   const play = async (scenario: (typeof wanted)[number]): Promise<void> => {
     if (interrupted) return;
     const verdict = await runScenario(scenario, options);
