@@ -52,10 +52,11 @@ export interface SlurmPart {
 
 export interface SgeAsk {
   readonly parallelEnvironment?: string;
-  /** Names of the resources that stand for cores, memory (in MB) and temporary space (in MB). */
+  /** Names of the resources that stand for cores, memory (in MB), temporary space (in MB) and GPUs. */
   readonly cpuResource?: string;
   readonly memResource?: string;
   readonly tmpResource?: string;
+  readonly gpuResource?: string;
   readonly priority?: number;
   /** `name=value` each, behind -hard -l and -soft -l. */
   readonly hard?: readonly string[];

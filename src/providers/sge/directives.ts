@@ -1,0 +1,84 @@
+import { SlipwayError } from "../../errors.ts";
+import type { PilotAsk, SgeAsk } from "../pilot-ask.ts";
+
+/**
+ * A pilot's job in Grid Engine's language. With a cpu resource, a node is one slot that asks for so much of it; without
+ * one, a slot of the parallel environment is a core, and what counts per slot is divided by the cores of a node.
+ */
+
+const refuse = (key: string, detail: string, remedy: string): never => {
+  throw new SlipwayError("bad-value", { where: "Grid Engine", key, detail, remedy });
+};
+
+/** A word of a `#$` line: split at blanks that are not quoted; quotes inside of quotes are lost. */
+const word = (key: string, value: string): string => {
+  if (/[\n\r\0]/.test(value)) refuse(key, "contains a line break", "Write it in one line.");
+  if (/['"]/.test(value))
+    refuse(key, "contains quotes, which Grid Engine's #$ lines cannot say", "Use none; paths count.");
+  return /^[\w./:=,@%+*$-]+$/.test(value) ? value : `"${value}"`;
+};
+
+const megabytes = (bytes: number): number => Math.ceil(bytes / (1024 * 1024));
+
+/** `name=value`, or options as they are when they start with a dash. */
+const request = (text: string): string => (text.startsWith("-") ? text : `-l ${text}`);
+
+const slotLines = (ask: PilotAsk, sge: SgeAsk): string[] => {
+  const slots = ask.nodes * (sge.cpuResource === undefined ? (ask.cores ?? 1) : 1);
+  if (sge.parallelEnvironment !== undefined)
+    return [`-pe ${word("parallel-environment", sge.parallelEnvironment)} ${slots}`];
+  if (slots > 1)
+    refuse(
+      ask.nodes > 1 ? "nodes" : "cores",
+      `${slots} slots need a parallel environment`,
+      "Add parallel-environment: NAME (`qconf -spl` lists them).",
+    );
+  return [];
+};
+
+const resourceLines = (ask: PilotAsk, sge: SgeAsk): string[] => {
+  // memory counts per slot; temporary space and GPUs go as they are
+  const share = sge.cpuResource === undefined && sge.parallelEnvironment !== undefined ? (ask.cores ?? 1) : 1;
+  const asked = (resource: string | undefined, amount: number | undefined): string[] =>
+    resource === undefined || amount === undefined || amount === 0 ? [] : [`-l ${resource}=${amount}`];
+  const memory = ask.memoryBytes === undefined ? undefined : Math.ceil(megabytes(ask.memoryBytes) / share);
+  return [
+    ...asked(sge.cpuResource, ask.cores),
+    ...asked(sge.memResource, memory),
+    ...asked(sge.tmpResource, ask.tmpBytes === undefined ? undefined : megabytes(ask.tmpBytes)),
+    ...asked(sge.gpuResource, ask.gpus),
+    ...(ask.exclusive === true ? ["-l exclusive=true"] : []),
+  ];
+};
+
+/** Directive lines of a pilot's batch script. Throws `bad-value` for what Grid Engine cannot be asked. */
+export const sgeDirectives = (ask: PilotAsk): string[] => {
+  const sge = ask.sge ?? {};
+  const lines = [
+    // qsub is given the name besides, whatever its characters
+    ...(/['"]/.test(ask.name) ? [] : [`-N ${word("name", ask.name)}`]),
+    `-o ${word("stdout", ask.stdout)}`,
+    `-e ${word("stderr", ask.stderr)}`,
+    "-cwd",
+    // the queue's own shell is csh where the site did not say otherwise
+    "-S /bin/bash",
+    "-r n",
+    ...(ask.walltime === undefined ? [] : [`-l h_rt=${Math.ceil(ask.walltime)}`]),
+    ...(ask.partition === undefined ? [] : [`-q ${word("partition", ask.partition)}`]),
+    ...(ask.account === undefined ? [] : [`-P ${word("account", ask.account)}`]),
+    ...(ask.reservation === undefined ? [] : [`-ar ${word("reservation", ask.reservation)}`]),
+    ...(sge.priority === undefined ? [] : [`-p ${sge.priority}`]),
+    ...slotLines(ask, sge),
+    ...resourceLines(ask, sge),
+    ...(sge.hard ?? []).map((text) => `-hard ${request(text)}`),
+    // what follows is hard again
+    ...(sge.soft ?? []).map((text) => `-soft ${request(text)} -hard`),
+    ...ask.extra,
+  ];
+  return lines
+    .filter((line) => !ask.skip.some((text) => text !== "" && line.includes(text)))
+    .map((line) => {
+      if (/[\n\r\0]/.test(line)) refuse("options", "contains a line break", "Write it in one line.");
+      return `#$ ${line}`;
+    });
+};

@@ -1,0 +1,38 @@
+import { createCommands, type RunCommand } from "../../src/providers/commands.ts";
+import { sgeDirectives } from "../../src/providers/sge/directives.ts";
+import { createSgeProvider, sgeIsTransient } from "../../src/providers/sge/provider.ts";
+import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
+import { skipReason, startSge } from "./lab/sge.ts";
+
+providerContract({
+  name: "Grid Engine",
+  unavailable: skipReason(),
+  boot: async () => {
+    const lab = await startSge({ nodes: 2 });
+    // what a site's profile would set, and the rest as clusters.yaml says it
+    const { SGE_QMASTER_PORT = "", SGE_EXECD_PORT = "", SGE_ROOT = "", SGE_CELL = "" } = lab.env;
+    const execute = createCommands({ env: { SGE_QMASTER_PORT, SGE_EXECD_PORT }, isTransient: sgeIsTransient });
+    let commands = 0;
+    const run: RunCommand = (...words) => {
+      commands += 1;
+      return execute(...words);
+    };
+    return {
+      create: async () => createSgeProvider({ run, bin: lab.bin, root: SGE_ROOT, cell: SGE_CELL, cluster: "lab" }),
+      request: (job) =>
+        scriptRequest(job, sgeDirectives, {
+          memoryBytes: 50 * 1024 * 1024,
+          sge: { parallelEnvironment: "smp", memResource: "mem_mb" },
+        }),
+      commands: () => commands,
+      stop: () => lab.stop(),
+    };
+  },
+  held: ["-h"],
+  waiting: ["-a", "203001010000"],
+  refused: {
+    options: ["-q", "nowhere.q"],
+    words: /^Job was rejected because job requests unknown queue "nowhere\.q"$/,
+  },
+  oddName: "b'$(;)|&=#%,<x>end",
+});

@@ -1,0 +1,118 @@
+import { execFile } from "node:child_process";
+import { randomBytes, randomInt } from "node:crypto";
+import { readdir, readlink, stat, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { startDaemon, untilDead, type Daemon } from "./daemons.ts";
+
+/**
+ * Machines for a laboratory: each node has a network, host name, process tree and mounts of its own, on a bridge whose
+ * other end is this machine. Killing a node ends everything that ran on it, as pulling its plug would.
+ */
+export interface NodeNetwork {
+  /** This machine's address on the bridge. */
+  readonly gateway: string;
+  addressOf(node: string): string;
+  /** A file for /etc/hosts that names this machine and every node; nodes have it in its place. */
+  readonly hosts: string;
+  /** Starts a node's one daemon, in the foreground, with this environment and no other: it would leak into jobs. */
+  start(node: string, command: string, env?: Readonly<Record<string, string>>): Promise<void>;
+  kill(node: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const BARE = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LANG: "C.UTF-8" };
+
+const ip = async (...args: string[]): Promise<void> => void (await promisify(execFile)("ip", args));
+
+/** Words that run a program with this environment and no other. */
+export const withBareEnvironment = (env: Readonly<Record<string, string>>): string[] => [
+  "env",
+  "-i",
+  ...Object.entries({ ...BARE, ...env }).map(([name, value]) => `${name}=${value}`),
+];
+
+/** Words that run a program, given behind them, that sees another /etc/hosts. */
+export const withHosts = (hosts: string): string[] => [
+  "unshare",
+  "--mount",
+  "sh",
+  "-c",
+  'mount --bind "$0" /etc/hosts && exec "$@"',
+  hosts,
+];
+
+/** Ends whatever is still in a node's network: what a test put there itself. */
+const clearNamespace = async (name: string): Promise<void> => {
+  const { ino } = await stat(`/run/netns/${name}`);
+  for (const pid of await readdir("/proc")) {
+    if (!/^\d+$/.test(pid)) continue;
+    if ((await readlink(`/proc/${pid}/ns/net`).catch(() => "")) !== `net:[${ino}]`) continue;
+    process.kill(Number(pid), "SIGKILL");
+    await untilDead(pid);
+  }
+  await ip("netns", "del", name);
+};
+
+export const createNodeNetwork = async (root: string, nodes: readonly string[]): Promise<NodeNetwork> => {
+  const id = randomBytes(3).toString("hex");
+  const bridge = `slw${id}`;
+  const net = `10.${randomInt(64, 192)}.${randomInt(0, 256)}`;
+  const gateway = `${net}.1`;
+  const addressOf = (node: string): string => `${net}.${nodes.indexOf(node) + 11}`;
+  const space = (node: string): string => `slw${id}-${node}`;
+  const hosts = join(root, "hosts");
+  const running = new Map<string, Daemon>();
+
+  const kill = async (node: string): Promise<void> => {
+    const daemon = running.get(node);
+    running.delete(node);
+    await daemon?.kill();
+  };
+
+  const stop = async (): Promise<void> => {
+    await Promise.all(nodes.map(kill));
+    const made = await readdir("/run/netns").catch(() => []);
+    for (const name of made) if (name.startsWith(`slw${id}-`)) await clearNamespace(name);
+    // a bridge that was never made needs no end
+    await ip("link", "del", bridge).catch(() => undefined);
+  };
+
+  const addresses = nodes.map((node) => `${addressOf(node)} ${node}`);
+  await writeFile(hosts, ["127.0.0.1 localhost", `${gateway} ${hostname()}`, ...addresses, ""].join("\n"));
+  try {
+    await ip("link", "add", bridge, "type", "bridge");
+    await ip("addr", "add", `${gateway}/24`, "dev", bridge);
+    await ip("link", "set", bridge, "up");
+    for (const [index, node] of nodes.entries()) {
+      const end = `slw${id}v${index}`;
+      await ip("netns", "add", space(node));
+      await ip("link", "add", end, "type", "veth", "peer", "name", "eth0", "netns", space(node));
+      await ip("link", "set", end, "master", bridge, "up");
+      await ip("-n", space(node), "addr", "add", `${addressOf(node)}/24`, "dev", "eth0");
+      await ip("-n", space(node), "link", "set", "eth0", "up");
+      await ip("-n", space(node), "link", "set", "lo", "up");
+    }
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+
+  return {
+    gateway,
+    addressOf,
+    hosts,
+    start: async (node, command, env = {}) => {
+      await kill(node);
+      // unshare takes its children with it: killing it is the death of the node
+      const namespaces = ["--uts", "--pid", "--fork", "--mount", "--mount-proc", "--kill-child=KILL"];
+      const inside = 'hostname "$1"; mount --bind "$2" /etc/hosts; eval "$3" & wait';
+      const enter = ["ip", "netns", "exec", space(node), "unshare", ...namespaces, "bash", "-c", inside, "node"];
+      const argv = [...withBareEnvironment(env), ...enter, node, hosts, command];
+      running.set(node, await startDaemon(argv, { log: join(root, `${node}.log`) }));
+    },
+    kill,
+    stop,
+  };
+};
