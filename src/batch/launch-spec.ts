@@ -2,10 +2,13 @@ import { basename, extname, isAbsolute, normalize } from "node:path/posix";
 import { SlipwayError } from "../errors.ts";
 import { checkShape } from "../config/check-shape.ts";
 import type { RunType, SlotType } from "../config/launch-keys.ts";
-import { badValue, jsonSource, parsed, type Path, type Source } from "../config/source.ts";
+import { badValue, jsonSource, parsed, refuse, type Path, type Source } from "../config/source.ts";
 import { checkName, checkText, MAX_ARGUMENT_BYTES, nameFrom } from "../config/text-rules.ts";
 import { readYaml } from "../config/yaml-document.ts";
 import { parseDuration } from "../core/quantities.ts";
+import type { LaunchManager } from "./plan.ts";
+import { readPbsArgs } from "./pbs-options.ts";
+import { readSbatchArgs, type RefuseOption } from "./sbatch-options.ts";
 import { keyHint, keysAt, LAUNCH_FILE_PLAN, LaunchInput } from "./launch-schema.ts";
 
 /** One batch job as its submitter describes it, every value checked. It is plain data: JSON carries it unchanged. */
@@ -181,11 +184,11 @@ export const buildLaunch = ({ value, source, defaultName }: LaunchDocument): Lau
     type,
     slots,
     slurm: {
-      args: optionsOf(source, ["slurm", "sbatch_args"], value.slurm?.sbatch_args),
+      args: optionsOf(source, ["slurm", "sbatch_args"], "slurm", value.slurm?.sbatch_args),
       ...perNode("slurm"),
       ...(gpuType === undefined ? {} : { gpuType }),
     },
-    pbs: { args: optionsOf(source, ["pbs", "pbsbatch_args"], value.pbs?.pbsbatch_args), ...perNode("pbs") },
+    pbs: { args: optionsOf(source, ["pbs", "pbsbatch_args"], "pbs", value.pbs?.pbsbatch_args), ...perNode("pbs") },
     labels: (value.labels ?? []).map((label, i) => checkName(source, ["labels", i], label)),
     command: commandOf(source, value.command),
     env,
@@ -206,7 +209,24 @@ const commandOf = (source: Source, command: string | readonly string[]): readonl
 };
 
 /** Options become lines of a script: a line break would make another line of them. */
-const optionsOf = (source: Source, path: Path, args: readonly string[] = []): readonly string[] =>
+const optionsOf = (
+  source: Source,
+  path: Path,
+  manager: LaunchManager,
+  args: readonly string[] = [],
+): readonly string[] => {
+  const checked = checkedOptions(source, path, args);
+  const refuseOption: RefuseOption = ({ entry, option, detail, remedy }) => {
+    const at = [...path, entry];
+    if (option === undefined) badValue(source, at, detail, remedy);
+    refuse("option-refused", source, at, { manager, option, detail, remedy });
+  };
+  if (manager === "slurm") readSbatchArgs(checked, refuseOption);
+  else readPbsArgs(checked, "ngpus", refuseOption);
+  return checked;
+};
+
+const checkedOptions = (source: Source, path: Path, args: readonly string[]): readonly string[] =>
   args.map((arg, i) => {
     const at = [...path, i];
     checkText(source, at, arg);

@@ -1,8 +1,20 @@
 import type { QueueConfig } from "../config/clusters-file.ts";
 import type { RunType, SlotType } from "../config/launch-keys.ts";
+import { imageFor } from "../containers/preflight.ts";
+import { RUNTIMES } from "../containers/registry.ts";
+import { SlipwayError } from "../errors.ts";
 import type { Partition } from "../providers/provider.ts";
+import { environmentScript } from "./environment-script.ts";
+import { jobNameOf, projectOf } from "./job-labels.ts";
+import { pbsScript, slurmScript, stopScript } from "./job-scripts.ts";
 import type { LaunchSpec } from "./launch-spec.ts";
+import { pbsDirectives } from "./pbs-directives.ts";
+import { choosePool, slotTypeOf } from "./pool.ts";
+import { enterScript, HOST_PREFIXES, rankScript } from "./rank-scripts.ts";
+import type { RefuseOption } from "./sbatch-options.ts";
 import type { LaunchSettings } from "./settings.ts";
+import { sizeForPbs, sizeForSlurm } from "./sizing.ts";
+import { slurmDirectives } from "./slurm-directives.ts";
 
 /**
  * A launch, worked out: everything that is written to the job's directory and handed to the workload manager. It
@@ -106,3 +118,180 @@ export interface Sizing {
   readonly slotsPerNode?: number;
   readonly nodes: { readonly min: number; readonly max: number };
 }
+
+/** Every runtime separates the parts of a bind with `:` and `,`, and each script quotes it once more. */
+const DIRECTORY = /^\/[\w/.+@=-]+$/;
+
+const refuseOption =
+  (manager: LaunchManager): RefuseOption =>
+  ({ entry, option, detail, remedy }) => {
+    const key = `${manager === "slurm" ? "slurm.sbatch_args" : "pbs.pbsbatch_args"}[${entry}]`;
+    const facts = { where: "launch", key, remedy };
+    if (option === undefined) throw new SlipwayError("bad-value", { ...facts, detail });
+    throw new SlipwayError("option-refused", { ...facts, manager, option, detail });
+  };
+
+/** Works a launch out. Throws a SlipwayError where it cannot be. */
+export const planLaunch = (input: PlanInput): LaunchPlan => {
+  const { spec, settings, facts, directory } = input;
+  const { manager } = facts;
+  if (!DIRECTORY.test(directory)) {
+    throw new SlipwayError("bad-value", {
+      where: "clusters.yaml",
+      key: "job_storage_root",
+      detail: `${directory} cannot be bound into containers`,
+      remedy: "Choose a path of letters, digits and / . _ + @ = -",
+    });
+  }
+  const pool = choosePool({ spec, settings, queues: input.queues, partitions: facts.partitions });
+  const slotType = slotTypeOf(spec, settings, pool);
+  const own = spec[manager];
+  const sizeInput = {
+    slots: spec.slots,
+    slotType,
+    slotsPerNode: own.slotsPerNode,
+    gpuType: spec.slurm.gpuType,
+    tresSupported: settings.tresSupported,
+    gresSupported: settings.gresSupported,
+    gpusPerNode: pool.facts?.gpusPerNode ?? 0,
+  };
+  const at = (name: string): string => `${directory}/${name}`;
+  const paths = {
+    directory,
+    script: at("job.sh"),
+    stdout: at("output.log"),
+    stderr: at("error.log"),
+    exitCode: at("exit-code"),
+    nativeId: at("native-id"),
+  };
+  const jobName = jobNameOf(settings, spec, input.id);
+  const about = {
+    spec,
+    pool,
+    jobName,
+    project: projectOf(manager, settings, spec),
+    ...paths,
+    refuse: refuseOption(manager),
+  };
+  const prologue = [...(input.prologue ?? []), ...(pool.queue?.prologue ?? [])];
+  const common = { jobName, directory, prologue };
+  const managed =
+    manager === "slurm"
+      ? forSlurm(sizeForSlurm(sizeInput), about, common)
+      : forPbs(sizeForPbs(sizeInput), about, common);
+
+  const runType = spec.image === undefined ? "none" : (spec.runType ?? settings.runType);
+  const image = spec.image === undefined || runType === "none" ? undefined : spec.image;
+  const found =
+    image === undefined ? undefined : imageFor(runType, image, settings.imageRoot, facts.container?.images ?? []);
+  const container = RUNTIMES[image === undefined ? "none" : runType]({
+    image: found?.image ?? "",
+    binds: spec.binds,
+    slotType: spec.slots === 0 ? "cpu" : slotType,
+    inherit: spec.inherit,
+    name: `slipway-${input.id}`,
+    version: facts.container?.version,
+  });
+  const imageNotes =
+    found === undefined || found.prepared || runType === "podman"
+      ? []
+      : [`no prepared image was found for ${image}: each node resolves ${found.image} itself`];
+  const { streamer = [], streamerEnv = {} } = spec.streamLogs ? input : {};
+  const hostEnv = Object.fromEntries(
+    Object.entries(spec.env).filter(([name]) => HOST_PREFIXES.some((prefix) => name.startsWith(prefix))),
+  );
+  const hasHostEnv = Object.keys(hostEnv).length > 0;
+  const hasStreamEnv = Object.keys(streamerEnv).length > 0;
+  const rank = rankScript({
+    manager,
+    jobName,
+    directory,
+    container,
+    hasContainer: image !== undefined,
+    streamer,
+    hasHostEnv,
+    hasStreamEnv,
+  });
+  const enter = enterScript({
+    command: spec.command,
+    cwd: spec.cwd,
+    hasHook: spec.startupHook !== undefined,
+    hidden: streamer.length === 0 ? [] : [...Object.keys(streamerEnv), "SLIPWAY_STREAM_RANK"],
+  });
+  const text = (path: string, content: string, mode: number): PlannedFile => ({
+    path,
+    content,
+    encoding: "utf8",
+    mode,
+  });
+  const files: PlannedFile[] = [
+    text("job.sh", managed.script, 0o755),
+    text("rank.sh", rank, 0o755),
+    text("enter.sh", enter, 0o755),
+    text("environment.sh", environmentScript(spec.env), 0o600),
+    ...(hasHostEnv ? [text("host-environment.sh", environmentScript(hostEnv), 0o600)] : []),
+    ...(hasStreamEnv ? [text("stream.sh", environmentScript(streamerEnv), 0o600)] : []),
+    ...(manager === "pbs" ? [text("stop.sh", stopScript(directory), 0o755)] : []),
+    ...(spec.startupHook === undefined ? [] : [text("startup-hook.sh", spec.startupHook, 0o755)]),
+    ...spec.files.map(({ path, content, encoding, executable }): PlannedFile => ({
+      path: `files/${path}`,
+      content,
+      encoding,
+      mode: executable ? 0o755 : 0o644,
+    })),
+  ];
+  return {
+    jobName,
+    pool,
+    sizing: managed.sizing,
+    runType: image === undefined ? "none" : runType,
+    ...(found === undefined ? {} : { image: found.image }),
+    paths,
+    directories: directoriesOf(files),
+    files,
+    directives: managed.directives,
+    submitOptions: [],
+    ...(managed.walltime === undefined ? {} : { walltime: managed.walltime }),
+    notes: [...managed.notes, ...container.notes, ...imageNotes],
+  };
+};
+
+/** Parents before children. */
+const directoriesOf = (files: readonly PlannedFile[]): string[] => {
+  const all = new Set(["files", "ranks"]);
+  for (const { path } of files) {
+    const parts = path.split("/").slice(0, -1);
+    for (let depth = 1; depth <= parts.length; depth++) all.add(parts.slice(0, depth).join("/"));
+  }
+  return [...all];
+};
+
+interface Managed {
+  readonly sizing: Sizing;
+  readonly script: string;
+  readonly directives: readonly string[];
+  readonly walltime?: number;
+  readonly notes: readonly string[];
+}
+
+type Common = { readonly jobName: string; readonly directory: string; readonly prologue: readonly string[] };
+
+const forSlurm = (
+  sized: ReturnType<typeof sizeForSlurm>,
+  about: Parameters<typeof slurmDirectives>[0],
+  common: Common,
+): Managed => {
+  const { lines, notes, ...rest } = slurmDirectives(about, sized);
+  const script = slurmScript({ ...common, directives: lines, each: sized.sizing.slotsPerNode, linesPerChunk: 1 });
+  return { ...rest, sizing: sized.sizing, script, directives: lines, notes: [...sized.notes, ...notes] };
+};
+
+const forPbs = (
+  sized: ReturnType<typeof sizeForPbs>,
+  about: Parameters<typeof pbsDirectives>[0],
+  common: Common,
+): Managed => {
+  const { lines, notes, linesPerChunk, ...rest } = pbsDirectives(about, sized);
+  const script = pbsScript({ ...common, directives: lines, each: sized.each, linesPerChunk });
+  return { ...rest, sizing: sized.sizing, script, directives: lines, notes: [...sized.notes, ...notes] };
+};

@@ -1,0 +1,165 @@
+import { BY_TRAP, commandWords } from "./environment-script.ts";
+
+/**
+ * The batch script: what the manager runs on the first node. It tells the job's id, finds the hosts and their slots,
+ * starts one rank on each node, and writes the exit status as its last act.
+ */
+export interface JobScriptInput {
+  readonly directives: readonly string[];
+  readonly jobName: string;
+  readonly directory: string;
+  readonly prologue: readonly string[];
+  /** Slots of each node (Slurm) or chunk (PBS); absent: as many GPUs as the node was given. */
+  readonly each?: number | undefined;
+  /** PBS: lines of the node file for each chunk. */
+  readonly linesPerChunk: number;
+}
+
+const begin = (input: JobScriptInput, manager: string, id: string): string[] => [
+  "#!/bin/bash",
+  ...input.directives,
+  "",
+  "set -u",
+  "umask 0022",
+  `job=${commandWords([input.directory])}`,
+  "",
+  "finish() {",
+  '  printf \'%s\\n\' "$1" >"$job/exit-code.part" && mv -f "$job/exit-code.part" "$job/exit-code"',
+  '  exit "$1"',
+  "}",
+  "",
+  `printf '%s\\n' "${id}" >"$job/native-id"`,
+  `printf 'slipway: %s is job %s of ${manager}\\n' ${commandWords([input.jobName])} "${id}"`,
+  ...(input.prologue.length === 0 ? [] : ["", ...input.prologue]),
+];
+
+/** Files that every rank reads; `slots` has a line for each line of `hosts`. */
+const shared = (id: string): string[] => [
+  'mapfile -t hosts <"$job/hosts"',
+  'mapfile -t slots <"$job/slots"',
+  "[ ${#hosts[@]} -gt 0 ] || { echo 'slipway: the job has no hosts' >&2; finish 125; }",
+  "total=0",
+  "pairs=",
+  ': >"$job/hostfile"',
+  'for at in "${!hosts[@]}"; do',
+  "  total=$((total + slots[at]))",
+  "  pairs=$pairs${pairs:+,}${hosts[at]}:${slots[at]}",
+  '  printf \'%s slots=%s\\n\' "${hosts[at]}" "$((slots[at] > 0 ? slots[at] : 1))" >>"$job/hostfile"',
+  "done",
+  `number=${id}`,
+  "number=${number%%[!0-9]*}",
+  "printf 'export %s\\n' \\",
+  `  "SLIPWAY_JOB_ID='${id}'" "SLIPWAY_TOTAL_SLOTS=$total" "SLIPWAY_HOST_SLOTS=$pairs" \\`,
+  '  "MASTER_PORT=$((20000 + ${number:-0} % 12000))" >"$job/shared.sh"',
+];
+
+export const slurmScript = (input: JobScriptInput): string => {
+  const each =
+    input.each === undefined
+      ? [
+          "# how many GPUs each node was given, only the nodes know",
+          'if [ "$nodes" -eq 1 ]; then',
+          '  printf \'%s\\n\' "${SLURM_GPUS_ON_NODE:-0}" >"$job/slots"',
+          "else",
+          "  # shellcheck disable=SC2016",
+          '  "${step[@]}" --label /bin/bash -c \'echo "${SLURM_GPUS_ON_NODE:-0}"\' | sort -n | sed \'s/^[^:]*: *//\' >"$job/slots"',
+          "fi",
+        ]
+      : [`sed 's/.*/${input.each}/' "$job/hosts" >"$job/slots"`];
+  return [
+    ...begin(input, "Slurm", "$SLURM_JOB_ID"),
+    "",
+    "nodes=$SLURM_JOB_NUM_NODES",
+    'scontrol show hostnames "$SLURM_JOB_NODELIST" >"$job/hosts" || finish 125',
+    "# one task on each node",
+    'step=(srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --export=ALL --kill-on-bad-exit=1)',
+    '[ -z "${SLURM_CPUS_PER_TASK:-}" ] || step+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")',
+    ...each,
+    ...shared("$SLURM_JOB_ID"),
+    "",
+    "child=",
+    "ending=",
+    BY_TRAP,
+    "end() {",
+    "  ending=143",
+    '  [ -z "$child" ] || kill -TERM "$child" 2>/dev/null',
+    "}",
+    "trap end TERM",
+    '"${step[@]}" /bin/bash "$job/rank.sh" &',
+    "child=$!",
+    'wait "$child"',
+    "status=$?",
+    'while kill -0 "$child" 2>/dev/null; do',
+    '  wait "$child"',
+    "  status=$?",
+    "done",
+    'finish "${ending:-$status}"',
+    "",
+  ].join("\n");
+};
+
+export const pbsScript = (input: JobScriptInput): string =>
+  [
+    ...begin(input, "PBS", "$PBS_JOBID"),
+    "",
+    "# a host has a line for each of its chunks",
+    'awk \'!seen[$1]++ { print $1 }\' "$PBS_NODEFILE" >"$job/hosts"',
+    `awk '{ if (!($1 in lines)) order[n++] = $1; lines[$1]++ } END { for (i = 0; i < n; i++) print int(lines[order[i]] / ${input.linesPerChunk} * ${input.each ?? 1}) }' "$PBS_NODEFILE" >"$job/slots"`,
+    ...shared("$PBS_JOBID"),
+    "",
+    "# nothing that is exported here reaches a rank: it reads this file",
+    '(umask 077 && export -p >"$job/job-environment.sh")',
+    "",
+    "ending=",
+    "stop_ranks() {",
+    '  touch "$job/stop"',
+    "  (",
+    '    for at in "${!hosts[@]}"; do',
+    '      timeout 60 pbs_tmrsh "${hosts[at]}" /bin/bash "$job/stop.sh" "$at" &',
+    "    done",
+    "    wait",
+    "  )",
+    "}",
+    "trap 'ending=143' TERM",
+    "",
+    "# killing pbs_tmrsh does not kill what it started: ranks are ended by stop.sh on their own nodes",
+    "pids=()",
+    'for at in "${!hosts[@]}"; do',
+    '  pbs_tmrsh "${hosts[at]}" /bin/bash "$job/rank.sh" "$at" </dev/null &',
+    "  pids+=($!)",
+    "done",
+    "left=${#pids[@]}",
+    "status=0",
+    'while [ "$left" -gt 0 ] && [ -z "$ending" ] && [ "$status" -eq 0 ]; do',
+    "  wait -n",
+    "  status=$?",
+    '  if [ -n "$ending" ]; then break; fi',
+    "  left=$((left - 1))",
+    "done",
+    'if [ -n "$ending" ] || [ "$status" -ne 0 ]; then',
+    "  stop_ranks",
+    '  kill "${pids[@]}" 2>/dev/null',
+    "fi",
+    'finish "${ending:-$status}"',
+    "",
+  ].join("\n");
+
+/** Ends the rank of this node: its own process first, which ends the container; what is left after a while is killed. */
+export const stopScript = (directory: string): string =>
+  [
+    "#!/bin/bash",
+    "# ends one rank, on its own node",
+    "set -u",
+    `pid_file=${commandWords([directory])}/ranks/$1/pid`,
+    'pid=$(cat "$pid_file" 2>/dev/null)',
+    '[ -n "$pid" ] || exit 0',
+    'kill -TERM "$pid" 2>/dev/null || exit 0',
+    "waited=0",
+    'while kill -0 "$pid" 2>/dev/null && [ "$waited" -lt 200 ]; do',
+    "  sleep 0.1",
+    "  waited=$((waited + 1))",
+    "done",
+    'kill -KILL "$pid" 2>/dev/null',
+    "exit 0",
+    "",
+  ].join("\n");

@@ -1,0 +1,139 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { environmentScript } from "../../../src/batch/environment-script.ts";
+import { RUN_TYPES } from "../../../src/config/launch-keys.ts";
+import { fileOf, plan } from "./sample.ts";
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), "slw-batch-"));
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const NASTY =
+  "$HOME `id` $(id) \"double\" 'single' back\\slash !bang *glob ~ # ; & | <> “typographic” ünïcødé\nline\ttab\r\n";
+
+const elaborate = {
+  name: "a name",
+  slots: 6,
+  image: "docker://registry.example/team/image:1.0",
+  command: "echo \"$A\" 'b' `c`",
+  env: { A: NASTY, APPTAINER_CACHEDIR: "/x y", EMPTY: "" },
+  bind_mounts: ["/data:/data:ro", "/with space:/b"],
+  startup_hook: "export X=1\n",
+  files: [{ path: "a/b.py", content: "print()" }],
+  cwd: "/b/it's",
+};
+
+describe("the scripts of a launch", () => {
+  const shellcheck = existsSync("/usr/bin/shellcheck");
+
+  it.skipIf(!shellcheck)(
+    `satisfy shellcheck${shellcheck ? "" : " (skipped: it is not installed)"}`,
+    { timeout: 120_000 },
+    () => {
+      const paths: string[] = [];
+      for (const manager of ["slurm", "pbs"] as const) {
+        for (const container_run_type of RUN_TYPES) {
+          const launches = [
+            { ...elaborate, container_run_type },
+            { command: ["true"], slots: 0, container_run_type },
+          ];
+          for (const [n, launch] of launches.entries()) {
+            const options = n === 0 ? { streamer: ["/opt/node", "agent's.js"], streamerEnv: { T: "1" } } : {};
+            for (const { path, content } of plan(launch, { manager, ...options }).files) {
+              if (path.includes("/") || path === "startup-hook.sh") continue;
+              paths.push(join(directory, `${manager}-${container_run_type}-${n}-${path}`));
+              writeFileSync(paths.at(-1)!, content);
+            }
+          }
+        }
+      }
+      expect(paths.length).toBeGreaterThan(90);
+      const { status, stdout } = spawnSync("shellcheck", paths, { encoding: "utf8" });
+      expect(stdout).toBe("");
+      expect(status).toBe(0);
+    },
+  );
+
+  it("are the same for the same launch", () => {
+    expect(plan(elaborate)).toEqual(plan(elaborate));
+    expect(JSON.stringify(plan(elaborate, { manager: "pbs" }))).toBe(
+      JSON.stringify(plan(elaborate, { manager: "pbs" })),
+    );
+  });
+
+  it("keep what is secret from others", () => {
+    const { files } = plan(elaborate, { streamer: ["node"], streamerEnv: { SLIPWAY_TOKEN: "secret" } });
+    for (const { path, content, mode } of files) {
+      if (content.includes("secret") || path.includes("environment")) expect(mode).toBe(0o600);
+    }
+    expect(files.filter(({ content }) => content.includes("secret")).map(({ path }) => path)).toEqual(["stream.sh"]);
+  });
+
+  it("tell the manager's id first and write the exit status last", () => {
+    for (const manager of ["slurm", "pbs"] as const) {
+      const lines = fileOf(plan({ command: ["true"] }, { manager }), "job.sh")
+        .trimEnd()
+        .split("\n");
+      expect(lines.findIndex((line) => line.includes("native-id"))).toBeLessThan(
+        lines.findIndex((line) => line.includes("/hosts")),
+      );
+      expect(lines.at(-1)).toMatch(/^finish /);
+    }
+  });
+});
+
+describe("the environment of a launch", () => {
+  const shells = [["/bin/sh"], ["/bin/bash"], ["/usr/bin/busybox", "sh"]].filter(([path]) => existsSync(path!));
+
+  /** What a program sees that is started after the file was sourced. */
+  const seen = (shell: readonly string[], env: Readonly<Record<string, string>>): Record<string, string> => {
+    const path = join(directory, "environment.sh");
+    writeFileSync(path, environmentScript(env));
+    const [program, ...words] = shell;
+    const output = execFileSync(program!, [...words, "-c", `. ${path} && exec /usr/bin/env -0`], {
+      env: { PATH: "/usr/bin:/bin", SHLVL: "2" },
+      stdio: ["ignore", "pipe", "inherit"],
+      maxBuffer: 2 ** 26,
+    });
+    return Object.fromEntries(
+      output
+        .toString("utf8")
+        .split("\0")
+        .filter((line) => line !== "")
+        .map((line): [string, string] => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+    );
+  };
+
+  it.each(shells)("comes through %s exactly", { timeout: 120_000 }, (...shell) => {
+    const name = fc.stringMatching(/^V[A-Za-z0-9_]{0,12}$/);
+    const text = fc.oneof(
+      fc.string({ unit: "binary", maxLength: 40 }),
+      fc.string({
+        unit: fc.constantFrom("'", '"', "$", "`", "\\", "\n", "\r", " ", "!", "ü", "€", "𝄞", "#", "=", "{", "("),
+      }),
+    );
+    const value = text.map((written) => written.replaceAll("\0", "").replaceAll(/\p{Surrogate}/gu, ""));
+    fc.assert(
+      fc.property(fc.dictionary(name, value, { maxKeys: 8 }), (env) => {
+        const plain = { ...env };
+        const got = seen(
+          shell.filter((part) => part !== undefined),
+          plain,
+        );
+        for (const [key, expected] of Object.entries(plain)) expect(got[key]).toBe(expected);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it("carries 100 KB", () => {
+    const value = `${NASTY}${"x'$".repeat(33_000)}end`;
+    expect(seen(shells[0]!, { BIG: value, NASTY })).toMatchObject({ BIG: value, NASTY });
+  });
+});
