@@ -9,6 +9,7 @@ import type {
   RunItems,
 } from "./events.ts";
 import { applyRanksEnded } from "./gangs.ts";
+import { applyFailed } from "./given-up.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
 import { cancelRows, cascade, openRun } from "./outcomes.ts";
 import { applyLaunchChanged, applyLaunchRemoved, applyLaunchRequested } from "./launch.ts";
@@ -50,6 +51,8 @@ export const apply = (state: State, event: Event, effects: Effects): void => {
       return applyEnded(state, event, effects);
     case "ranks.ended":
       return applyRanksEnded(state, event, effects);
+    case "tasks.failed":
+      return applyFailed(state, event, effects);
     case "agent.joined":
       return applyJoined(state, event, effects);
     case "agents.lost":
@@ -159,6 +162,8 @@ const applyPilotChanged: Apply<PilotChanged> = (state, event) => {
   if (pilot === undefined) return;
   if (event.nativeId !== undefined) pilot.nativeId = event.nativeId;
   if (event.reason !== undefined) pilot.reason = event.reason;
+  if (event.output !== undefined) pilot.output = event.output;
+  if (event.draining !== undefined) pilot.draining = event.draining;
   if (!mayAdvancePilot(pilot.state, event.state)) return;
   pilot.state = event.state;
   if (event.state === "PMGR_ACTIVE") pilot.active = event.at;

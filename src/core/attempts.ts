@@ -185,6 +185,13 @@ const applyColumns = (
       continue;
     }
     page.reason[slot] = internReason(run, details.get(i) ?? describe(group, ending, code));
+    if (ending === Ending.CUT_OFF) {
+      if (!reopenLost(state, run, row, effects)) {
+        endTask(run, group, row, Task.FAILED, at, effects);
+        moved.add(group);
+      }
+      continue;
+    }
     if (ending >= Ending.CANCELED) {
       reopen(run, row, true, Task.PENDING);
       effects.ready(run, row, 1);
@@ -208,7 +215,7 @@ const applyColumns = (
   enforceMaxFails(state, run, at, effects);
 };
 
-const enforceMaxFails = (state: State, run: Run, at: number, effects: Effects): void => {
+export const enforceMaxFails = (state: State, run: Run, at: number, effects: Effects): void => {
   const { maxFails } = run.spec;
   if (maxFails === undefined || run.canceled !== "" || isFinishedRun(run) || run.counts[Task.FAILED]! <= maxFails)
     return;
@@ -256,6 +263,23 @@ export const forEachHeld = (
         visit(index * table.pageRows + slot, page, slot);
     }
   }
+};
+
+/** Counts a loss. False when it was one too many: then the reason says so, and the task is to fail. */
+const reopenLost = (state: State, run: Run, row: number, effects: Effects): boolean => {
+  const page = touch(run.table, row);
+  const slot = row % run.table.pageRows;
+  run.losses += 1;
+  page.losses[slot]! += 1;
+  const losses = page.losses[slot]!;
+  if (losses > state.lossLimit) {
+    const last = run.reasons[page.reason[slot]!] ?? "";
+    page.reason[slot] = internReason(run, `lost ${losses} times, the last time: ${last}`);
+    return false;
+  }
+  reopen(run, row, true, Task.PENDING);
+  effects.ready(run, row, 1);
+  return true;
 };
 
 export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
@@ -316,16 +340,8 @@ const loseRow = (
     endTask(run, group, row, Task.CANCELED, at, effects);
     return group;
   }
-  run.losses += 1;
-  page.losses[slot]! += 1;
-  const losses = page.losses[slot]!;
   page.reason[slot] = internReason(run, reason);
-  if (losses <= state.lossLimit) {
-    reopen(run, row, true, Task.PENDING);
-    effects.ready(run, row, 1);
-    return undefined;
-  }
-  page.reason[slot] = internReason(run, `lost ${losses} times, the last time: ${reason}`);
+  if (reopenLost(state, run, row, effects)) return undefined;
   endTask(run, group, row, Task.FAILED, at, effects);
   return group;
 };

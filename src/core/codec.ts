@@ -15,6 +15,7 @@ const TYPES: Readonly<Record<Event["type"], number>> = {
   "tasks.returned": 11,
   "tasks.ended": 12,
   "ranks.ended": 13,
+  "tasks.failed": 14,
   "agent.joined": 20,
   "agents.lost": 21,
   "pilot.requested": 30,

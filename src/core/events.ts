@@ -18,6 +18,7 @@ export type Event =
   | TasksReturned
   | TasksEnded
   | RanksEnded
+  | TasksFailed
   | AgentJoined
   | AgentsLost
   | PilotRequested
@@ -108,8 +109,10 @@ export const Ending = {
   TIME_LIMIT: 3,
   MEMORY: 4,
   CANCELED: 5,
-  /** Ended by its agent's own end (drained, told to stop): run again at no cost. */
+  /** Ended by its agent's own end (drained, told to stop), or by the signal before it: run again at no cost. */
   INTERRUPTED: 6,
+  /** Killed at its pilot's end because it went on in spite of the signal: a loss, and counted as one. */
+  CUT_OFF: 7,
 } as const;
 
 /** In the code column: neither an exit code nor a signal. */
@@ -155,6 +158,14 @@ export interface RanksEnded {
   readonly outAt: number;
   readonly outBytes: number;
   readonly errBytes: number;
+}
+
+/** Waiting tasks that nobody will run: they fail without an attempt. Rows that an agent has, or that ended, stay. */
+export interface TasksFailed {
+  readonly type: "tasks.failed";
+  readonly at: number;
+  readonly reason: string;
+  readonly parts: readonly RowRanges[];
 }
 
 export interface AgentJoined {
@@ -207,6 +218,10 @@ export interface PilotChanged {
   readonly state: PilotState;
   readonly nativeId?: string;
   readonly reason?: string;
+  /** Head and tail of what its job printed, where it did not start. */
+  readonly output?: string;
+  /** It was told to take nothing new. */
+  readonly draining?: boolean;
 }
 
 /** The intent to launch a job, journaled before the workload manager is asked; its directory is staged by then. */

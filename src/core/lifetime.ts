@@ -5,9 +5,9 @@
 export interface Lifetime {
   /** Nothing new is taken. */
   readonly drainMs: number;
-  /** What still runs gets `signal`. */
-  readonly signalMs: number;
-  /** What still runs is ended, to be run again elsewhere. */
-  readonly endMs: number;
+  /** What still runs gets `signal`; null where nothing ends the pilot by force. */
+  readonly signalMs: number | null;
+  /** What still runs is ended, to be run again elsewhere; null likewise. */
+  readonly endMs: number | null;
   readonly signal: string;
 }

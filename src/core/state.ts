@@ -34,6 +34,10 @@ export interface Pilot {
   reason: string;
   active: number;
   ended: number;
+  /** Head and tail of what its job printed, where it did not start. */
+  output?: string;
+  /** It was told to take nothing new. */
+  draining?: boolean;
 }
 
 /** What stays in memory of a run whose details have moved to disk. */

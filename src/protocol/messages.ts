@@ -33,6 +33,8 @@ export interface Hello {
   readonly held: readonly HeldTasks[];
   /** Ranks of attempts that are other agents'. */
   readonly parts: readonly HeldTasks[];
+  /** Milliseconds until what still runs is told to end with its pilot; absent: never. */
+  readonly endsInMs?: number | undefined;
 }
 
 /** One attempt. */

@@ -1,4 +1,4 @@
-import { type Group, type Run, type Shape, shapeOfRow } from "../core/run.ts";
+import { type Group, type Run, type Shape, expectedMs, shapeOfRow } from "../core/run.ts";
 import { isReady, peek } from "../core/table.ts";
 
 /**
@@ -124,6 +124,30 @@ export const headOf = (queue: ShapeQueue): { priority: number; seq: number; run:
   return lane === undefined || range === undefined
     ? undefined
     : { priority: lane.priority, seq: range.seq, run: range.run, group: range.group };
+};
+
+/** What the next tasks of a queue are expected to take: the sum of what is known, and of how many nothing is. */
+export interface Sample {
+  readonly tasks: number;
+  readonly knownMs: number;
+  readonly unknown: number;
+}
+
+/** Looks at no more than `most` tasks, those that are next. */
+export const sampleOf = (queue: ShapeQueue, most: number): Sample => {
+  let tasks = 0;
+  let knownMs = 0;
+  let unknown = 0;
+  for (const lane of queue.lanes)
+    for (let at = lane.head; at < lane.ranges.length && tasks < most; at += 1) {
+      const { run, group, from, end } = lane.ranges[at]!;
+      const count = Math.min(most - tasks, end - from);
+      const each = expectedMs(run, group);
+      tasks += count;
+      if (each < 0) unknown += count;
+      else knownMs += count * each;
+    }
+  return { tasks, knownMs, unknown };
 };
 
 /** Forgets everything of a run. */

@@ -4,14 +4,24 @@ import { type Group, type Run, type Shape, expectedMs, groupOf, shapeOfRow } fro
 import { type Bounds, boundsOf } from "./bounds.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy, concurrency, prefetchLoad } from "./capacity.ts";
 import { type RankPlacement, placeRanks } from "./gangs.ts";
-import { type ShapeQueue, createShapeQueue, dropRun, headOf, pushRange, takeRows } from "./queues.ts";
+import {
+  type Sample,
+  type ShapeQueue,
+  createShapeQueue,
+  dropRun,
+  headOf,
+  pushRange,
+  sampleOf,
+  takeRows,
+} from "./queues.ts";
 
 /**
  * Which agent gets which tasks. The scheduler holds nothing that the state does not: it is rebuilt after a restart.
  *
  * Each agent's tasks are of two kinds, counted per shape: slotted ones fit into its resources together, the others
  * wait there for a slot (its backlog, the prefetch), so that a free slot never waits for a round trip. First every
- * agent's slots are filled, then the backlogs, each agent at most its share of what waits.
+ * agent's slots are filled, those of agents that have tasks already before those of idle ones, so that pilots which
+ * are not needed empty; then the backlogs, each agent at most its share of what waits.
  */
 
 export interface AgentOffer {
@@ -32,10 +42,13 @@ interface Placed {
   readonly most: number;
   count: number;
   slotted: number;
+  /** What those placed last were expected to take; -1 unknown. */
+  expectedMs: number;
 }
 
 interface AgentLoad {
   readonly offer: AgentOffer;
+  endsAt: number;
   readonly placed: Map<string, Placed>;
   /** What the slotted tasks leave. */
   readonly free: Record<string, number>;
@@ -66,6 +79,8 @@ export interface Scheduler {
   addAgent(offer: AgentOffer): void;
   removeAgent(id: number): void;
   pause(id: number, paused: boolean): void;
+  /** When its pilot ends, as it says itself. */
+  setEnd(id: number, endsAt: number): void;
   /** A task that an agent has already, found in the state after a restart. */
   restore(run: Run, row: number, agent: number): void;
   left(run: Run, row: number, agent: number): void;
@@ -74,18 +89,38 @@ export interface Scheduler {
   leftGang(shape: Shape, placement: RankPlacement): void;
   /** Places what can be placed now. The caller applies the assignments to the state before the next pass. */
   pass(now: number): Assignment[];
-  /** Where idle agents could help others, when nothing waits here. */
+  /** Where free slots could take what waits at other agents, when nothing waits here. */
   rebalance(): TakeBack[];
-  /** Waiting tasks by shape. */
-  demand(): { shape: Shape; waiting: number }[];
+  /** Waiting tasks by shape, and what the next of them are expected to take. */
+  demand(): WaitingShape[];
   waiting(): number;
+  /** Takes all that waits in these shapes (by key) out of the queues, for those who will not place it. */
+  withdraw(keys: ReadonlySet<string>): RowRanges[];
   /** Tasks that an agent has, and how many of them wait there for a slot. */
   loadOf(agent: number): { count: number; backlog: number } | undefined;
+  /**
+   * The share of an agent's slots that tasks have, its backlog included, and the seconds until all of it is done when
+   * spread over all its slots; `unknown` is what a task counts of which nothing is known.
+   */
+  occupancyOf(agent: number, unknown: number): { used: number; seconds: number };
 }
+
+export interface WaitingShape {
+  readonly shape: Shape;
+  readonly waiting: number;
+  readonly sample: Sample;
+}
+
+/** Tasks that an expectation is made of. */
+const SAMPLED = 100;
 
 const EPSILON = 1e-9;
 
-export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Scheduler => {
+/** `defaultCluster` is that of tasks which name none; without it they go anywhere. */
+export const createScheduler = (
+  prefetch: PrefetchPolicy = DEFAULT_PREFETCH,
+  defaultCluster: string | undefined = undefined,
+): Scheduler => {
   const queues = new Map<string, ShapeQueue>();
   const agents = new Map<number, AgentLoad>();
   /** Agents that may have room, and whether something new waits (then all may). */
@@ -119,15 +154,17 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
       pushRange(queueOf(shapeOfRow(group, row)), run, group, row, 1, seq);
   };
 
+  const belongs = (agent: AgentLoad, shape: Shape): boolean =>
+    (shape.cluster ?? defaultCluster ?? agent.offer.cluster) === agent.offer.cluster &&
+    (shape.queue === undefined || shape.queue === agent.offer.queue);
+
   const canServe = (agent: AgentLoad, shape: Shape, now: number): boolean =>
-    (shape.cluster === undefined || shape.cluster === agent.offer.cluster) &&
-    (shape.queue === undefined || shape.queue === agent.offer.queue) &&
-    (shape.timeRequest === 0 || agent.offer.endsAt - now >= shape.timeRequest * 1000);
+    belongs(agent, shape) && (shape.timeRequest === 0 || agent.endsAt - now >= shape.timeRequest * 1000);
 
   const placedOf = (agent: AgentLoad, shape: Shape): Placed => {
     let placed = agent.placed.get(shape.key);
     if (placed === undefined) {
-      placed = { shape, most: concurrency(agent.offer.resources, shape), count: 0, slotted: 0 };
+      placed = { shape, most: concurrency(agent.offer.resources, shape), count: 0, slotted: 0, expectedMs: -1 };
       agent.placed.set(shape.key, placed);
     }
     return placed;
@@ -219,14 +256,16 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
       while (budget > 0) {
         const head = headOf(queue);
         if (head === undefined) break;
+        const expected = expectedMs(head.run, head.group);
         const most =
           share === undefined
             ? room(agent, placed)
-            : (prefetchLoad(prefetch, expectedMs(head.run, head.group), placed.most) - agent.backlogLoad) * placed.most;
+            : (prefetchLoad(prefetch, expected, placed.most) - agent.backlogLoad) * placed.most;
         const count = Math.min(budget, Math.floor(most + EPSILON));
         if (count <= 0) break;
         const taken = takeRows(queue, count);
         if (taken === undefined) break;
+        placed.expectedMs = expected;
         add(agent, placed, taken.count);
         budget -= taken.count;
         record(out, agent.offer.id, taken.run.id, taken.from, taken.count);
@@ -332,6 +371,19 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
     }
   };
 
+  /** The shape of what waits at an agent that has a backlog. */
+  const backlogShape = (agent: AgentLoad): Shape => {
+    for (const placed of agent.placed.values()) if (placed.count > placed.slotted) return placed.shape;
+    throw new RangeError("a backlog of no shape");
+  };
+
+  const freeSlots = (among: readonly AgentLoad[], shape: Shape): { slots: number; agents: number } => {
+    const rooms = among
+      .filter((agent) => belongs(agent, shape))
+      .map((agent) => Math.max(0, room(agent, placedOf(agent, shape))));
+    return { slots: rooms.reduce((sum, each) => sum + each, 0), agents: rooms.filter((each) => each > 0).length };
+  };
+
   const inOrder = (): ShapeQueue[] => {
     const heads: { queue: ShapeQueue; priority: number; seq: number }[] = [];
     for (const [key, queue] of queues) {
@@ -359,6 +411,7 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
     addAgent: (offer) => {
       const agent: AgentLoad = {
         offer,
+        endsAt: offer.endsAt,
         placed: new Map(),
         free: { ...offer.resources },
         count: 0,
@@ -382,6 +435,10 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
       if (agent === undefined) return;
       agent.paused = paused;
       if (!paused) roomy.add(agent);
+    },
+    setEnd: (id, endsAt) => {
+      const agent = agents.get(id);
+      if (agent !== undefined) agent.endsAt = endsAt;
     },
     restore: (run, row, id) => {
       const agent = agents.get(id);
@@ -410,7 +467,8 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
       const candidates = fresh ? [...agents.values()] : [...roomy];
       fresh = false;
       roomy.clear();
-      const active = candidates.filter((agent) => !agent.paused);
+      const awake = candidates.filter((agent) => !agent.paused);
+      const active = [...awake.filter(({ count }) => count > 0), ...awake.filter(({ count }) => count === 0)];
       const order = active.length === 0 ? [] : inOrder();
       reviewKept(order);
       if (order.length === 0) return [];
@@ -437,27 +495,55 @@ export const createScheduler = (prefetch: PrefetchPolicy = DEFAULT_PREFETCH): Sc
     rebalance: () => {
       if (backlogged.size === 0) return [];
       for (const queue of queues.values()) if (queue.waiting > 0) return [];
-      const idle = [...agents.values()].filter(
-        (agent) => !agent.paused && agent.backlog === 0 && agent.count === 0,
-      ).length;
-      if (idle === 0) return [];
+      const others = [...agents.values()].filter((agent) => !agent.paused && agent.backlog === 0);
+      const rooms = new Map<string, { slots: number; agents: number }>();
       const asks: TakeBack[] = [];
-      for (const agent of backlogged) {
-        asks.push({ agent: agent.offer.id, count: Math.ceil(agent.backlog * (idle / (idle + 1))) });
-        if (asks.length >= idle) break;
+      for (const donor of others.length === 0 ? [] : backlogged) {
+        const shape = backlogShape(donor);
+        let free = rooms.get(shape.key);
+        if (free === undefined) rooms.set(shape.key, (free = freeSlots(others, shape)));
+        if (free.slots <= 0) continue;
+        const count = Math.min(Math.ceil(donor.backlog * (free.agents / (free.agents + 1))), free.slots);
+        free.slots -= count;
+        asks.push({ agent: donor.offer.id, count });
       }
       return asks;
     },
     demand: () =>
-      [...queues.values()].filter((queue) => queue.waiting > 0).map(({ shape, waiting }) => ({ shape, waiting })),
+      [...queues.values()]
+        .filter((queue) => queue.waiting > 0)
+        .map((queue) => ({ shape: queue.shape, waiting: queue.waiting, sample: sampleOf(queue, SAMPLED) })),
     waiting: () => {
       let sum = 0;
       for (const queue of queues.values()) sum += queue.waiting;
       return sum;
     },
+    withdraw: (keys) => {
+      const parts = new Map<number, number[]>();
+      for (const [key, queue] of queues) {
+        if (!keys.has(key)) continue;
+        for (let taken = takeRows(queue, Infinity); taken !== undefined; taken = takeRows(queue, Infinity)) {
+          const ranges = parts.get(taken.run.id) ?? [];
+          ranges.push(taken.from, taken.count);
+          parts.set(taken.run.id, ranges);
+        }
+        queues.delete(key);
+      }
+      return [...parts].map(([run, ranges]) => ({ run, ranges }));
+    },
     loadOf: (id) => {
       const agent = agents.get(id);
       return agent === undefined ? undefined : { count: agent.count, backlog: agent.backlog };
+    },
+    occupancyOf: (id, unknown) => {
+      let used = 0;
+      let seconds = 0;
+      for (const { count, most, expectedMs: each } of agents.get(id)?.placed.values() ?? []) {
+        if (count === 0) continue;
+        used += count / Math.max(1, most);
+        seconds += (count / Math.max(1, most)) * (each < 0 ? unknown : each / 1000);
+      }
+      return { used, seconds };
     },
   };
 };

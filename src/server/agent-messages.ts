@@ -23,6 +23,7 @@ const Message = z.discriminatedUnion("t", [
     held: z.array(held).max(100_000),
     // an agent of the version before has none
     parts: z.array(held).max(100_000).default([]),
+    endsInMs: z.number().optional(),
   }),
   z.object({
     t: z.literal("progress"),

@@ -32,6 +32,8 @@ export interface AgentLink {
   /** Since when it has been suspect, on the monotonic clock; undefined while connected. */
   suspectSince: number | undefined;
   draining: boolean;
+  /** When its pilot ends, in the server's milliseconds, as it said itself; Infinity if never. */
+  endsAt: number;
   defined: Map<number, Set<number>>;
   /** A take-back was asked for and not answered. */
   asked: boolean;
@@ -53,6 +55,8 @@ export interface Agents {
   forget(run: number): void;
   /** After a restart: the agents that the journal knows, suspect until they come back. */
   adopt(): void;
+  /** Gives up those that have been silent for longer than their lease. */
+  loseSilent(agents: readonly number[], leaseMs: number): void;
   /** Agents that are surely gone. */
   lose(agents: readonly number[], reason: string, orderly?: boolean): void;
   /** Imports what an agent left behind when it ended without a server. */
@@ -88,6 +92,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
       channel: undefined,
       suspectSince: performance.now(),
       draining: false,
+      endsAt: Infinity,
       defined: new Map(),
       asked: false,
       tails: new Map(),
@@ -122,6 +127,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
     link.channel?.destroy("the agent connected again");
     link.channel = channel;
     link.suspectSince = undefined;
+    link.endsAt = hello.endsInMs === undefined ? Infinity : engine.clock() + hello.endsInMs;
+    scheduler.setEnd(id!, link.endsAt);
     link.defined = new Map();
     link.asked = false;
     const drop = reconcile(id!, hello);
@@ -375,6 +382,13 @@ export const createAgents = (options: AgentsOptions): Agents => {
       }
     },
     lose,
+    loseSilent: (ids, leaseMs) => {
+      const expired = ids.filter((id) => {
+        const since = links.get(id)?.suspectSince;
+        return since !== undefined && performance.now() - since > leaseMs;
+      });
+      if (expired.length > 0) lose(expired, `silent for ${Math.round(leaseMs / 1000)} s`);
+    },
     importSpool: (uuid, messages) => {
       const id = state.agentByUuid.get(uuid);
       if (id === undefined) return false;

@@ -72,6 +72,13 @@ export const createFeed = (): Feed => {
               false,
             );
           return;
+        case "tasks.failed":
+          for (const part of event.parts)
+            publish(
+              { event: "tasks.failed", run: part.run, detail: { tasks: countOf([part]), reason: event.reason } },
+              event.at,
+            );
+          return;
         case "agent.joined":
           return publish(
             { event: "agent.joined", detail: { agent: event.agent, host: event.host, pilot: event.pilot } },

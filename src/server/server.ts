@@ -8,6 +8,7 @@ import type { Resources } from "../core/resources.ts";
 import { createState } from "../core/state.ts";
 import { SlipwayError } from "../errors.ts";
 import { VERSION } from "../protocol/package-version.ts";
+import { DEFAULT_PREFETCH } from "../scheduler/capacity.ts";
 import { createScheduler } from "../scheduler/scheduler.ts";
 import { createAgents } from "./agents.ts";
 import { replayInto } from "./archive/compact.ts";
@@ -84,7 +85,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const theJournal = journal;
 
   const clock = createClock();
-  const scheduler = createScheduler();
+  const scheduler = createScheduler(DEFAULT_PREFETCH, clusters.default);
   const engine = createEngine(state, scheduler, theJournal, clock);
   let stopping = false;
   let full: string | null = null;
@@ -138,7 +139,16 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     largest,
     scratchOf,
   });
-  const pilots = createPilots({ home, prefix: `slipway-${homeHash}`, fleets, engine, agents, log });
+  const pilots = createPilots({
+    home,
+    prefix: `slipway-${homeHash}`,
+    fleets,
+    engine,
+    agents,
+    log,
+    defaultCluster: clusters.default,
+    onWaiting: (pilot, text) => feed.publish({ event: "pilot.waiting", detail: { pilot, manager: text } }, clock()),
+  });
   // a first task finds its pilot at once, not at the next period
   const place = engine.listeners.committed;
   engine.listeners.committed = (event, lsn) => {

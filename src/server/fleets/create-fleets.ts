@@ -34,6 +34,7 @@ const localFleets = (options: FleetsOptions, cluster: ClusterConfig): Fleet[] =>
     walltime: queue.walltime,
     signal: queue.signal,
     signalBefore: queue.signalBefore,
+    prompt: true,
     leaseMs: LOCAL_LEASE_MS,
     outputs: () => ["agent.log"],
     prepare: async ({ id, jobName, directory, lifetime }) => ({

@@ -22,6 +22,8 @@ export interface Fleet {
   /** Signal for tasks that still run so many seconds before their pilot's end. */
   readonly signal: string;
   readonly signalBefore: number;
+  /** Asking about jobs costs nothing, as on this machine: it is done whenever something may have ended, not once a period. */
+  readonly prompt?: boolean;
   /** How long a silent agent keeps its tasks while its pilot seems to live. */
   readonly leaseMs: number;
   /**

@@ -105,6 +105,8 @@ const step = fc.oneof(
     arbitrary: fc.record({ do: fc.constant("ranks" as const), pick: fc.nat(), agent: fc.nat(2), code: fc.nat(1) }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("lose" as const), agent: fc.nat(2) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("cut" as const), pick: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("fail" as const), from: fc.nat(12), count: fc.nat(5) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("return" as const), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("cancel" as const), pick: fc.nat(), all: fc.boolean() }) },
   {
@@ -189,6 +191,16 @@ const play = (
         driver.send({ type: "agents.lost", at: 7000, agents: [agents[each.agent]!], reason: "gone" });
         agents[each.agent] = driver.join();
         break;
+      case "cut":
+        if (pick !== undefined) driver.end(pick.agent, pick.run, [pick.row], 0, Ending.CUT_OFF);
+        break;
+      case "fail": {
+        const parts = [...driver.state.runs.values()]
+          .filter((run) => each.from < run.total)
+          .map((run) => ({ run: run.id, ranges: [each.from, Math.min(each.count, run.total - each.from)] }));
+        driver.send({ type: "tasks.failed", at: 7000, reason: "no pilot", parts });
+        break;
+      }
       case "return":
         if (pick !== undefined)
           driver.send({

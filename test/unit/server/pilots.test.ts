@@ -78,6 +78,7 @@ const start = async (epoch: number, provider: Provider, change: Partial<PilotsOp
     engine,
     agents,
     log: () => undefined,
+    defaultCluster: "local",
     ...change,
   });
   open.push(async () => {

@@ -1,0 +1,72 @@
+import type { Resources } from "../core/resources.ts";
+import type { Shape } from "../core/run.ts";
+import { concurrency } from "../scheduler/capacity.ts";
+import type { Demand } from "./snapshot.ts";
+
+/** Which fleet of a cluster the waiting tasks are work for. */
+
+export interface WaitingTasks {
+  readonly shape: Shape;
+  readonly waiting: number;
+  readonly sample: { readonly tasks: number; readonly knownMs: number; readonly unknown: number };
+}
+
+export interface Candidate {
+  readonly cluster: string;
+  readonly queue: string;
+  readonly nodes: number;
+  /** Of one node; undefined while nobody knows. */
+  readonly offer: Resources | undefined;
+  /** Seconds that a task has on a pilot that has just started. */
+  readonly lifetime: number;
+  readonly max: number;
+  readonly unknownTaskDuration: number;
+  /** Its pilots do not start: others come first. */
+  readonly failing: boolean;
+}
+
+/** How many tasks of a shape one pilot runs at once; while nothing is known of its nodes, one on each. */
+export const slotsOf = (shape: Shape, { nodes, offer }: Pick<Candidate, "nodes" | "offer">): number => {
+  const perNode = offer === undefined ? 1 : concurrency(offer, shape);
+  const { ranks } = shape;
+  if (ranks === undefined) return perNode * nodes;
+  if (offer === undefined) return ranks.nodes === undefined || ranks.nodes <= nodes ? 1 : 0;
+  if (ranks.nodes === undefined) return Math.floor((perNode * nodes) / ranks.count);
+  return Math.floor(nodes / ranks.nodes) * Math.floor(perNode / Math.ceil(ranks.count / ranks.nodes));
+};
+
+/** Whether a fleet could run a shape at all. */
+export const canRun = (shape: Shape, fleet: Candidate, defaultCluster: string): boolean =>
+  (shape.cluster ?? defaultCluster) === fleet.cluster &&
+  (shape.queue ?? fleet.queue) === fleet.queue &&
+  shape.timeRequest <= fleet.lifetime &&
+  slotsOf(shape, fleet) > 0;
+
+/**
+ * The demand on each fleet, in their order. Tasks that several queues could run go to the first of them, as many as it
+ * could ever run at once, and the rest to the next, so that not every queue starts pilots for all of them.
+ */
+export const demandOn = (
+  waiting: readonly WaitingTasks[],
+  fleets: readonly Candidate[],
+  defaultCluster: string,
+): Demand[][] => {
+  const out: Demand[][] = fleets.map(() => []);
+  const order = [...fleets.keys()].toSorted((a, b) => Number(fleets[a]!.failing) - Number(fleets[b]!.failing));
+  for (const { shape, waiting: all, sample } of waiting) {
+    const able = order.filter((index) => canRun(shape, fleets[index]!, defaultCluster));
+    let left = all;
+    for (const [nth, index] of able.entries()) {
+      const fleet = fleets[index]!;
+      const slots = slotsOf(shape, fleet);
+      const mine = nth === able.length - 1 ? left : Math.min(left, slots * fleet.max);
+      left -= mine;
+      const expected =
+        sample.tasks === 0
+          ? fleet.unknownTaskDuration
+          : (sample.knownMs / 1000 + sample.unknown * fleet.unknownTaskDuration) / sample.tasks;
+      if (mine > 0) out[index]!.push({ waiting: mine, slots, timeRequest: shape.timeRequest, expected });
+    }
+  }
+  return out;
+};

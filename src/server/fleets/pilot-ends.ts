@@ -1,0 +1,101 @@
+import type { Pilot } from "../../core/state.ts";
+import type { JobStatus } from "../../providers/provider.ts";
+import type { KeeperContext } from "./context.ts";
+import { endingText } from "./ending.ts";
+import type { Fleet } from "./fleet.ts";
+import { type FleetNotes, statusText } from "./notes.ts";
+import type { PilotStarts } from "./pilot-starts.ts";
+
+/**
+ * What the manager says of a pilot's job, carried over to the pilot and its agents:
+ *
+ *   queued, held   no agent can live: those that do not answer are lost. After a requeue the same pilot waits again
+ *   active         nothing, but that a pilot which had waited does so no longer
+ *   suspended      its agents are silent, and keep what they have
+ *   ended          its agents are lost; DONE, CANCELED or FAILED, and a failed start if no agent ever connected
+ *   unknown        nothing is concluded
+ */
+export interface PilotEnds {
+  heard(fleet: Fleet, pilot: Pilot, status: JobStatus, askedAt: number): Promise<void>;
+  /** What the manager last said of a pilot that has not begun or does not go on; null otherwise. */
+  waitingText(pilot: number): string | null;
+}
+
+/** A pilot whose agents are lost so soon after they connected is none that works. */
+const SHORT_MS = 30_000;
+
+export const createPilotEnds = (
+  context: KeeperContext,
+  notesOf: (fleet: Fleet) => FleetNotes,
+  starts: PilotStarts,
+): PilotEnds => {
+  const { engine, agents, roster, spools, log } = context;
+  const said = new Map<number, string>();
+
+  const ended = async (fleet: Fleet, pilot: Pilot, status: JobStatus): Promise<void> => {
+    // what its agents wrote on their way out counts before they are given up
+    await spools.importAll();
+    const reason = endingText(status);
+    const living = roster.agentsOf(pilot.id);
+    const joined = roster.everJoined(pilot.id);
+    agents.lose(living, `pilot ${pilot.id} ended${reason === "" ? "" : `: ${reason}`}`);
+    await spools.prune();
+    said.delete(pilot.id);
+    const unwanted = starts.unwanted.delete(pilot.id);
+    if (unwanted) return void roster.change(pilot.id, "CANCELED", pilot.reason === "" ? { reason: "cancelled" } : {});
+    if (!joined) return starts.failed(fleet, pilot, reason);
+    const notes = notesOf(fleet);
+    if (status.outcome === "cancelled") return void roster.change(pilot.id, "CANCELED", { reason });
+    if (status.outcome === "timeout") return void roster.change(pilot.id, "DONE", { reason });
+    if (living.length === 0) {
+      notes.shortLives = 0;
+      return void roster.change(pilot.id, "DONE");
+    }
+    notes.shortLives = engine.clock() - pilot.active < SHORT_MS ? notes.shortLives + 1 : 0;
+    if (notes.shortLives > 0) notes.failedAt = performance.now();
+    roster.change(pilot.id, "FAILED", { reason: reason === "" ? "ended unexpectedly" : reason });
+  };
+
+  const waits = (pilot: Pilot, status: JobStatus, askedAt: number): void => {
+    const text = statusText(status);
+    if (said.get(pilot.id) !== text) {
+      said.set(pilot.id, text);
+      context.onWaiting(pilot.id, text);
+    }
+    if (status.state === "suspended") return;
+    const silent = roster.agentsOf(pilot.id).filter((id) => (agents.link(id)?.suspectSince ?? Infinity) < askedAt);
+    if (silent.length === 0) return;
+    log(`pilot ${pilot.id} waits again in ${pilot.cluster}: ${text}`);
+    agents.lose(silent, `pilot ${pilot.id} was put back into the queue: ${text}`);
+  };
+
+  return {
+    waitingText: (pilot) => said.get(pilot) ?? null,
+    heard: async (fleet, pilot, status, askedAt) => {
+      if (status.successor !== undefined && status.successor !== pilot.nativeId) {
+        log(`pilot ${pilot.id} goes on as ${status.successor}`);
+        roster.change(pilot.id, pilot.state, { nativeId: status.successor });
+        const gone = roster.agentsOf(pilot.id).filter((id) => agents.link(id)?.channel === undefined);
+        agents.lose(gone, `pilot ${pilot.id} goes on as job ${status.successor}`);
+        return;
+      }
+      switch (status.state) {
+        case "ended": {
+          const connected = roster.agentsOf(pilot.id).some((id) => agents.link(id)?.channel !== undefined);
+          // a manager that has forgotten a job has not ended it
+          if (status.outcome === "unknown" && connected) return;
+          return ended(fleet, pilot, status);
+        }
+        case "active":
+          said.delete(pilot.id);
+          return;
+        case "queued":
+        case "held":
+        case "suspended":
+          return waits(pilot, status, askedAt);
+        case "unknown":
+          said.set(pilot.id, statusText(status));
+      }
+    },
+  };
+};

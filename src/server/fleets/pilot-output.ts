@@ -1,0 +1,38 @@
+import { open } from "node:fs/promises";
+import { basename, resolve } from "node:path";
+
+/** What the job of a pilot printed, cut to its head and tail: often the only word on why it did not start. */
+
+const HEAD = 1024;
+const TAIL = 2048;
+const MOST_FILES = 4;
+
+const excerpt = async (path: string): Promise<string> => {
+  const file = await open(path, "r");
+  try {
+    const { size } = await file.stat();
+    const read = async (from: number, length: number): Promise<string> => {
+      const buffer = Buffer.alloc(length);
+      const { bytesRead } = await file.read(buffer, 0, length, from);
+      return buffer.toString("utf8", 0, bytesRead);
+    };
+    if (size <= HEAD + TAIL) return await read(0, size);
+    const left = size - HEAD - TAIL;
+    return `${await read(0, HEAD)}\n… ${left} bytes …\n${await read(size - TAIL, TAIL)}`;
+  } finally {
+    await file.close();
+  }
+};
+
+/** Each file under its name; files that are absent or empty are left out. */
+export const readOutput = async (directory: string, names: readonly string[]): Promise<string> => {
+  const parts: string[] = [];
+  for (const name of names.slice(0, MOST_FILES)) {
+    const text = await excerpt(resolve(directory, name)).catch(() => "");
+    if (text.trim() !== "") parts.push(`${basename(name)}:\n${text.trimEnd()}`);
+  }
+  return parts.join("\n");
+};
+
+/** The last line that says something, for a reason that fits on one line. */
+export const lastLine = (output: string): string => output.trimEnd().split("\n").at(-1)?.trim().slice(0, 300) ?? "";
