@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Ending, NO_CODE } from "../core/events.ts";
 import { unpackResults } from "../core/columns.ts";
 import { shapeKey } from "../core/resources.ts";
+import { createPilotEnd } from "./pilot-end.ts";
 import { createRankParts } from "./ranks.ts";
 import type { Assign, HeldTasks, Ranks, ServerMessage } from "../protocol/messages.ts";
 import { PROTOCOL_VERSION } from "../protocol/version.ts";
@@ -144,11 +145,14 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     chains.delete(chain);
   };
 
+  const pilotEnd = createPilotEnd(settings.lifetime, process.env["SLIPWAY_PILOT_START"]);
+
   const executor = await createExecutor({
     uuid,
     settings,
     cgroup: settings.cgroup === "auto" ? await delegatedCgroup() : settings.cgroup === "off" ? null : settings.cgroup,
     gpus: found.gpus,
+    environment: pilotEnd.environment,
     output,
     spawners: spawnersFor(found.cpus.length),
     nativePath: options.nativePath,
@@ -321,6 +325,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
           started: 0,
           ending: undefined,
           detail: undefined,
+          warned: false,
           dropped: false,
           limit: undefined,
           reported: -2,
@@ -385,6 +390,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     void (async () => {
       clearInterval(ticker);
       clearTimeout(flushTimer);
+      pilotEnd.stop();
       await executor.close();
       await output.close();
       const rest = [...results.unacknowledged, ...results.take()].filter(
@@ -494,6 +500,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         epoch,
         seq: results.seq,
         held: heldTasks(),
+        endsInMs: pilotEnd.endsInMs(),
         parts: parts.held().parts,
       };
     },
@@ -518,6 +525,17 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     if (held.size === 0 && parts.size === 0 && connection.lonelyMs() > settings.patienceMs) finish("no server");
   }, PROGRESS_MS);
 
+  pilotEnd.arm({
+    drain: (reason) => drain(false, reason),
+    signal: (name) => {
+      if (!draining) drain(false, "its pilot is about to end");
+      executor.warn(name);
+    },
+    end: (reason) => {
+      for (const task of running) executor.end(task, Ending.CUT_OFF, reason);
+      drain(true, reason);
+    },
+  });
   log(`agent ${uuid} on ${hostname()}: ${shapeKey(found.resources)}; ${executor.kind} spawner`);
   return { drain, ended };
 };

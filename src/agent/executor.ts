@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { Ending, NO_CODE } from "../core/events.ts";
 import { makeDirectories } from "../protocol/make-directories.ts";
@@ -20,6 +21,8 @@ export interface ExecutorOptions {
   readonly settings: AgentSettings;
   readonly cgroup: string | null;
   readonly gpus: Gpus;
+  /** Further variables of every task. */
+  readonly environment: readonly string[];
   readonly output: OutputStream;
   readonly spawners: number;
   readonly nativePath: string;
@@ -37,12 +40,20 @@ export interface Executor {
   start(task: AgentTask, after: AgentTask | undefined): void;
   /** TERM, grace, KILL; the result will say `ending`. */
   end(task: AgentTask, ending: number, detail?: string): void;
+  /**
+   * The pilot is about to end: a signal to all that runs. What ends after it other than with exit code 0 is reported as
+   * interrupted; what waits in a slot behind another never begins.
+   */
+  warn(signal: string): void;
   forgetRun(run: number): void;
   close(): Promise<void>;
 }
 
 /** A timer of Node waits no longer; longer limits are armed again. */
 const LONGEST_TIMER = 2 ** 31 - 1;
+
+/** Between TERM and KILL at the end of a pilot. */
+const CUT_OFF_MS = 2000;
 
 /** Spawners of the kind that runs in Node. */
 const MOST_IN_NODE = 4;
@@ -130,6 +141,10 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     if (task.ending !== undefined && exit.ended) {
       const code = exit.code ?? (exit.signal === null ? NO_CODE : -exit.signal);
       return finish(task, { ...times, ending: task.ending, code, detail: task.detail });
+    }
+    if (task.warned && (exit.signal !== null || exit.code !== 0)) {
+      const code = exit.code ?? (exit.signal === null ? NO_CODE : -exit.signal);
+      return finish(task, { ...times, ending: Ending.INTERRUPTED, code, detail: "it ended at its pilot's signal" });
     }
     if (exit.error !== null) {
       const { code, detail } = explain(expanded, exit.error, entry.tmpdir);
@@ -227,7 +242,8 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     if (entry === undefined || task.ending !== undefined) return;
     task.ending = ending;
     task.detail = detail;
-    entry.spawner.end(task.id, settings.graceMs);
+    // at the pilot's end it had its time since the signal
+    entry.spawner.end(task.id, ending === Ending.CUT_OFF ? Math.min(settings.graceMs, CUT_OFF_MS) : settings.graceMs);
   };
 
   const armLimit = (task: AgentTask, seconds: number, left: number): void => {
@@ -314,7 +330,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
         id: task.id,
         argv: expanded.argv,
         env: task.run.id,
-        extraEnv: [...expanded.env, ...extra, ...(task.rank?.env ?? [])],
+        extraEnv: [...expanded.env, ...extra, ...options.environment, ...(task.rank?.env ?? [])],
         cwd: expanded.cwd,
         stdout: expanded.stdout,
         stderr: expanded.stderr,
@@ -327,6 +343,16 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       });
     },
     end,
+    warn: (signal) => {
+      for (const { task, spawner } of tasks.values()) {
+        if (task.ending !== undefined) continue;
+        if (task.pid === 0) end(task, Ending.INTERRUPTED, "its pilot is about to end");
+        else {
+          task.warned = true;
+          spawner.signal(task.id, constants.signals[signal as NodeJS.Signals]);
+        }
+      }
+    },
     forgetRun: (run) => {
       for (const [spawner, known] of load) if (known.delete(run)) spawner.dropEnv(run);
     },

@@ -181,6 +181,7 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
       started: 0,
       ending: undefined,
       detail: undefined,
+      warned: false,
       dropped: false,
       limit: undefined,
       reported: -2,

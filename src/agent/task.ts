@@ -23,6 +23,8 @@ export interface AgentTask {
   /** How it must be reported, when it was this agent that ended it. */
   ending: number | undefined;
   detail: string | undefined;
+  /** Its pilot is about to end and it was told so. */
+  warned: boolean;
   /** Superseded: end it, report nothing. */
   dropped: boolean;
   limit: NodeJS.Timeout | undefined;

@@ -52,8 +52,11 @@ export const createLocalProvider = (options: LocalOptions): Provider => {
     submit: async (job) => {
       const log = await open(join(job.directory, "agent.log"), "a", 0o600);
       try {
+        // the start of a pilot that this server runs in is not that of its own
+        const { SLIPWAY_PILOT_START: _, ...env } = process.env;
         const child = spawn(job.command[0]!, [...job.command.slice(1), "--job", job.name], {
           cwd: job.directory,
+          env,
           detached: true,
           stdio: ["ignore", log.fd, log.fd],
         });

@@ -174,7 +174,8 @@ export const createClusterKeeper = (
       for (const id of connected)
         if (agents.link(id)?.draining === false) agents.drain(id, stopping.now, "the server stops");
       const late = performance.now() - stopping.since > STUBBORN_MS;
-      if (!roster.everJoined(pilot.id)) starts.unwanted.add(pilot.id);
+      if (roster.everJoined(pilot.id)) starts.parting.add(pilot.id);
+      else starts.unwanted.add(pilot.id);
       if (pilot.nativeId !== "" && (connected.length === 0 || (stopping.now && late))) doomed.push(pilot.nativeId);
     }
     if (doomed.length > 0) await provider.cancel(doomed);

@@ -45,7 +45,8 @@ export const createPilotEnds = (
     if (unwanted) return void roster.change(pilot.id, "CANCELED", pilot.reason === "" ? { reason: "cancelled" } : {});
     if (!joined) return starts.failed(fleet, pilot, reason);
     const notes = notesOf(fleet);
-    if (status.outcome === "cancelled") return void roster.change(pilot.id, "CANCELED", { reason });
+    if (status.outcome === "cancelled" && !starts.parting.delete(pilot.id))
+      return void roster.change(pilot.id, "CANCELED", { reason });
     if (status.outcome === "timeout") return void roster.change(pilot.id, "DONE", { reason });
     if (living.length === 0) {
       notes.shortLives = 0;

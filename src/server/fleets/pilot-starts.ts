@@ -24,6 +24,8 @@ export interface PilotStarts {
   readonly errors: Map<number, string>;
   /** Pilots to be cancelled as soon as their native id is known. */
   readonly unwanted: Set<number>;
+  /** Pilots whose agents have left and whose job was told to end after them. */
+  readonly parting: Set<number>;
 }
 
 /** Certainly not taken: the command could not even be started, or the manager said no in words we know. */
@@ -87,6 +89,7 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
   return {
     underway,
     unwanted,
+    parting: new Set(),
     errors,
     failed,
     start: (fleet, count) => {

@@ -1,0 +1,76 @@
+import type { Lifetime } from "../core/lifetime.ts";
+
+/**
+ * The end of an agent's pilot, on the agent's own monotonic clock (rule 10). The walltime counts from the job's start,
+ * which the pilot's script tells in SLIPWAY_PILOT_START; without it, from the agent's own.
+ *
+ *   drain ──► nothing new is taken ──► signal ──► what still runs may save its work ──► end ──► it is killed
+ */
+export interface PilotEnd {
+  /** Milliseconds until the signal; undefined where nothing ends the pilot by force. */
+  endsInMs(): number | undefined;
+  /** What every task is told of it, as `NAME=VALUE`. */
+  readonly environment: readonly string[];
+  /** From here on the actions are carried out, each at its time; those whose time has passed at once. */
+  arm(actions: PilotEndActions): void;
+  stop(): void;
+}
+
+export interface PilotEndActions {
+  drain(reason: string): void;
+  signal(name: string): void;
+  end(reason: string): void;
+}
+
+/** A timer of Node waits no longer; longer ones are armed again. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+/** Milliseconds that the pilot has been running already. A clock that makes no sense counts for nothing. */
+export const elapsedMs = (startedAt: string | undefined, now: number): number => {
+  const seconds = startedAt === undefined || !/^\d{1,12}$/.test(startedAt.trim()) ? NaN : Number(startedAt);
+  return Number.isNaN(seconds) ? 0 : Math.max(0, now - seconds * 1000);
+};
+
+const NEVER: PilotEnd = {
+  endsInMs: () => undefined,
+  environment: [],
+  arm: () => undefined,
+  stop: () => undefined,
+};
+
+export const createPilotEnd = (lifetime: Lifetime | undefined, startedAt: string | undefined): PilotEnd => {
+  if (lifetime === undefined) return NEVER;
+  const { drainMs, signalMs, endMs, signal } = lifetime;
+  const begun = performance.now() - elapsedMs(startedAt, Date.now());
+  const timers = new Set<NodeJS.Timeout>();
+
+  const at = (ms: number, action: () => void): void => {
+    const left = begun + ms - performance.now();
+    const timer = setTimeout(
+      () => {
+        timers.delete(timer);
+        if (left > LONGEST_TIMER) at(ms, action);
+        else action();
+      },
+      Math.min(Math.max(0, left), LONGEST_TIMER),
+    );
+    timers.add(timer);
+  };
+
+  const endsAt = endMs === null ? undefined : Math.floor((Date.now() + begun + endMs - performance.now()) / 1000);
+  return {
+    endsInMs: () => (signalMs === null ? undefined : Math.max(0, begun + signalMs - performance.now())),
+    environment:
+      endsAt === undefined
+        ? []
+        : [`SLIPWAY_PILOT_END=${endsAt}`, `SLIPWAY_SIGNAL_SECONDS=${Math.floor((endMs! - signalMs!) / 1000)}`],
+    arm: (actions) => {
+      at(drainMs, () => actions.drain("its pilot's lifetime is over"));
+      if (signalMs !== null) at(signalMs, () => actions.signal(signal));
+      if (endMs !== null) at(endMs, () => actions.end("its pilot's walltime is over"));
+    },
+    stop: () => {
+      for (const timer of timers) clearTimeout(timer);
+    },
+  };
+};
