@@ -1,0 +1,69 @@
+import { readFileSync } from "node:fs";
+import { connect } from "node:net";
+import { dirname } from "node:path";
+import { STATUS, socketOf, type Answer, type PbsConfig } from "./config.ts";
+import { onMessages, sendMessage } from "./lines.ts";
+import { toJson } from "./print.ts";
+import { Refusal, splitOptions } from "./request.ts";
+
+/** Every command of the pretended PBS: what needs the caller's files and environment is read here, the rest is asked. */
+
+const [command = "", ...argv] = process.argv.slice(2);
+const root = dirname(dirname(process.argv[1]!));
+const config = JSON.parse(readFileSync(`${root}/pbs.json`, "utf8")) as PbsConfig;
+
+const finish = ({ code, stdout, bytes, stderr }: Answer): void => {
+  process.stderr.write(stderr ?? "");
+  const out = bytes === undefined ? Buffer.from(stdout ?? "") : Buffer.from(bytes, "base64");
+  // exiting at once would cut what a pipe has not taken yet
+  process.exitCode = code;
+  process.stdout.write(out);
+};
+
+const unreachable = (): Answer => ({
+  code: STATUS.unreachable,
+  ...(argv.includes("json") ? { bytes: toJson(config, "Jobs", []).toString("base64") } : {}),
+  stderr: `Connection refused\n${command}: cannot connect to server ${config.server} (errno=111)\n`,
+});
+
+/** What qsub submits: a file by its path, a command behind `--`, or its standard input. */
+const readScript = (): { script: string; name: string } => {
+  const { rest, isCommand } = splitOptions(argv);
+  if (isCommand) {
+    const quoted = rest.map((word) => `'${word.replaceAll("'", `'\\''`)}'`);
+    return { script: `#!/bin/sh\nexec ${quoted.join(" ")}\n`, name: "STDIN" };
+  }
+  if (rest[0] === undefined) return { script: readFileSync(0, "utf8"), name: "STDIN" };
+  try {
+    return { script: readFileSync(rest[0], "utf8"), name: rest[0].split("/").at(-1)! };
+  } catch {
+    throw new Refusal(1, `qsub: script file '${rest[0]}' cannot be loaded - No such file or directory`);
+  }
+};
+
+const ask = (request: object): Promise<Answer> =>
+  new Promise((resolve) => {
+    const socket = connect(socketOf(root));
+    let answered = false;
+    socket.on("error", () => resolve(unreachable()));
+    socket.on("close", () => {
+      if (!answered) resolve(unreachable());
+    });
+    onMessages(socket, (message) => {
+      answered = true;
+      socket.destroy();
+      const answer = message as unknown as Answer;
+      resolve(answer.unreachable === true ? unreachable() : answer);
+    });
+    sendMessage(socket, request);
+  });
+
+try {
+  const submission = command === "qsub" ? readScript() : {};
+  const uid = process.getuid!();
+  const environment = process.env as Record<string, string>;
+  finish(await ask({ command, argv, uid, cwd: process.cwd(), environment, ...submission }));
+} catch (error) {
+  if (!(error instanceof Refusal)) throw error;
+  finish({ code: error.code, stderr: `${error.message}\n` });
+}
