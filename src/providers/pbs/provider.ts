@@ -1,7 +1,8 @@
 import { SlipwayError } from "../../errors.ts";
-import type { CommandResult, RunCommand } from "../commands.ts";
+import { CommandError, type CommandOptions, type CommandResult, type RunCommand } from "../commands.ts";
 import type { JobRequest, JobStatus, Provider } from "../provider.ts";
 import { describePbs } from "./description.ts";
+import { pbsName } from "./directives.ts";
 import { parseJson, parseText, type Attributes, type Records } from "./parse.ts";
 import { statusOf } from "./status.ts";
 
@@ -28,16 +29,11 @@ const NOT_CONNECTED =
   /cannot connect to server|Connection (?:refused|timed out)|No route to host|errno=1(?:04|10|11)\b/i;
 const BUSY = /server (?:is )?(?:too )?busy|try again|resource temporarily unavailable/i;
 
-/**
- * Whether this may pass by itself. A submission counts only when it certainly was not taken: any other is looked up by
- * its name before it is given again.
- */
-export const isTransientPbs = ({ argv, code, stderr }: CommandResult): boolean => {
-  if (code === 0) return false;
-  if (NOT_CONNECTED.test(stderr)) return true;
-  if (argv.some((word) => /(?:^|\/)qsub$/.test(word))) return false;
-  return code === NO_SERVER || BUSY.test(stderr);
-};
+const REPLY_LOST = /End of File|Connection reset|Communication failure|timed? ?out/i;
+
+/** Whether this may pass by itself; of what must be done once at most, only what was certainly not done. */
+export const pbsIsTransient = ({ code, stderr }: CommandResult, options: CommandOptions = {}): boolean =>
+  code !== 0 && (NOT_CONNECTED.test(stderr) || (options.once !== true && (code === NO_SERVER || BUSY.test(stderr))));
 
 const wordsOf = ({ stderr, stdout, code }: CommandResult): string =>
   (stderr.trim() || stdout.trim() || `exit status ${code}`).split("\n").slice(-5).join(" | ").slice(-1000);
@@ -46,13 +42,13 @@ const wordsOf = ({ stderr, stdout, code }: CommandResult): string =>
 const sequenceOf = (id: string): string => id.split(".")[0]!;
 
 export const createPbsProvider = (options: PbsOptions): Provider => {
-  const cluster = options.cluster ?? "pbs";
+  const cluster = options.cluster ?? "PBS";
   const program = (name: string): string => options.programs?.[name] ?? name;
   /** What this installation was found not to do; a restarted server finds out again. */
   const lacks = { severalIds: false, history: false };
 
-  const failed = (result: CommandResult): SlipwayError =>
-    new SlipwayError("cluster-refused", { cluster, detail: wordsOf(result) });
+  const noAnswer = (result: CommandResult): SlipwayError =>
+    new SlipwayError("cluster-unreachable", { cluster, detail: wordsOf(result) });
 
   /** One listing, as JSON or, where that cannot be read, as text. Throws when the server did not answer. */
   const listing = async (
@@ -63,7 +59,7 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
   ): Promise<{ records: Records; result: CommandResult }> => {
     const ask = async (format: readonly string[]): Promise<CommandResult> => {
       const result = await options.run([program(name), ...words, ...format, ...ids]);
-      if (result.code !== 0 && result.code !== FINISHED && result.code !== UNKNOWN_JOB) throw failed(result);
+      if (result.code !== 0 && result.code !== FINISHED && result.code !== UNKNOWN_JOB) throw noAnswer(result);
       return result;
     };
     const result = await ask(["-F", "json"]);
@@ -104,17 +100,22 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
   };
 
   const submitted = async (job: JobRequest, extra: readonly string[]): Promise<{ id: string; note: string }> => {
-    if (job.script === undefined)
-      throw new SlipwayError("cluster-refused", { cluster, detail: "a job of PBS needs a batch script" });
-    const result = await options.run([program("qsub"), ...extra, ...(job.options ?? []), job.script], {
+    if (job.script === undefined) throw new SlipwayError("internal", { detail: "a job for PBS needs a script" });
+    const words = [...extra, "-N", pbsName(job.name), ...(job.options ?? []), job.script];
+    const result = await options.run([program("qsub"), ...words], {
       once: true,
       cwd: job.directory,
       ...(job.user === undefined ? {} : { user: job.user }),
     });
     const lines = result.stdout.split("\n").map((line) => line.trim());
     const id = lines.findLast((line) => ID.test(line));
-    if (result.code !== 0 || id === undefined) throw failed(result);
-    return { id, note: [...lines.filter((line) => line !== id), result.stderr.trim()].join("\n").trim() };
+    if (result.code === 0 && id !== undefined)
+      return { id, note: [...lines.filter((line) => line !== id), result.stderr.trim()].join("\n").trim() };
+    if (NOT_CONNECTED.test(result.stderr)) throw noAnswer(result);
+    // it may have been taken: the caller finds it by its name
+    if (result.code === 0 || result.code === NO_SERVER || REPLY_LOST.test(result.stderr))
+      throw new CommandError(`qsub: ${wordsOf(result)}`, result.argv, true);
+    throw new SlipwayError("cluster-refused", { cluster, detail: wordsOf(result) });
   };
 
   const remove = async (ids: readonly string[], user?: string): Promise<void> => {
@@ -125,7 +126,7 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
       .split("\n")
       .filter((line) => line.trim() !== "" && !/Unknown Job Id|Job has finished|has already finished/i.test(line));
     const isGone = result.code === FINISHED || result.code === UNKNOWN_JOB;
-    if (troubles.length > 0 || !isGone) throw failed(result);
+    if (troubles.length > 0 || !isGone) throw noAnswer(result);
   };
 
   return {

@@ -4,7 +4,7 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { createCommands, type RunCommand } from "../../../src/providers/commands.ts";
-import { isTransientPbs } from "../../../src/providers/pbs/provider.ts";
+import { pbsIsTransient } from "../../../src/providers/pbs/provider.ts";
 import { processesUnder } from "../../cli/processes-under.ts";
 import type { NodeConfig, PbsConfig, QueueConfig } from "../../fakes/pbs/config.ts";
 import { startDaemon, until, type Daemon } from "./daemons.ts";
@@ -108,7 +108,7 @@ export const startPbs = async (options: PbsLabOptions = {}): Promise<PbsLab> => 
   const env = { PATH: [join(root, "bin"), process.env["PATH"] ?? "/usr/bin:/bin"].join(delimiter) };
   const run = createCommands({
     env,
-    isTransient: isTransientPbs,
+    isTransient: pbsIsTransient,
     pausesMs: [50, 100],
     mostAtOnce: 16,
     become: (user, argv, added) => [

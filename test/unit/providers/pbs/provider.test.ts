@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { SlipwayError } from "../../../../src/errors.ts";
 import type { CommandResult } from "../../../../src/providers/commands.ts";
-import { createPbsProvider, isTransientPbs } from "../../../../src/providers/pbs/provider.ts";
+import { createPbsProvider, pbsIsTransient } from "../../../../src/providers/pbs/provider.ts";
 import type { Provider } from "../../../../src/providers/provider.ts";
 
 /** The driver against recorded answers; test/clusters has it against commands that answer for themselves. */
@@ -91,7 +91,7 @@ describe("giving jobs to PBS", () => {
   it("hands the script over by its path and keeps what else was said", async () => {
     const { provider, asked } = playing(answer(0, "12.h\n", "qsub: the queue is slow today\n"));
     expect(await provider.submit(request)).toEqual({ nativeId: "12.h", note: "qsub: the queue is slow today" });
-    expect(asked).toEqual(["qsub -q workq /d/job.sh"]);
+    expect(asked).toEqual(["qsub -N n -q workq /d/job.sh"]);
   });
 
   it("says what PBS said when it refused", async () => {
@@ -105,7 +105,7 @@ describe("giving jobs to PBS", () => {
   it("lets PBS judge a job that is held and deleted", async () => {
     const { provider, asked } = playing(answer(0, "12.h\n"));
     expect(await provider.tryOut!(request)).toContain("12.h");
-    expect(asked).toEqual(["qsub -h -q workq /d/job.sh", "/opt/pbs/bin/qdel 12.h"]);
+    expect(asked).toEqual(["qsub -h -N n -q workq /d/job.sh", "/opt/pbs/bin/qdel 12.h"]);
   });
 
   it.each([
@@ -121,16 +121,23 @@ describe("giving jobs to PBS", () => {
     await expect(provider.cancel(["1.h", "2.h"])).rejects.toThrow("Unauthorized");
   });
 
+  it("does not call refused what may have been taken", async () => {
+    const { provider } = playing(answer(255, "", "qsub: End of File\n"));
+    await expect(provider.submit(request)).rejects.toMatchObject({ name: "CommandError", timedOut: true });
+    const { provider: silent } = playing(answer(0, "", ""));
+    await expect(silent.submit(request)).rejects.toMatchObject({ name: "CommandError", timedOut: true });
+    const { provider: away } = playing(answer(255, "", "qsub: cannot connect to server h (errno=111)"));
+    await expect(away.submit(request)).rejects.toMatchObject({ code: "cluster-unreachable" });
+  });
+
   it("knows what may pass by itself: for qsub only what was certainly not taken", () => {
-    const result = (argv: string[], code: number, stderr = ""): CommandResult => ({
-      argv,
-      ...answer(code, "", stderr),
-    });
-    expect(isTransientPbs(result(["qstat"], 255))).toBe(true);
-    expect(isTransientPbs(result(["qsub", "x"], 255, "qsub: cannot connect to server h (errno=111)"))).toBe(true);
-    expect(isTransientPbs(result(["sudo", "-u", "a", "/o/qsub", "x"], 255, "End of File"))).toBe(false);
-    expect(isTransientPbs(result(["qsub", "x"], 170, "qsub: Unknown queue"))).toBe(false);
-    expect(isTransientPbs(result(["qstat"], 153))).toBe(false);
+    const result = (code: number, stderr = ""): CommandResult => ({ argv: ["x"], ...answer(code, "", stderr) });
+    expect(pbsIsTransient(result(255))).toBe(true);
+    expect(pbsIsTransient(result(255), { once: true })).toBe(false);
+    expect(pbsIsTransient(result(255, "qsub: cannot connect to server h (errno=111)"), { once: true })).toBe(true);
+    expect(pbsIsTransient(result(255, "End of File"), { once: true })).toBe(false);
+    expect(pbsIsTransient(result(170, "qsub: Unknown queue"))).toBe(false);
+    expect(pbsIsTransient(result(153))).toBe(false);
   });
 });
 

@@ -1,0 +1,35 @@
+import { createCommands, type RunCommand } from "../../src/providers/commands.ts";
+import { pbsDirectives } from "../../src/providers/pbs/directives.ts";
+import { createPbsProvider, pbsIsTransient } from "../../src/providers/pbs/provider.ts";
+import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
+import { startPbs, type PbsLabOptions } from "./lab/pbs.ts";
+
+const BUILDS: Readonly<Record<string, PbsLabOptions>> = {
+  "of today": {},
+  "whose JSON is none, and which prints one job of several": { json: "release", onlyFirst: true },
+};
+
+for (const [name, build] of Object.entries(BUILDS))
+  providerContract({
+    name: `pbs ${name}`,
+    boot: async () => {
+      const lab = await startPbs({ nodes: 2, ...build });
+      const execute = createCommands({ env: lab.env, isTransient: pbsIsTransient });
+      let commands = 0;
+      const run: RunCommand = (...words) => {
+        commands += 1;
+        return execute(...words);
+      };
+      return {
+        create: async () => createPbsProvider({ run }),
+        request: (job) => scriptRequest(job, pbsDirectives, { memoryBytes: 50 * 1024 * 1024 }),
+        commands: () => commands,
+        stop: () => lab.stop(),
+      };
+    },
+    held: ["-h"],
+    waiting: ["-a", "209912312359"],
+    refused: { options: ["-q", "nowhere"], words: /Unknown queue/ },
+    oddName: "._+-1e5",
+    strangerId: (n) => `${900_000_000 + n}.pbshead`,
+  });
