@@ -533,6 +533,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     },
     end: (reason) => {
       for (const task of running) executor.end(task, Ending.CUT_OFF, reason);
+      parts.drain(true, reason, Ending.CUT_OFF);
       drain(true, reason);
     },
   });

@@ -69,7 +69,7 @@ export interface RankParts {
   /** Ends an attempt of this agent's; false if it has none. */
   stop(run: number, row: number, attempt: number, dropped: boolean): boolean;
   /** Gives back what has not begun; `now` ends what runs, at no cost to it. */
-  drain(now: boolean, reason: string): void;
+  drain(now: boolean, reason: string, ending?: number): void;
   /** Attempts of this agent's, and parts of others'. */
   held(): { readonly own: readonly HeldTasks[]; readonly parts: readonly HeldTasks[] };
   /** To be said again after a connection was lost. */
@@ -242,9 +242,9 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
     return true;
   };
 
-  const interrupt = (part: Part, reason: string): void => {
-    part.failure ??= { ending: Ending.INTERRUPTED, code: NO_CODE, detail: reason };
-    endAll(part, Ending.INTERRUPTED, reason);
+  const interrupt = (part: Part, reason: string, ending: number): void => {
+    part.failure ??= { ending, code: NO_CODE, detail: reason };
+    endAll(part, ending, reason);
     settle(part);
   };
 
@@ -367,13 +367,13 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
       return true;
     },
 
-    drain: (now, reason) => {
+    drain: (now, reason, ending = Ending.INTERRUPTED) => {
       for (const part of parts.values()) {
         if (!part.begun && part.head) {
           const { run, row } = part.message;
           options.send({ t: "returned", parts: [{ run, ranges: [row, 1] }] });
           remove(part);
-        } else if (now || !part.begun) interrupt(part, reason);
+        } else if (now || !part.begun) interrupt(part, reason, ending);
       }
     },
 

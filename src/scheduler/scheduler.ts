@@ -1,9 +1,20 @@
 import type { RowRanges } from "../core/events.ts";
-import type { Resources } from "../core/resources.ts";
 import { type Group, type Run, type Shape, expectedMs, groupOf, shapeOfRow } from "../core/run.ts";
+import {
+  type AgentLoad,
+  type AgentOffer,
+  type Placed,
+  add,
+  createLoad,
+  placedOf,
+  release,
+  room,
+} from "./agent-load.ts";
 import { type Bounds, boundsOf } from "./bounds.ts";
-import { DEFAULT_PREFETCH, type PrefetchPolicy, concurrency, prefetchLoad } from "./capacity.ts";
+import { DEFAULT_PREFETCH, type PrefetchPolicy, prefetchLoad } from "./capacity.ts";
 import { type RankPlacement, placeRanks } from "./gangs.ts";
+import { keepFor } from "./keeping.ts";
+import { type TakeBack, takeBacks } from "./take-back.ts";
 import {
   type Sample,
   type ShapeQueue,
@@ -24,53 +35,14 @@ import {
  * are not needed empty; then the backlogs, each agent at most its share of what waits.
  */
 
-export interface AgentOffer {
-  readonly id: number;
-  readonly resources: Resources;
-  readonly cluster: string;
-  readonly queue: string;
-  /** Ranks of one task stay within one pilot; 0: agents that were started by hand count as one. */
-  readonly pilot: number;
-  /** When its pilot ends, in the server's milliseconds; Infinity if never. */
-  readonly endsAt: number;
-}
-
-/** The tasks of one shape that an agent has. */
-interface Placed {
-  readonly shape: Shape;
-  /** How many the empty agent runs at once. */
-  readonly most: number;
-  count: number;
-  slotted: number;
-  /** What those placed last were expected to take; -1 unknown. */
-  expectedMs: number;
-}
-
-interface AgentLoad {
-  readonly offer: AgentOffer;
-  endsAt: number;
-  readonly placed: Map<string, Placed>;
-  /** What the slotted tasks leave. */
-  readonly free: Record<string, number>;
-  count: number;
-  backlog: number;
-  /** The backlog in multiples of what the agent runs at once. */
-  backlogLoad: number;
-  /** Gets nothing new: suspect, draining, or of an older version. */
-  paused: boolean;
-}
+export type { AgentOffer } from "./agent-load.ts";
+export type { TakeBack } from "./take-back.ts";
 
 export interface Assignment {
   readonly agent: number;
   readonly parts: RowRanges[];
   /** One task whose ranks several agents run together. */
   readonly gang?: RankPlacement;
-}
-
-/** Ask an agent to give back tasks it has not begun, for another that is idle. */
-export interface TakeBack {
-  readonly agent: number;
-  readonly count: number;
 }
 
 export interface Scheduler {
@@ -161,64 +133,15 @@ export const createScheduler = (
   const canServe = (agent: AgentLoad, shape: Shape, now: number): boolean =>
     belongs(agent, shape) && (shape.timeRequest === 0 || agent.endsAt - now >= shape.timeRequest * 1000);
 
-  const placedOf = (agent: AgentLoad, shape: Shape): Placed => {
-    let placed = agent.placed.get(shape.key);
-    if (placed === undefined) {
-      placed = { shape, most: concurrency(agent.offer.resources, shape), count: 0, slotted: 0, expectedMs: -1 };
-      agent.placed.set(shape.key, placed);
-    }
-    return placed;
-  };
-
-  const slot = (agent: AgentLoad, placed: Placed, count: number): void => {
-    placed.slotted += count;
-    for (const name in placed.shape.resources)
-      agent.free[name] = (agent.free[name] ?? 0) - count * placed.shape.resources[name]!;
-  };
-
-  const room = (agent: AgentLoad, placed: Placed): number =>
-    Math.min(concurrency(agent.free, placed.shape), placed.most - placed.slotted);
-
-  const setBacklog = (agent: AgentLoad, placed: Placed, change: number): void => {
-    agent.backlog += change;
-    // starting again from zero keeps rounding from piling up
-    agent.backlogLoad = agent.backlog === 0 ? 0 : agent.backlogLoad + change / Math.max(1, placed.most);
+  /** Gives an agent tasks, or takes some away, and keeps in mind who has a backlog and who has room. */
+  const give = (agent: AgentLoad, placed: Placed, count: number): void => {
+    add(agent, placed, count);
     if (agent.backlog > 0) backlogged.add(agent);
-    else backlogged.delete(agent);
   };
 
-  const add = (agent: AgentLoad, placed: Placed, count: number): void => {
-    placed.count += count;
-    agent.count += count;
-    const slotted = Math.max(0, Math.min(count, room(agent, placed)));
-    slot(agent, placed, slotted);
-    if (count > slotted) setBacklog(agent, placed, count - slotted);
-  };
-
-  /** Tasks of the backlog take the slots that others left, as the agent does. */
-  const promote = (agent: AgentLoad): void => {
-    for (const placed of agent.placed.values()) {
-      const waiting = placed.count - placed.slotted;
-      if (waiting === 0) continue;
-      const moved = Math.max(0, Math.min(waiting, room(agent, placed)));
-      if (moved === 0) continue;
-      slot(agent, placed, moved);
-      setBacklog(agent, placed, -moved);
-      if (agent.backlog === 0) return;
-    }
-  };
-
-  /** Takes tasks away from an agent, those that wait there first. */
-  const release = (agent: AgentLoad, placed: Placed, count: number): void => {
-    const left = Math.min(count, placed.count);
-    const waiting = Math.min(left, placed.count - placed.slotted);
-    placed.count -= left;
-    agent.count -= left;
-    if (waiting > 0) setBacklog(agent, placed, -waiting);
-    if (left > waiting) {
-      slot(agent, placed, waiting - left);
-      if (agent.backlog > 0) promote(agent);
-    }
+  const take = (agent: AgentLoad, placed: Placed, count: number): void => {
+    release(agent, placed, count);
+    if (agent.backlog === 0) backlogged.delete(agent);
     roomy.add(agent);
   };
 
@@ -266,7 +189,7 @@ export const createScheduler = (
         const taken = takeRows(queue, count);
         if (taken === undefined) break;
         placed.expectedMs = expected;
-        add(agent, placed, taken.count);
+        give(agent, placed, taken.count);
         budget -= taken.count;
         record(out, agent.offer.id, taken.run.id, taken.from, taken.count);
       }
@@ -289,7 +212,7 @@ export const createScheduler = (
   const hold = (shape: Shape, { agents: ids, ranks }: RankPlacement): void => {
     for (const [i, id] of ids.entries()) {
       const agent = agents.get(id);
-      if (agent !== undefined) add(agent, placedOf(agent, shape), ranks[i]!);
+      if (agent !== undefined) give(agent, placedOf(agent, shape), ranks[i]!);
     }
   };
 
@@ -310,28 +233,6 @@ export const createScheduler = (
         out.push({ agent: gang.agents[0]!, parts: [{ run: taken.run.id, ranges: [taken.from, 1] }], gang });
       }
     }
-  };
-
-  const leastLoaded = (members: readonly AgentLoad[]): AgentLoad =>
-    members.reduce((best, agent) => (agent.count < best.count ? agent : best));
-
-  /** The agents that will be free soonest for a task that fits nowhere now; none if it never will. */
-  const keepFor = ({ shape }: ShapeQueue, now: number): ReadonlySet<AgentLoad> => {
-    let best: readonly AgentLoad[] = [];
-    let least = Infinity;
-    for (const members of byPilot(shape, now).values()) {
-      let chosen: readonly AgentLoad[] = [];
-      if (shape.ranks === undefined) chosen = [leastLoaded(members)];
-      else {
-        const idleFirst = members.toSorted((a, b) => a.count - b.count);
-        const rooms = idleFirst.map((agent) => ({ agent: agent.offer.id, room: placedOf(agent, shape).most }));
-        const ids = new Set(placeRanks(shape.ranks, rooms)?.agents);
-        chosen = idleFirst.filter(({ offer }) => ids.has(offer.id));
-      }
-      const load = chosen.reduce((sum, agent) => sum + agent.count, 0);
-      if (chosen.length > 0 && load < least) [best, least] = [chosen, load];
-    }
-    return new Set(best);
   };
 
   /** Gives up what was kept when it is no longer needed, and says so to those that were kept. */
@@ -371,19 +272,6 @@ export const createScheduler = (
     }
   };
 
-  /** The shape of what waits at an agent that has a backlog. */
-  const backlogShape = (agent: AgentLoad): Shape => {
-    for (const placed of agent.placed.values()) if (placed.count > placed.slotted) return placed.shape;
-    throw new RangeError("a backlog of no shape");
-  };
-
-  const freeSlots = (among: readonly AgentLoad[], shape: Shape): { slots: number; agents: number } => {
-    const rooms = among
-      .filter((agent) => belongs(agent, shape))
-      .map((agent) => Math.max(0, room(agent, placedOf(agent, shape))));
-    return { slots: rooms.reduce((sum, each) => sum + each, 0), agents: rooms.filter((each) => each > 0).length };
-  };
-
   const inOrder = (): ShapeQueue[] => {
     const heads: { queue: ShapeQueue; priority: number; seq: number }[] = [];
     for (const [key, queue] of queues) {
@@ -409,16 +297,7 @@ export const createScheduler = (
       for (const queue of queues.values()) dropRun(queue, run);
     },
     addAgent: (offer) => {
-      const agent: AgentLoad = {
-        offer,
-        endsAt: offer.endsAt,
-        placed: new Map(),
-        free: { ...offer.resources },
-        count: 0,
-        backlog: 0,
-        backlogLoad: 0,
-        paused: false,
-      };
+      const agent = createLoad(offer);
       agents.set(offer.id, agent);
       roomy.add(agent);
     },
@@ -443,14 +322,14 @@ export const createScheduler = (
     restore: (run, row, id) => {
       const agent = agents.get(id);
       const shape = shapeOfRow(groupOf(run.groups, row), row);
-      if (agent !== undefined && shape.ranks === undefined) add(agent, placedOf(agent, shape), 1);
+      if (agent !== undefined && shape.ranks === undefined) give(agent, placedOf(agent, shape), 1);
     },
     restoreGang: hold,
     leftGang: (shape, { agents: ids, ranks }) => {
       for (const [i, id] of ids.entries()) {
         const agent = agents.get(id);
         const placed = agent?.placed.get(shape.key);
-        if (agent !== undefined && placed !== undefined) release(agent, placed, ranks[i]!);
+        if (agent !== undefined && placed !== undefined) take(agent, placed, ranks[i]!);
       }
     },
     left: (run, row, id) => {
@@ -461,7 +340,7 @@ export const createScheduler = (
       if (shape.ranks !== undefined) return;
       const placed = agent.placed.get(shape.key);
       if (placed === undefined || placed.count === 0) return;
-      release(agent, placed, 1);
+      take(agent, placed, 1);
     },
     pass: (now) => {
       const candidates = fresh ? [...agents.values()] : [...roomy];
@@ -480,7 +359,7 @@ export const createScheduler = (
       fillSlots(active, order, now, out, gangs);
       if (first.waiting < waited) letGo();
       else if (order.length > 1 && kept === undefined) {
-        const chosen = keepFor(first, now);
+        const chosen = keepFor(first.shape, byPilot(first.shape, now).values());
         if (chosen.size > 0) kept = { key: first.shape.key, agents: chosen };
       }
       const single = order.filter((queue) => queue.shape.ranks === undefined);
@@ -496,18 +375,7 @@ export const createScheduler = (
       if (backlogged.size === 0) return [];
       for (const queue of queues.values()) if (queue.waiting > 0) return [];
       const others = [...agents.values()].filter((agent) => !agent.paused && agent.backlog === 0);
-      const rooms = new Map<string, { slots: number; agents: number }>();
-      const asks: TakeBack[] = [];
-      for (const donor of others.length === 0 ? [] : backlogged) {
-        const shape = backlogShape(donor);
-        let free = rooms.get(shape.key);
-        if (free === undefined) rooms.set(shape.key, (free = freeSlots(others, shape)));
-        if (free.slots <= 0) continue;
-        const count = Math.min(Math.ceil(donor.backlog * (free.agents / (free.agents + 1))), free.slots);
-        free.slots -= count;
-        asks.push({ agent: donor.offer.id, count });
-      }
-      return asks;
+      return takeBacks(backlogged, others, belongs);
     },
     demand: () =>
       [...queues.values()]

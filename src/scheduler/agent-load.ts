@@ -1,0 +1,113 @@
+import type { Resources } from "../core/resources.ts";
+import type { Shape } from "../core/run.ts";
+import { concurrency } from "./capacity.ts";
+
+/**
+ * What an agent offers and what it has, counted per shape: slotted tasks fit into its resources together, the others
+ * are its backlog and take the slots that become free, as the agent itself does.
+ */
+
+export interface AgentOffer {
+  readonly id: number;
+  readonly resources: Resources;
+  readonly cluster: string;
+  readonly queue: string;
+  /** Ranks of one task stay within one pilot; 0: agents that were started by hand count as one. */
+  readonly pilot: number;
+  /** When its pilot ends, in the server's milliseconds; Infinity if never. */
+  readonly endsAt: number;
+}
+
+/** The tasks of one shape that an agent has. */
+export interface Placed {
+  readonly shape: Shape;
+  /** How many the empty agent runs at once. */
+  readonly most: number;
+  count: number;
+  slotted: number;
+  /** What those placed last were expected to take; -1 unknown. */
+  expectedMs: number;
+}
+
+export interface AgentLoad {
+  readonly offer: AgentOffer;
+  endsAt: number;
+  readonly placed: Map<string, Placed>;
+  /** What the slotted tasks leave. */
+  readonly free: Record<string, number>;
+  count: number;
+  backlog: number;
+  /** The backlog in multiples of what the agent runs at once. */
+  backlogLoad: number;
+  /** Gets nothing new: suspect, draining, or of an older version. */
+  paused: boolean;
+}
+
+export const createLoad = (offer: AgentOffer): AgentLoad => ({
+  offer,
+  endsAt: offer.endsAt,
+  placed: new Map(),
+  free: { ...offer.resources },
+  count: 0,
+  backlog: 0,
+  backlogLoad: 0,
+  paused: false,
+});
+
+export const placedOf = (agent: AgentLoad, shape: Shape): Placed => {
+  let placed = agent.placed.get(shape.key);
+  if (placed === undefined) {
+    placed = { shape, most: concurrency(agent.offer.resources, shape), count: 0, slotted: 0, expectedMs: -1 };
+    agent.placed.set(shape.key, placed);
+  }
+  return placed;
+};
+
+const slot = (agent: AgentLoad, placed: Placed, count: number): void => {
+  placed.slotted += count;
+  for (const name in placed.shape.resources)
+    agent.free[name] = (agent.free[name] ?? 0) - count * placed.shape.resources[name]!;
+};
+
+export const room = (agent: AgentLoad, placed: Placed): number =>
+  Math.min(concurrency(agent.free, placed.shape), placed.most - placed.slotted);
+
+const setBacklog = (agent: AgentLoad, placed: Placed, change: number): void => {
+  agent.backlog += change;
+  // starting again from zero keeps rounding from piling up
+  agent.backlogLoad = agent.backlog === 0 ? 0 : agent.backlogLoad + change / Math.max(1, placed.most);
+};
+
+export const add = (agent: AgentLoad, placed: Placed, count: number): void => {
+  placed.count += count;
+  agent.count += count;
+  const slotted = Math.max(0, Math.min(count, room(agent, placed)));
+  slot(agent, placed, slotted);
+  if (count > slotted) setBacklog(agent, placed, count - slotted);
+};
+
+/** Tasks of the backlog take the slots that others left, as the agent does. */
+const promote = (agent: AgentLoad): void => {
+  for (const placed of agent.placed.values()) {
+    const waiting = placed.count - placed.slotted;
+    if (waiting === 0) continue;
+    const moved = Math.max(0, Math.min(waiting, room(agent, placed)));
+    if (moved === 0) continue;
+    slot(agent, placed, moved);
+    setBacklog(agent, placed, -moved);
+    if (agent.backlog === 0) return;
+  }
+};
+
+/** Takes tasks away from an agent, those that wait there first. */
+export const release = (agent: AgentLoad, placed: Placed, count: number): void => {
+  const left = Math.min(count, placed.count);
+  const waiting = Math.min(left, placed.count - placed.slotted);
+  placed.count -= left;
+  agent.count -= left;
+  if (waiting > 0) setBacklog(agent, placed, -waiting);
+  if (left > waiting) {
+    slot(agent, placed, waiting - left);
+    if (agent.backlog > 0) promote(agent);
+  }
+};
