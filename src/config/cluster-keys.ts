@@ -5,6 +5,7 @@ import { OAR_KEYS } from "./oar-keys.ts";
 import { PBS_KEYS } from "./pbs-keys.ts";
 import { QUEUE_ALIASES, QUEUE_KEYS } from "./queue-keys.ts";
 import { SGE_ALIASES, SGE_KEYS } from "./sge-keys.ts";
+import { simulation } from "./simulated-keys.ts";
 import { SLURM_ALIASES, SLURM_KEYS, SLURM_SUGGESTED } from "./slurm-keys.ts";
 
 /** Which keys a cluster and a queue may have, and which manager understands which of them. */
@@ -30,6 +31,7 @@ export const CLUSTER_KEYS = {
   root: directory(),
   cell: name,
   cluster: name,
+  simulation,
 } as const;
 
 export type ClusterValues = Values<typeof CLUSTER_KEYS>;
@@ -79,6 +81,7 @@ const LIMITED: Readonly<Record<string, readonly ClusterType[]>> = {
   root: ["sge"],
   cell: ["sge"],
   cluster: ["sge"],
+  simulation: ["simulated"],
   ...Object.fromEntries(Object.keys(LAUNCH_KEYS).map((key) => [key, ["slurm", "pbs"] as const])),
 };
 

@@ -14,6 +14,7 @@ import { suggest } from "./nearest.ts";
 import { overlay, queueJob, refuseForeign, type QueueJob } from "./queue-job.ts";
 import type { QueueValues } from "./queue-keys.ts";
 import { decodeUtf8, reasonOf } from "./run-file.ts";
+import { SIMULATION_KEYS } from "./simulated-keys.ts";
 import { badValue, type Path, type Source } from "./source.ts";
 import { readYaml } from "./yaml-document.ts";
 
@@ -63,6 +64,7 @@ const keysAt: KeysAt = (path) => {
   if (path.at(-1) === "limits") return ["tasks-per-run", "losses"];
   if (path.at(-1) === "fleet") return Object.keys(FleetInput.shape);
   if (path.at(-1) === "launcher") return Object.keys(LAUNCHER_KEYS);
+  if (path.at(-1) === "simulation") return Object.keys(SIMULATION_KEYS);
   if (path.at(-2) === "partition_overrides") return OVERRIDE_KEYS;
   if (path.length === 4) return QUEUE_NAMES;
   return path.length === 2 ? CLUSTER_NAMES : Object.keys(ClustersInput.shape);

@@ -1,34 +1,14 @@
-import { spawn } from "node:child_process";
-import { open, readFile, readdir, writeFile } from "node:fs/promises";
-import { constants } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { once } from "node:events";
 import type { Resources } from "../core/resources.ts";
-import { isDead, readProcessStat } from "../process-stat.ts";
+import { findDetached, isAlive, signalProcess, startDetached, tailOf, type Ending } from "./detached-process.ts";
 import type { JobStatus, Provider } from "./provider.ts";
 
-/**
- * This machine as a cluster. A job is a detached process in a session of its own: it outlives the server and is found
- * again by its name, which stands in its command line. Its native id is pid:start, so that a pid used again is no match.
- */
+/** This machine as a cluster: a job is a detached process, and its native id the process's. */
 
 export interface LocalOptions {
   readonly resources: () => Promise<Resources>;
 }
-
-const isAlive = async (nativeId: string): Promise<boolean> => {
-  const [pid = "", start] = nativeId.split(":");
-  const stat = await readProcessStat(pid);
-  return !isDead(stat) && stat?.start === start;
-};
-
-/** The last lines of a job's log: what a user needs when it ended without a word. */
-const tailOf = async (path: string): Promise<string> => {
-  const text = await readFile(path, "utf8").catch(() => "");
-  return text.trimEnd().split("\n").slice(-3).join(" | ").slice(-500);
-};
-
-type Ending = Pick<JobStatus, "outcome" | "exitCode" | "signal">;
 
 /** What is known of a job while its process is this one's child; a successor knows only that it lives or not. */
 interface OwnJob {
@@ -50,32 +30,10 @@ export const createLocalProvider = (options: LocalOptions): Provider => {
     describe: async () => ({ version: "this machine", largest: await options.resources() }),
 
     submit: async (job) => {
-      const log = await open(join(job.directory, "agent.log"), "a", 0o600);
-      try {
-        // the start of a pilot that this server runs in is not that of its own
-        const { SLIPWAY_PILOT_START: _, ...env } = process.env;
-        const child = spawn(job.command[0]!, [...job.command.slice(1), "--job", job.name], {
-          cwd: job.directory,
-          env,
-          detached: true,
-          stdio: ["ignore", log.fd, log.fd],
-        });
-        const exit = new Promise<Ending>((resolve) =>
-          child.once("exit", (code, signal) => {
-            if (code === null) resolve({ outcome: "failed", signal: constants.signals[signal!] });
-            else resolve({ outcome: code === 0 ? "done" : "failed", exitCode: code });
-          }),
-        );
-        await once(child, "spawn");
-        child.unref();
-        const stat = await readProcessStat(child.pid ?? 0);
-        const nativeId = `${child.pid}:${stat?.start ?? "0"}`;
-        keep(nativeId, { directory: job.directory, ending: exit, isCancelled: false });
-        await writeFile(join(job.directory, "native-id"), `${nativeId}\n`, { mode: 0o600 });
-        return { nativeId };
-      } finally {
-        await log.close();
-      }
+      const { id, ending } = await startDetached({ ...job, log: join(job.directory, "agent.log") });
+      keep(id, { directory: job.directory, ending, isCancelled: false });
+      await writeFile(join(job.directory, "native-id"), `${id}\n`, { mode: 0o600 });
+      return { nativeId: id };
     },
 
     poll: async (nativeIds) => {
@@ -103,25 +61,11 @@ export const createLocalProvider = (options: LocalOptions): Provider => {
         if (!(await isAlive(id))) continue;
         const job = own.get(id);
         if (job !== undefined) job.isCancelled = true;
-        try {
-          process.kill(Number(id.split(":")[0]), "SIGTERM");
-        } catch (error) {
-          if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-        }
+        await signalProcess(id, "SIGTERM");
       }
     },
 
-    list: async (namePrefix) => {
-      const found: { name: string; nativeId: string }[] = [];
-      for (const pid of await readdir("/proc")) {
-        if (!/^\d+$/.test(pid)) continue;
-        const words = (await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")).split("\0");
-        const name = words[words.indexOf("--job") + 1];
-        if (!words.includes("--job") || name === undefined || !name.startsWith(namePrefix)) continue;
-        const stat = await readProcessStat(pid);
-        if (!isDead(stat)) found.push({ name, nativeId: `${pid}:${stat!.start}` });
-      }
-      return found;
-    },
+    list: async (namePrefix) =>
+      (await findDetached((name) => name.startsWith(namePrefix))).map(({ name, id }) => ({ name, nativeId: id })),
   };
 };

@@ -1,7 +1,8 @@
 import { readFile, readdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { highestEpoch } from "../journal/names.ts";
-import { createFile, replaceFile, unless } from "./files.ts";
+import { replaceFile } from "../../replace-file.ts";
+import { createFile, unless } from "./files.ts";
 import { type ProcessIdentity, parseIdentity } from "./identity.ts";
 
 /** One file per epoch, named by it, made by the server that claims it; its existence is the claim. */

@@ -1,6 +1,6 @@
-import { randomBytes } from "node:crypto";
-import { link, mkdir, open, rename, stat, unlink } from "node:fs/promises";
+import { link, mkdir, open, stat, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
+import { writeTemporary } from "../../replace-file.ts";
 
 export const errnoOf = (error: unknown): string => {
   const code = (error as { code?: unknown } | undefined)?.code;
@@ -28,34 +28,6 @@ export const makeDirectory = async (path: string): Promise<void> => {
     if ((await unless(["ENOENT"], () => stat(parent))) !== undefined) throw error;
     await makeDirectory(parent);
     await make();
-  }
-};
-
-const temporaryName = (path: string): string => `${path}.${process.pid}.${randomBytes(6).toString("hex")}.tmp`;
-
-const writeTemporary = async (path: string, content: string, sync: boolean): Promise<string> => {
-  const temporary = temporaryName(path);
-  const file = await open(temporary, "wx", 0o600);
-  try {
-    await file.writeFile(content);
-    if (sync) await file.sync();
-  } catch (error) {
-    await unlink(temporary).catch(() => undefined);
-    throw error;
-  } finally {
-    await file.close();
-  }
-  return temporary;
-};
-
-/** Replaces a file (0600). A reader sees the old content or the new one, never a part. */
-export const replaceFile = async (path: string, content: string, { sync = true } = {}): Promise<void> => {
-  const temporary = await writeTemporary(path, content, sync);
-  try {
-    await rename(temporary, path);
-  } catch (error) {
-    await unlink(temporary).catch(() => undefined);
-    throw error;
   }
 };
 

@@ -3,7 +3,8 @@ import { chmod, lstat, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SlipwayError } from "../../errors.ts";
 import { makeCertificate, makeKey, pinOf } from "./certificate.ts";
-import { createFile, replaceFile, unless } from "./files.ts";
+import { replaceFile } from "../../replace-file.ts";
+import { createFile, unless } from "./files.ts";
 
 export interface Keys {
   readonly keyPem: string;

@@ -1,6 +1,7 @@
 import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { errnoOf, replaceFile, unless } from "./files.ts";
+import { replaceFile } from "../../replace-file.ts";
+import { errnoOf, unless } from "./files.ts";
 import { type ProcessIdentity, parseIdentity } from "./identity.ts";
 
 /** Who holds the home. Its content changes with every renewal; that, not its times, is what a reader on another host goes by. */

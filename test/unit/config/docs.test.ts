@@ -13,6 +13,7 @@ import { FleetInput } from "../../../src/config/fleet-keys.ts";
 import { MINIMAL, NOT_EXPORTED } from "../../../src/config/environment.ts";
 import { LAUNCHER_KEYS, LAUNCHERS } from "../../../src/config/launcher-keys.ts";
 import { readRunFile } from "../../../src/config/run-file.ts";
+import { SIMULATION_KEYS } from "../../../src/config/simulated-keys.ts";
 import { EachInput, RUN_KEYS, TASK_KEYS } from "../../../src/config/run-schema.ts";
 
 const read = (name: string): string => readFileSync(new URL(`../../../docs/${name}`, import.meta.url), "utf8");
@@ -48,6 +49,7 @@ describe("docs/clusters-file.md", () => {
     ...QUEUE_NAMES,
     ...Object.keys(LAUNCHER_KEYS),
     ...LAUNCHERS,
+    ...Object.keys(SIMULATION_KEYS),
   ];
   it.each([...new Set(known)].filter((key) => !/\d$/.test(key)))("tells about %s", (key) =>
     expect(clustersFile).toContain(`\`${key}\``),

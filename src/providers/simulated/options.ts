@@ -1,0 +1,45 @@
+import type { PilotAsk } from "../pilot-ask.ts";
+
+/** What a simulated job asks, as the words that `submit` is given before the command. */
+export interface SimulatedAsk {
+  readonly nodes: number;
+  /** Of each node; undefined: all of them. */
+  readonly cores?: number;
+  readonly walltimeMs?: number;
+  readonly partition?: string;
+  readonly isHeld: boolean;
+  /** Not before so long after its submission. */
+  readonly beginMs: number;
+}
+
+export const simulatedOptions = (ask: PilotAsk): string[] =>
+  [
+    `--nodes=${ask.nodes}`,
+    ...(ask.cores === undefined ? [] : [`--cores=${ask.cores}`]),
+    ...(ask.walltime === undefined ? [] : [`--walltime=${ask.walltime}`]),
+    ...(ask.partition === undefined ? [] : [`--partition=${ask.partition}`]),
+    ...ask.extra,
+  ].filter((option) => !ask.skip.some((part) => option.includes(part)));
+
+const MOST = 1_000_000_000;
+
+/** The ask, or what is wrong with the words. */
+export const readOptions = (words: readonly string[]): SimulatedAsk | string => {
+  const ask: { -readonly [K in keyof SimulatedAsk]: SimulatedAsk[K] } = { nodes: 1, isHeld: false, beginMs: 0 };
+  for (const word of words) {
+    const [, name = "", value] = /^--([a-z]+)(?:=(.*))?$/s.exec(word) ?? [];
+    const number = value !== undefined && /^\d+(?:\.\d+)?$/.test(value) ? Number(value) : undefined;
+    const wrong = `invalid value of --${name}: ${value ?? "none"}`;
+    if (name === "hold" && value === undefined) ask.isHeld = true;
+    else if (name === "partition" && value !== undefined) ask.partition = value;
+    else if (name === "nodes" || name === "cores") {
+      if (number === undefined || !Number.isInteger(number) || number < 1 || number > MOST) return wrong;
+      ask[name] = number;
+    } else if (name === "walltime" || name === "begin") {
+      if (number === undefined || number > MOST) return wrong;
+      if (name === "walltime") ask.walltimeMs = number * 1000;
+      else ask.beginMs = number * 1000;
+    } else return `unknown option ${word}`;
+  }
+  return ask;
+};
