@@ -21,7 +21,7 @@ export const jobNameOf = (settings: LaunchSettings, spec: Pick<LaunchSpec, "type
 const FORBIDDEN: Readonly<Record<LaunchManager, RegExp>> = {
   // separators of Slurm's own lists, the mark of a default key, and what its commands quote with
   slurm: /[\s,*"'`\\=|\p{C}]+/gu,
-  pbs: /[\s/[\]";:|<>+,?*'`\\=\p{C}]+|[^\x20-\x7E]+/gu,
+  pbs: /(?:[\s/[\]";:|<>+,?*'`\\=\p{C}]|[^\x20-\x7E])+/gu,
 };
 
 /** Slurm's WCKey, PBS's project: what job_project_source names, with what the manager forbids replaced by `_`. */

@@ -64,7 +64,7 @@ const controlled = (name: string): string | undefined =>
 /** The option that a long name means. An abbreviation that might mean a controlled one, in any version, counts as that. */
 const resolve = (name: string): string => {
   if (WITH_VALUE.has(name) || WITHOUT_VALUE.has(name) || controlled(name) !== undefined) return name;
-  const suspect = Object.keys(CONTROLLED).find((full) => full.startsWith(name));
+  const suspect = [...Object.keys(CONTROLLED), "gres"].find((full) => full.startsWith(name));
   if (suspect !== undefined) return suspect;
   const meant = [...WITH_VALUE, ...WITHOUT_VALUE].filter((full) => full.startsWith(name));
   return meant.length === 1 ? meant[0]! : name;
