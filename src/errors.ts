@@ -69,6 +69,13 @@ export const ERRORS = {
     2,
     400,
   ),
+  "no-such-queue": row(
+    "there is no queue '{queue}' of cluster '{cluster}' that pilots can be started in{suggestion}",
+    "`slipway clusters list` shows the clusters and their queues.",
+    2,
+    400,
+  ),
+  "no-such-pilot": row("there is no pilot {pilot}", "`slipway pilots list` shows the pilots of this home.", 2, 404),
   "run-active": row(
     "run {run} has not ended: {detail}",
     "Wait for it (`slipway wait {run}`) or cancel it first.",

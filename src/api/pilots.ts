@@ -1,8 +1,11 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { json } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
-import { PilotView } from "./schemas.ts";
+import { AddPilotsRequest, PilotRequest, PilotView } from "./schemas.ts";
 import type { Service } from "./service.ts";
+
+const PilotParams = z.object({ pilot: z.coerce.number().int().positive() });
+const pilotBody = { content: { "application/json": { schema: PilotRequest } }, required: false } as const;
 
 export const addPilots = (app: Api, service: Service): void => {
   app.openapi(
@@ -13,5 +16,49 @@ export const addPilots = (app: Api, service: Service): void => {
       responses: json(z.array(PilotView), "Pilots"),
     }),
     (context) => context.json(service.pilots(), 200),
+  );
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: `${BASE}/pilots`,
+      summary: "Start pilots by hand",
+      request: { body: { content: { "application/json": { schema: AddPilotsRequest } }, required: false } },
+      responses: json(z.array(PilotView), "The pilots that were requested"),
+    }),
+    async (context) => context.json(await service.addPilots(context.req.valid("json") ?? { count: 1 }), 200),
+  );
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: `${BASE}/pilots/{pilot}/drain`,
+      summary: "Let a pilot end when what it runs has ended",
+      request: { params: PilotParams, body: pilotBody },
+      responses: json(PilotView, "The pilot"),
+    }),
+    async (context) =>
+      context.json(
+        await service.drainPilot(
+          context.req.valid("param").pilot,
+          context.req.valid("json")?.reason ?? "drained by the user",
+        ),
+        200,
+      ),
+  );
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: `${BASE}/pilots/{pilot}/cancel`,
+      summary: "End a pilot now; what runs there is run again at no cost",
+      request: { params: PilotParams, body: pilotBody },
+      responses: json(PilotView, "The pilot"),
+    }),
+    async (context) =>
+      context.json(
+        await service.cancelPilot(
+          context.req.valid("param").pilot,
+          context.req.valid("json")?.reason ?? "cancelled by the user",
+        ),
+        200,
+      ),
   );
 };

@@ -102,8 +102,16 @@ export const PilotView = z.object({
   state: z.enum(PILOT_STATES),
   nativeId: z.string().nullable(),
   reason: z.string().nullable(),
+  /** What the manager says while its job has not begun or does not go on. */
+  waiting: z.string().nullable(),
+  /** Takes no new tasks. */
+  draining: z.boolean(),
+  /** Head and tail of what its job printed, where it did not start. */
+  output: z.string().nullable(),
   requested: time,
   active: time,
+  /** When what still runs there is told to end with it; null when unknown or never. */
+  ends: time,
   ended: time,
   agents: z.array(AgentView),
 });
@@ -112,9 +120,16 @@ export const FleetView = z.object({
   cluster: z.string(),
   queue: z.string(),
   strategy: z.string(),
+  /** Pilots that have not ended; how many of them have agents, and how many of those take nothing new. */
   pilots: z.number(),
+  active: z.number(),
+  draining: z.number(),
+  min: z.number(),
+  max: z.number(),
   waiting: z.number(),
   problem: z.string().nullable(),
+  /** What was said of the last pilot that did not start, until one does. */
+  failure: z.string().nullable(),
 });
 
 export const StatusView = z.object({
@@ -150,6 +165,12 @@ export const CancelRequest = z.object({
   reason: z.string().max(1000).optional(),
 });
 export const RetryRequest = z.object({ which: z.enum(["failed", "all"]).default("failed") });
+export const AddPilotsRequest = z.object({
+  cluster: z.string().max(200).optional(),
+  queue: z.string().max(200).optional(),
+  count: z.number().int().min(1).max(1000).default(1),
+});
+export const PilotRequest = z.object({ reason: z.string().max(1000).optional() });
 export const StopRequest = z.object({
   now: z.boolean().default(false),
   /** Only if no run is live and none is being submitted: decided where that is known. */

@@ -35,6 +35,12 @@ export interface Service {
     signal: AbortSignal,
   ): AsyncIterable<EventView | { resume: number }>;
   pilots(): PilotView[];
+  /** Starts pilots by hand, whatever the fleet's strategy; answers when the intent is on disk. */
+  addPilots(query: { cluster?: string | undefined; queue?: string | undefined; count: number }): Promise<PilotView[]>;
+  /** It takes nothing new and ends when it is empty; one that has not begun is cancelled. */
+  drainPilot(id: number, reason: string): Promise<PilotView>;
+  /** It ends now; what runs there is run again elsewhere at no cost. */
+  cancelPilot(id: number, reason: string): Promise<PilotView>;
   clusters(): ClusterView[];
   /** Folds the journal into a snapshot; resolves when that is done. */
   compact(): Promise<void>;

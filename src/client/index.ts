@@ -73,6 +73,12 @@ export interface Client {
   /** Events so far, and with `follow` those to come; goes on where it stopped after a restart of the server. */
   events(query?: EventsQuery): AsyncGenerator<EventView>;
   pilots(): Promise<PilotView[]>;
+  /** Starts pilots by hand: of the default cluster, and of its only or first queue, unless named. */
+  addPilots(options?: { cluster?: string; queue?: string; count?: number }): Promise<PilotView[]>;
+  /** It takes nothing new and ends when it is empty. */
+  drainPilot(id: number, options?: { reason?: string }): Promise<PilotView>;
+  /** It ends now; what runs there is run again elsewhere at no cost. */
+  cancelPilot(id: number, options?: { reason?: string }): Promise<PilotView>;
   clusters(): Promise<ClusterView[]>;
   cluster(name: string): Promise<ClusterView>;
   close(): void;
@@ -237,6 +243,9 @@ export const connect = ({ home, endpoint = async () => readEndpoint(home) }: Con
     why: (run, index) => get(index === undefined ? `/runs/${run}/why` : `/runs/${run}/tasks/${index}/why`),
     events,
     pilots: () => get("/pilots"),
+    addPilots: (options = {}) => post("/pilots", options),
+    drainPilot: (id, options = {}) => post(`/pilots/${id}/drain`, options),
+    cancelPilot: (id, options = {}) => post(`/pilots/${id}/cancel`, options),
     clusters: () => get("/clusters"),
     cluster: (name) => get(`/clusters/${encodeURIComponent(name)}`),
     close,

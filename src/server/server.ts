@@ -31,6 +31,7 @@ import {
 import { openDoors } from "./http.ts";
 import { type Journal, openJournal } from "./journal/index.ts";
 import type { Log } from "./logger.ts";
+import { createPilotService } from "./pilot-service.ts";
 import { createService } from "./service.ts";
 import { createSubmission } from "./submission.ts";
 
@@ -192,6 +193,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     engine,
     agents,
     pilots,
+    pilotService: createPilotService({ engine, agents, pilots, fleets, clusters, mayTake }),
     feed,
     home,
     clusters,

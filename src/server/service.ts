@@ -1,8 +1,8 @@
 import type { Service } from "../api/service.ts";
-import type { AgentView, PilotView, RunView, ServerView } from "../api/schemas.ts";
+import type { RunView, ServerView } from "../api/schemas.ts";
 import type { ClustersConfig } from "../config/clusters-file.ts";
 import { type Resources, fromUnits } from "../core/resources.ts";
-import { type Run, isFinishedRun, rowOfIndex } from "../core/run.ts";
+import { type Run, type Shape, groupOf, isFinishedRun, rowOfIndex, shapeOfRow } from "../core/run.ts";
 import { bringBack } from "../core/snapshot.ts";
 import { TASK_STATES, Task, isFinalPilot, isFinalTask } from "../core/states.ts";
 import { stateOf } from "../core/table.ts";
@@ -13,7 +13,8 @@ import type { Engine } from "./engine.ts";
 import type { Feed } from "./feed.ts";
 import type { Pilots } from "./fleets/pilots.ts";
 import { type LogSource, runOutput, stderrTail, taskOutput } from "./logs.ts";
-import { groupViews, isoTime, runView, summaryView, taskView } from "./views.ts";
+import type { PilotService } from "./pilot-service.ts";
+import { groupViews, runView, summaryView, taskView } from "./views.ts";
 import { type Surroundings, whyRun, whyTask } from "./why.ts";
 
 /** The server as the API sees it. */
@@ -26,6 +27,7 @@ export interface ServiceOptions {
   readonly engine: Engine;
   readonly agents: Agents;
   readonly pilots: Pilots;
+  readonly pilotService: PilotService;
   readonly feed: Feed;
   readonly home: string;
   readonly clusters: ClustersConfig;
@@ -43,6 +45,7 @@ export interface ServiceOptions {
 export const createService = (options: ServiceOptions): Service => {
   const { engine, agents, feed } = options;
   const { state } = engine;
+  const { pilotViews, fleetViews, addPilots, drainPilot, cancelPilot } = options.pilotService;
   const cache = new Map<string, Promise<Run>>();
   let submitting = 0;
 
@@ -75,87 +78,39 @@ export const createService = (options: ServiceOptions): Service => {
     tailOf: (agent, run, row) => agents.link(agent)?.tails.get(`${run}.${row}`) ?? -1,
   };
 
-  const agentView = (id: number): AgentView => {
-    const agent = state.agents.get(id)!;
-    const link = agents.link(id);
-    const load = engine.scheduler.loadOf(id) ?? { count: 0, backlog: 0 };
-    return {
-      id: String(id),
-      host: agent.host,
-      state:
-        agent.ended > 0
-          ? "gone"
-          : link?.draining === true
-            ? "draining"
-            : link?.channel === undefined
-              ? "suspect"
-              : "connected",
-      resources: Object.fromEntries(
-        Object.entries(agent.resources).map(([name, units]) => [name, fromUnits(name, units)]),
-      ),
-      running: load.count - load.backlog,
-      queued: load.backlog,
-    };
-  };
-
-  const pilotViews = (): PilotView[] => {
-    const byPilot = new Map<number, number[]>();
-    for (const agent of state.agents.values())
-      byPilot.set(agent.pilot, [...(byPilot.get(agent.pilot) ?? []), agent.id]);
-    return [...state.pilots.values()].map((pilot) => ({
-      id: String(pilot.id),
-      cluster: pilot.cluster,
-      queue: pilot.queue,
-      state: pilot.state,
-      nativeId: pilot.nativeId === "" ? null : pilot.nativeId,
-      reason: pilot.reason === "" ? null : pilot.reason,
-      requested: isoTime(pilot.requested),
-      active: isoTime(pilot.active),
-      ended: isoTime(pilot.ended),
-      agents: (byPilot.get(pilot.id) ?? []).map(agentView),
-    }));
-  };
-
-  const surroundings = (): Surroundings => {
-    const links = [...agents.links()];
+  const surroundings = (shape: Shape): Surroundings => {
+    const able = options.pilots.able(shape);
+    const serve = ({ cluster, queue }: { cluster: string; queue: string }): boolean =>
+      able.some((fleet) => fleet.cluster === cluster && fleet.queue === queue);
+    const live = [...state.pilots.values()].filter((pilot) => !isFinalPilot(pilot.state) && serve(pilot));
+    const links = [...agents.links()].filter(({ id }) => {
+      const pilot = state.pilots.get(state.agents.get(id)?.pilot ?? 0);
+      return pilot === undefined || serve(pilot);
+    });
+    const taking = links.filter((link) => link.channel !== undefined && !link.draining);
+    const now = engine.clock();
     const loads = links.map((link) => engine.scheduler.loadOf(link.id)?.count ?? 0);
-    const problems = fleets()
-      .map((fleet) => fleet.problem)
-      .filter((problem) => problem !== null);
     return {
       state,
-      now: engine.clock(),
+      now,
       blocked: options.blocked(),
-      fleetProblem: problems[0] ?? null,
-      livePilots: [...state.pilots.values()].filter((pilot) => !isFinalPilot(pilot.state)).length,
+      able: able.length > 0 || links.length > 0,
+      place: shape.cluster ?? options.clusters.default,
+      fleetProblem:
+        able.map(({ cluster, queue }) => options.pilots.problem(cluster, queue)).find((text) => text !== null) ?? null,
+      lastFailure:
+        able.map(({ cluster, queue }) => options.pilots.failure(cluster, queue)).find((text) => text !== null) ?? null,
+      livePilots: live.length,
+      waitingPilots: live.flatMap(({ id }) => {
+        const text = options.pilots.waitingText(id);
+        return text === null ? [] : [`pilot ${id} is ${text}`];
+      }),
       connectedAgents: links.filter((link) => link.channel !== undefined).length,
       suspectAgents: links.filter((link) => link.channel === undefined).length,
+      tooLate: taking.length > 0 && taking.every(({ endsAt }) => endsAt - now < shape.timeRequest * 1000),
       runningTasks: loads.reduce((sum, count) => sum + count, 0),
       waitingTasks: engine.scheduler.waiting(),
     };
-  };
-
-  const fleets = () => {
-    const demand = engine.scheduler.demand();
-    return [...options.clusters.clusters.values()]
-      .filter((cluster) => options.largest.has(cluster.name))
-      .flatMap((cluster) =>
-        [...cluster.queues.values()].map((queue) => ({
-          cluster: cluster.name,
-          queue: queue.name,
-          strategy: queue.fleet.strategy,
-          pilots: [...state.pilots.values()].filter(
-            (pilot) => pilot.cluster === cluster.name && pilot.queue === queue.name && !isFinalPilot(pilot.state),
-          ).length,
-          waiting: demand
-            .filter(
-              ({ shape }) =>
-                (shape.cluster ?? cluster.name) === cluster.name && (shape.queue ?? queue.name) === queue.name,
-            )
-            .reduce((sum, { waiting }) => sum + waiting, 0),
-          problem: options.pilots.problem(cluster.name, queue.name),
-        })),
-      );
   };
 
   const allRuns = (): number[] => [...new Set([...state.runs.keys(), ...state.archived.keys()])].sort((a, b) => b - a);
@@ -212,7 +167,7 @@ export const createService = (options: ServiceOptions): Service => {
       const ended = ids.filter((id) => state.runs.get(id)?.finished !== 0).slice(0, RECENT_RUNS);
       return {
         server: options.about(),
-        fleets: fleets(),
+        fleets: fleetViews(),
         pilots: pilotViews().filter((pilot) => pilot.ended === null),
         runs: [...live, ...ended].map(shortView),
       };
@@ -304,12 +259,15 @@ export const createService = (options: ServiceOptions): Service => {
     },
     why: async (id, index) => {
       const run = await wholeRun(id);
-      if (index === undefined)
-        return run.total === 1
-          ? whyTask(surroundings(), run, 0, await stderrTail(logSource, run, 0))
-          : whyRun(surroundings(), run);
-      const row = rowOf(run, index);
-      return whyTask(surroundings(), run, row, await stderrTail(logSource, run, row));
+      if (index === undefined && run.total !== 1) {
+        const ready = run.groups.find(
+          ({ base, count, done, failed, canceled }) => base === Task.PENDING && done + failed + canceled < count,
+        );
+        return whyRun(surroundings((ready ?? run.groups[0]!).shape), run);
+      }
+      const row = index === undefined ? 0 : rowOf(run, index);
+      const around = surroundings(shapeOfRow(groupOf(run.groups, row), row));
+      return whyTask(around, run, row, await stderrTail(logSource, run, row));
     },
     async *events(query, signal) {
       if (query.run !== undefined && !state.runs.has(query.run) && !state.archived.has(query.run))
@@ -327,6 +285,9 @@ export const createService = (options: ServiceOptions): Service => {
         if ("resume" in step.value || step.value.seq > last) yield step.value;
     },
     pilots: pilotViews,
+    addPilots,
+    drainPilot,
+    cancelPilot,
     clusters: () =>
       [...options.clusters.clusters.values()].map((cluster) => ({
         name: cluster.name,

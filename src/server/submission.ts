@@ -54,7 +54,6 @@ export const createSubmission = (
   let atOnce = 0;
 
   const targetsOf = (group: GroupSpec): [string, Resources][] => {
-    if (group.cluster === undefined) return [...options.largest];
     const cluster = clusterNamed(options.clusters, group.cluster);
     const largest = options.largest.get(cluster.name);
     if (largest === undefined)

@@ -13,11 +13,19 @@ export interface Surroundings {
   readonly now: number;
   /** Why nothing at all is placed now: the disk is full, the server stops. */
   readonly blocked: string | null;
-  /** Why a fleet starts no pilot, if so. */
+  /** Whether any queue could run it, of the cluster where it belongs. What follows is of these queues alone. */
+  readonly able: boolean;
+  readonly place: string;
+  /** Why a fleet starts no pilot, if so, and what was said of the last one that did not start. */
   readonly fleetProblem: string | null;
+  readonly lastFailure: string | null;
   readonly livePilots: number;
+  /** Pilots that the manager has not started, each with what it says of them. */
+  readonly waitingPilots: readonly string[];
   readonly connectedAgents: number;
   readonly suspectAgents: number;
+  /** All agents that take tasks end before its time-request would be over. */
+  readonly tooLate: boolean;
   readonly runningTasks: number;
   readonly waitingTasks: number;
 }
@@ -47,20 +55,40 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
       `${what}; nothing is placed now: ${around.blocked}`,
       "It goes on by itself when that is over.",
     );
-  if (around.fleetProblem !== null)
+  if (!around.able)
+    return why(
+      "no-queue",
+      `${what}; no queue of cluster ${around.place} could run it: its pilots are too small for it, or end too soon`,
+      "`slipway clusters show` lists the queues; ask for less, or give a queue more in clusters.yaml.",
+    );
+  if (around.fleetProblem !== null && around.connectedAgents === 0) {
+    const last = around.lastFailure === null ? "" : `; the last one, ${around.lastFailure}`;
     return why(
       "no-pilot",
-      `${what}; no pilot runs: ${around.fleetProblem}`,
-      "`slipway pilots list` shows the reason; the pilot's log is in jobs/ inside the home.",
+      `${what}; no pilot runs: ${around.fleetProblem}${last}`,
+      "`slipway pilots list` shows each pilot's reason, with --json also what it printed; logs are in jobs/ inside the home.",
     );
+  }
   if (around.connectedAgents === 0 && around.suspectAgents > 0)
     return why(
       "agent-silent",
       `${what}; its agent does not answer`,
       "It is given up when its lease is over or its process is gone; then the tasks run again.",
     );
+  if (around.connectedAgents === 0 && around.waitingPilots.length > 0)
+    return why(
+      "pilot-queued",
+      `${what}; its pilots wait in the workload manager: ${around.waitingPilots.slice(0, 3).join("; ")}`,
+      "They start when the manager has room for them; `slipway pilots list` shows each.",
+    );
   if (around.connectedAgents === 0)
     return why("pilot-starting", `${what}; a pilot is being started`, "Wait a moment; `slipway pilots list` shows it.");
+  if (around.tooLate)
+    return why(
+      "pilot-ends",
+      `${what}; all pilots end before its time-request would be over`,
+      "It starts on the next pilot; one is started when the fleet's max allows it.",
+    );
   return why(
     "busy",
     `${what}; all slots that could take it are busy (${around.runningTasks} tasks are with agents, ${around.waitingTasks} wait)`,

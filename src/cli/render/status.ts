@@ -14,7 +14,7 @@ export const pilotsTable = (pilots: readonly PilotView[], style: Style, now: num
       { title: "QUEUE", value: (pilot) => pilot.queue, shrinksTo: 8 },
       {
         title: "STATE",
-        value: (pilot) => pilot.state,
+        value: (pilot) => (pilot.draining && pilot.ended === null ? `${pilot.state} draining` : pilot.state),
         paint: (text, pilot) => text.replace(pilot.state, stateColored(pilot.state, style)),
       },
       { title: "JOB", value: (pilot) => pilot.nativeId ?? "-" },
@@ -32,7 +32,15 @@ export const pilotsTable = (pilots: readonly PilotView[], style: Style, now: num
         },
         right: true,
       },
-      { title: "REASON", value: (pilot) => pilot.reason ?? "", shrinksTo: 12 },
+      {
+        title: "LEFT",
+        value: (pilot) => {
+          if (pilot.ends === null || pilot.ended !== null) return "-";
+          return duration(Math.max(0, (Date.parse(pilot.ends) - now) / 1000));
+        },
+        right: true,
+      },
+      { title: "REASON", value: (pilot) => pilot.waiting ?? pilot.reason ?? "", shrinksTo: 12 },
     ],
     width,
   );
@@ -45,8 +53,10 @@ const fleetsTable = (fleets: readonly FleetView[], width?: number): string =>
       { title: "QUEUE", value: (fleet) => fleet.queue, shrinksTo: 8 },
       { title: "STRATEGY", value: (fleet) => fleet.strategy },
       { title: "PILOTS", value: (fleet) => String(fleet.pilots), right: true },
+      { title: "ACTIVE", value: (fleet) => String(fleet.active), right: true },
+      { title: "MAX", value: (fleet) => String(fleet.max), right: true },
       { title: "WAITING", value: (fleet) => count(fleet.waiting), right: true },
-      { title: "PROBLEM", value: (fleet) => fleet.problem ?? "", shrinksTo: 12 },
+      { title: "PROBLEM", value: (fleet) => fleet.problem ?? fleet.failure ?? "", shrinksTo: 12 },
     ],
     width,
   );

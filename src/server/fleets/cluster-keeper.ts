@@ -1,3 +1,4 @@
+import type { Shape } from "../../core/run.ts";
 import type { Pilot } from "../../core/state.ts";
 import { type FleetDecision, decide } from "../../fleet/decide.ts";
 import { type Candidate, canRun, demandOn } from "../../fleet/demand.ts";
@@ -27,7 +28,11 @@ export interface ClusterKeeper {
   /** An agent of it has connected; called before the pilot is active. */
   joined(pilot: Pilot): void;
   problem(fleet: Fleet): string | null;
+  /** What was said of the last pilot that did not start, until one does. */
+  failure(fleet: Fleet): string | null;
   waitingText(pilot: number): string | null;
+  /** The fleets that could run a shape. */
+  able(shape: Shape): Fleet[];
   /** Ends all pilots; true when none is left. */
   stop(now: boolean): boolean;
 }
@@ -244,7 +249,12 @@ export const createClusterKeeper = (
       const ms = lookingSince === undefined ? 0 : performance.now() - lookingSince;
       return ms > SLOW_MS ? `the manager has not answered for ${Math.round(ms / 1000)} s` : notesOf(fleet).problem;
     },
+    failure: (fleet) => notesOf(fleet).failures.at(-1)?.split("\n")[0] ?? null,
     waitingText: (pilot) => ends.waitingText(pilot),
+    able: (shape) => {
+      const all = candidates();
+      return fleets.filter((_, i) => canRun(shape, all[i]!, context.defaultCluster));
+    },
     stop: (now) => {
       if (stopping === undefined || stopping.now !== now) stopping = { now, since: performance.now() };
       const live = fleets.flatMap((fleet) => roster.live(fleet));

@@ -1,3 +1,5 @@
+import type { Shape } from "../../core/run.ts";
+import type { Pilot } from "../../core/state.ts";
 import type { Agents } from "../agents.ts";
 import type { Engine } from "../engine.ts";
 import { type ClusterKeeper, createClusterKeeper } from "./cluster-keeper.ts";
@@ -19,13 +21,19 @@ export interface Pilots {
   stop(now: boolean): Promise<void>;
   /** Why a fleet starts no pilot although tasks wait, or null. */
   problem(cluster: string, queue: string): string | null;
+  /** What was said of the last pilot that did not start, until one does. */
+  failure(cluster: string, queue: string): string | null;
+  /** The fleets that could run a shape; those of the default cluster where it names none. */
+  able(shape: Shape): Fleet[];
+  isDraining(pilot: Pilot): boolean;
   /** What the manager says of a pilot that has not begun or does not go on, or null. */
   waitingText(pilot: number): string | null;
   joined(agent: number, pilot: number): void;
   /** By hand. Undefined when there is no such fleet. */
   add(cluster: string, queue: string, count: number): number[] | undefined;
-  drain(pilot: number, reason: string): void;
-  cancel(pilot: number, reason: string): Promise<void>;
+  /** It takes nothing new and ends when it is empty; one that has no agent is cancelled. */
+  drain(pilot: Pilot, reason: string): Promise<void>;
+  cancel(pilot: Pilot, reason: string): Promise<void>;
   close(): void;
 }
 
@@ -69,6 +77,16 @@ export const createPilots = (options: PilotsOptions): Pilots => {
 
   const keeperOf = (cluster: string): ClusterKeeper | undefined => keepers.find((each) => each.cluster === cluster);
   const keeperOfPilot = (pilot: number): ClusterKeeper | undefined => keeperOf(state.pilots.get(pilot)?.cluster ?? "");
+
+  const ofFleet = <T>(
+    cluster: string,
+    queue: string,
+    ask: (keeper: ClusterKeeper, fleet: Fleet) => T,
+  ): T | undefined => {
+    const keeper = keeperOf(cluster);
+    const fleet = keeper?.fleets.find((each) => each.queue === queue);
+    return keeper === undefined || fleet === undefined ? undefined : ask(keeper, fleet);
+  };
 
   /** Started by hand, or of a queue that is no longer configured: no manager can be asked about them. */
   const loseOrphans = (): void => {
@@ -127,11 +145,10 @@ export const createPilots = (options: PilotsOptions): Pilots => {
         if (now) for (const link of agents.links()) agents.drain(link.id, true, "the server stops");
         lookAll();
       }),
-    problem: (cluster, queue) => {
-      const keeper = keeperOf(cluster);
-      const fleet = keeper?.fleets.find((each) => each.queue === queue);
-      return keeper === undefined || fleet === undefined ? null : keeper.problem(fleet);
-    },
+    problem: (cluster, queue) => ofFleet(cluster, queue, (keeper, fleet) => keeper.problem(fleet)) ?? null,
+    failure: (cluster, queue) => ofFleet(cluster, queue, (keeper, fleet) => keeper.failure(fleet)) ?? null,
+    able: (shape) => keeperOf(shape.cluster ?? options.defaultCluster)?.able(shape) ?? [],
+    isDraining: (pilot) => roster.isDraining(pilot),
     waitingText: (pilot) => keeperOfPilot(pilot)?.waitingText(pilot) ?? null,
     joined: (_agent, pilot) => {
       const known = state.pilots.get(pilot);
@@ -139,18 +156,19 @@ export const createPilots = (options: PilotsOptions): Pilots => {
       keeperOf(known.cluster)?.joined(known);
       if (known.state !== "PMGR_ACTIVE") roster.change(pilot, "PMGR_ACTIVE");
     },
-    add: (cluster, queue, count) => {
-      const keeper = keeperOf(cluster);
-      const fleet = keeper?.fleets.find((each) => each.queue === queue);
-      return fleet === undefined ? undefined : keeper!.add(fleet, count);
-    },
-    drain: (pilot, reason) => {
-      const known = state.pilots.get(pilot);
-      if (known !== undefined) keeperOf(known.cluster)?.drain(known, reason);
+    add: (cluster, queue, count) => ofFleet(cluster, queue, (keeper, fleet) => keeper.add(fleet, count)),
+    drain: async (pilot, reason) => {
+      const keeper = keeperOf(pilot.cluster);
+      // one without agents has nothing to wait for
+      if (roster.agentsOf(pilot.id).length === 0) await keeper?.cancel(pilot, reason);
+      else if (keeper !== undefined) keeper.drain(pilot, reason);
+      else for (const id of roster.agentsOf(pilot.id)) agents.drain(id, false, reason);
     },
     cancel: async (pilot, reason) => {
-      const known = state.pilots.get(pilot);
-      if (known !== undefined) await keeperOf(known.cluster)?.cancel(known, reason);
+      for (const id of roster.agentsOf(pilot.id)) agents.drain(id, true, reason);
+      const keeper = keeperOf(pilot.cluster);
+      await keeper?.cancel(pilot, reason);
+      if (keeper !== undefined) void lookAt(keeper);
     },
     close: () => {
       closed = true;
