@@ -18,6 +18,7 @@ import { createEngine } from "./engine.ts";
 import { createFeed } from "./feed.ts";
 import { createFleets } from "./fleets/create-fleets.ts";
 import { createPilots } from "./fleets/pilots.ts";
+import { simulatedNode } from "./fleets/simulated-fleets.ts";
 import {
   claimHome,
   loadKeys,
@@ -105,6 +106,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   for (const cluster of clusters.clusters.values())
     if (cluster.type === "local")
       largest.set(cluster.name, await options.detect(scratchOf(cluster), cluster.resources));
+    else if (cluster.type === "simulated")
+      largest.set(cluster.name, await options.detect(scratchOf(cluster), simulatedNode(cluster)));
 
   const agents = createAgents({
     engine,

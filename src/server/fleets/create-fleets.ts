@@ -3,6 +3,7 @@ import type { ClusterConfig, ClustersConfig } from "../../config/clusters-file.t
 import type { Resources } from "../../core/resources.ts";
 import { createLocalProvider } from "../../providers/local.ts";
 import type { Fleet } from "./fleet.ts";
+import { simulatedFleets } from "./simulated-fleets.ts";
 
 /** The fleets that clusters.yaml declares. */
 
@@ -66,5 +67,9 @@ const localFleets = (options: FleetsOptions, cluster: ClusterConfig): Fleet[] =>
 
 export const createFleets = (options: FleetsOptions): Fleet[] =>
   [...options.clusters.clusters.values()].flatMap((cluster) =>
-    cluster.type === "local" ? localFleets(options, cluster) : [],
+    cluster.type === "local"
+      ? localFleets(options, cluster)
+      : cluster.type === "simulated"
+        ? simulatedFleets(options.home, cluster, (node) => localFleets(options, node))
+        : [],
   );
