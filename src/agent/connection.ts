@@ -17,6 +17,8 @@ import type { AgentMessage, Hello, ServerMessage } from "../protocol/messages.ts
 const CONNECT_MS = 5000;
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 1000;
+/** Between two looks whether a heartbeat is due, or the server silent. */
+const LOOK_MS = 1000;
 /** A peer that says nothing for this many heartbeats is gone. */
 const SILENT_HEARTBEATS = 4;
 
@@ -130,11 +132,16 @@ export const keepConnected = (options: ConnectionOptions): Connection => {
     later();
   };
 
+  let beaten = performance.now();
   const beat = setInterval(() => {
     if (channel === undefined) return;
+    const now = performance.now();
     if (channel.silence() > SILENT_HEARTBEATS * heartbeatMs) channel.destroy("the server is silent");
-    else channel.send({ t: "ping" });
-  }, 1000);
+    else if (now - beaten >= heartbeatMs) {
+      beaten = now;
+      channel.send({ t: "ping" });
+    }
+  }, LOOK_MS);
   void attempt();
 
   return {

@@ -1,4 +1,4 @@
-import { constants } from "node:fs";
+import { constants, writevSync } from "node:fs";
 import { type FileHandle, copyFile, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises";
 
 /**
@@ -27,9 +27,22 @@ export interface JournalIo {
   syncDir(dir: string): Promise<void>;
 }
 
+/**
+ * So much goes into the page cache in microseconds, less than handing it to another thread takes; and it is never written
+ * but when the file system has just answered a sync, or a file was just made. More may have to wait for the disk.
+ */
+const AT_ONCE = 64 * 1024;
+
+const writeSome = async (handle: FileHandle, buffers: readonly Uint8Array[], position: number): Promise<number> => {
+  let bytes = 0;
+  for (const buffer of buffers) bytes += buffer.length;
+  if (bytes <= AT_ONCE) return writevSync(handle.fd, buffers, position);
+  return (await handle.writev([...buffers], position)).bytesWritten;
+};
+
 const fileOf = (handle: FileHandle): IoFile => ({
   read: async (buffer, offset, length, position) => (await handle.read(buffer, offset, length, position)).bytesRead,
-  writev: async (buffers, position) => (await handle.writev([...buffers], position)).bytesWritten,
+  writev: (buffers, position) => writeSome(handle, buffers, position),
   datasync: () => handle.datasync(),
   truncate: (length) => handle.truncate(length),
   size: async () => (await handle.stat()).size,

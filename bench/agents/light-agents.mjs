@@ -1,0 +1,102 @@
+// Many light agents in one process, for `npm run bench`: each has a connection of its own and speaks the real protocol
+// over TLS, with the agent's own frames and results, but answers every task at once instead of running it.
+// Usage: light-agents.mjs HOME COUNT CPUS. Writes "ready" when all were welcomed; ends when its standard input does.
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { connect } from "node:tls";
+import { loadSource } from "../../scripts/load-source.mjs";
+
+const { createChannel, createResultStore, readEndpoint, FRACTION, Ending, PROTOCOL_VERSION, AGENT_PROTOCOL } =
+  await loadSource(`
+export { createChannel } from "./src/protocol/frames.ts";
+export { createResultStore } from "./src/agent/results.ts";
+export { readEndpoint } from "./src/protocol/endpoint.ts";
+export { FRACTION } from "./src/core/resources.ts";
+export { Ending } from "./src/core/events.ts";
+export { AGENT_PROTOCOL, PROTOCOL_VERSION } from "./src/protocol/version.ts";
+`);
+
+const [home, count, cpus] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])];
+/** Connections that are being made at the same time. */
+const AT_ONCE = 32;
+
+const endpoint = await readEndpoint(home);
+const token = (await readFile(join(home, "keys", "agent.token"), "utf8")).trim();
+
+let over = false;
+const gone = (reason) => {
+  if (over) return;
+  console.error(`a light agent lost its server: ${reason}`);
+  process.exit(1);
+};
+
+/** Resolves when it is welcomed. */
+const startAgent = (number) =>
+  new Promise((welcomed) => {
+    const results = createResultStore();
+    let flushing = false;
+    const flush = () => {
+      flushing = false;
+      for (const message of results.take()) channel.send(message);
+    };
+    const answer = ({ run, ranges, attempts }) => {
+      const now = Date.now();
+      // the store copies what it is given
+      const done = { run, row: 0, attempt: 0, ending: Ending.EXIT, code: 0, started: now, finished: now };
+      Object.assign(done, { outAt: -1, outBytes: 0, errBytes: 0 });
+      let nth = 0;
+      for (let i = 0; i < ranges.length; i += 2)
+        for (let row = ranges[i]; row < ranges[i] + ranges[i + 1]; row++, nth++) {
+          done.row = row;
+          done.attempt = typeof attempts === "number" ? attempts : attempts[nth];
+          results.add(done);
+        }
+      if (flushing) return;
+      flushing = true;
+      setImmediate(flush);
+    };
+    const onMessage = (message) => {
+      if (message.t === "welcome") {
+        setInterval(() => channel.send({ t: "ping" }), message.heartbeatMs);
+        welcomed();
+      } else if (message.t === "assign") answer(message);
+      else if (message.t === "ack") results.acknowledged(message.seq);
+      else if (message.t === "takeback") channel.send({ t: "returned", parts: [] });
+      else if (message.t === "refused") gone(message.message);
+    };
+    let channel;
+    const [host] = endpoint.addresses;
+    const socket = connect(
+      { host, port: endpoint.port, ALPNProtocols: [AGENT_PROTOCOL], rejectUnauthorized: false, minVersion: "TLSv1.3" },
+      () => {
+        channel = createChannel(socket, onMessage, gone);
+        channel.trust();
+        channel.send({
+          t: "hello",
+          version: PROTOCOL_VERSION,
+          slipway: "bench",
+          token,
+          uuid: randomUUID(),
+          pilot: 0,
+          host: `light-${number}`,
+          pid: process.pid,
+          resources: { cpus: cpus * FRACTION },
+          output: join(home, "output", "none"),
+          epoch: endpoint.epoch,
+          seq: 0,
+          held: [],
+        });
+      },
+    );
+    socket.once("error", (error) => gone(error.message));
+  });
+
+for (let first = 0; first < count; first += AT_ONCE)
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, count - first) }, (_, i) => startAgent(first + i)));
+process.stdout.write("ready\n");
+process.stdin.resume();
+process.stdin.once("end", () => {
+  over = true;
+  process.exit(0);
+});
