@@ -1,24 +1,30 @@
 // `npm run bench`: one experiment per claim, each beside the machine's own limit and beside peers, in alternating rounds.
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { join, relative } from "node:path";
 import { endAll } from "./commands.mjs";
 import { writeSection } from "./docs-section.mjs";
+import { measureGraphs } from "./experiments/graphs.mjs";
+import { measureGrowth } from "./experiments/growth.mjs";
 import { measureLatency } from "./experiments/latency.mjs";
 import { measureMemory } from "./experiments/memory.mjs";
 import { measureNull } from "./experiments/null.mjs";
 import { measureProcesses } from "./experiments/process.mjs";
+import { measureRestart } from "./experiments/restart.mjs";
 import { measureScheduler } from "./experiments/scheduler.mjs";
 import { describeMachine, isBusy, machineText } from "./machine.mjs";
-import { readOptions, USAGE, UsageError } from "./options.mjs";
+import { readOptions, UsageError } from "./options.mjs";
 import { document, printed, tableOf } from "./report.mjs";
+import { commitHere, writeResults } from "./results-file.mjs";
 import { closeAll, root, scratch, spawnerHere } from "./slipway.mjs";
 
 const EXPERIMENTS = {
   process: measureProcesses,
   null: measureNull,
-  memory: measureMemory,
+  growth: measureGrowth,
+  graphs: measureGraphs,
   latency: measureLatency,
   scheduler: measureScheduler,
+  memory: measureMemory,
+  restart: measureRestart,
 };
 
 const say = (text) => console.error(text);
@@ -33,27 +39,27 @@ const interrupted = async () => {
   process.exit(130);
 };
 
-const keep = (path, results) => {
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, `${JSON.stringify(results, null, 2)}\n`);
-  say(`all numbers: ${relative(process.cwd(), path)}`);
-};
-
-const measureAll = async (options) => {
+const measureAll = async (options, measured) => {
   const experiments = [];
   const broken = {};
   for (const name of options.only) {
+    const begun = performance.now();
     say(`--- ${name}`);
     try {
-      const found = (await EXPERIMENTS[name](options, (text) => say(`${name}: ${text}`))).map(document);
+      const found = (await EXPERIMENTS[name](options, (text) => say(`${name}: ${text}`))).map((each) => ({
+        ...document(each),
+        measured: { ...measured, at: new Date().toISOString() },
+      }));
       experiments.push(...found);
       if (!options.json) for (const each of found) console.log(`\n${tableOf(each)}`);
+      say(`${name}: took ${((performance.now() - begun) / 1000).toFixed(0)} s`);
     } catch (error) {
       // What was interrupted is not broken; the handler of the signal ends this process.
       if (stopping) return new Promise(() => undefined);
       // The others go on; the exit status tells.
       broken[name] = error.message;
-      say(`BROKEN: ${name}: ${error.stack}`);
+      // a stack may name source that was loaded from memory, all of it
+      say(`BROKEN: ${name}: ${error.stack.replaceAll(/data:[^\s:)]+/g, "data:…")}`);
     }
   }
   return { experiments, broken };
@@ -62,7 +68,7 @@ const measureAll = async (options) => {
 const main = async () => {
   const options = readOptions(process.argv.slice(2), Object.keys(EXPERIMENTS));
   if (options.help) {
-    console.log(USAGE);
+    console.log(options.usage);
     return;
   }
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, interrupted);
@@ -70,18 +76,25 @@ const main = async () => {
   say(machineText(machine));
   if (isBusy(machine))
     say(`warning: the machine is not quiet (load ${machine.loadAtStart}): do not quote these numbers`);
-  const { experiments, broken } = await measureAll(options);
-  const results = { machine, rounds: options.rounds, quick: options.quick, experiments, broken };
-  keep(options.output ?? join(root, "bench", "results", `${machine.at.replaceAll(/[:.]/g, "-")}.json`), results);
+  const measured = { commit: commitHere(), rounds: options.rounds, size: options.size, load: machine.loadAtStart };
+  const { experiments, broken } = await measureAll(options, measured);
+  const path = options.output ?? join(root, "bench", "results", `${machine.at.replaceAll(/[:.]/g, "-")}.json`);
+  const results = writeResults(path, { machine, experiments, broken }, options.merge);
+  say(`all numbers: ${relative(process.cwd(), path)}`);
   if (options.json) console.log(JSON.stringify({ experiments: experiments.map(printed) }));
   else console.log(`\n${machineText(machine)}`);
   if (Object.keys(broken).length > 0) process.exitCode = 1;
-  else if (options.writeDocs) say(`wrote ${relative(process.cwd(), writeSection(results))}`);
+  else if (options.writeDocs)
+    say(
+      `wrote ${writeSection(results)
+        .map((written) => relative(process.cwd(), written))
+        .join(", ")}`,
+    );
 };
 
 main().catch((error) => {
   if (error instanceof UsageError) {
-    console.error(`error: ${error.message}\n\n${USAGE}`);
+    console.error(`error: ${error.message}\nnpm run bench -- --help lists the options`);
     process.exitCode = 2;
     return;
   }

@@ -3,20 +3,24 @@ import { homedir } from "node:os";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-export const USAGE = `Usage: npm run bench -- [options]      or: node bench/main.mjs [options], slipway bench [options]
+const usage = (
+  known,
+) => `Usage: npm run bench -- [options]      or: node bench/main.mjs [options], slipway bench [options]
 
 Measures Slipway as it is installed here, with its defaults, beside this machine's limits and other programs, in
 alternating rounds. Exit status: 0 measured, whatever came out; 1 an experiment is broken; 2 wrong usage.
 
-  --only NAME[,NAME]  some of the experiments: process, null, memory, latency, scheduler
+  --only NAME[,NAME]  some of the experiments: ${known.join(", ")}
   --rounds N          how often each contender is measured (default 5)
   --quick             2 rounds of fewer tasks: to see that it works, not to quote
+  --smoke             one round of a handful of tasks: does each experiment still run?
   --json              one JSON document on standard output; the table goes nowhere, progress to standard error
   --venv DIR          a Python virtual environment with peers: Dask distributed, Parsl, RADICAL-Pilot, HyperQueue
   --install           fetch GNU parallel with apt-get if it is missing and this is root
   --dir DIR           where the servers' homes are made, and removed (default: your home directory, as Slipway's own)
   --output FILE       where all numbers of the run are kept (default bench/results/DATE.json)
-  --write-docs        put a summary into docs/performance.md
+  --merge             what is measured now takes its place among what --output has already; each keeps its date and commit
+  --write-docs        put a summary into docs/performance.md, and the curves into docs/growth.svg
   --profile DIR       keep CPU profiles of server and agent there; for reading, since profiling costs time
 `;
 
@@ -26,11 +30,13 @@ const words = {
   only: { type: "string" },
   rounds: { type: "string" },
   quick: { type: "boolean", default: false },
+  smoke: { type: "boolean", default: false },
   json: { type: "boolean", default: false },
   venv: { type: "string" },
   install: { type: "boolean", default: false },
   dir: { type: "string", default: homedir() },
   output: { type: "string" },
+  merge: { type: "boolean", default: false },
   "write-docs": { type: "boolean", default: false },
   profile: { type: "string" },
   help: { type: "boolean", short: "h", default: false },
@@ -50,15 +56,23 @@ const parse = (argv) => {
   }
 };
 
+const ROUNDS = { full: "5", quick: "2", smoke: "1" };
+
 export const readOptions = (argv, known) => {
   const values = parse(argv);
   const only = values.only?.split(",") ?? known;
   for (const name of only)
     if (!known.includes(name)) throw new UsageError(`no experiment is named ${name}; known: ${known.join(", ")}`);
+  if (values.merge && values.output === undefined) throw new UsageError("--merge needs --output FILE");
+  const size = values.smoke ? "smoke" : values.quick ? "quick" : "full";
   return {
     ...values,
+    usage: usage(known),
     only,
-    rounds: wholeNumber("rounds", values.rounds ?? (values.quick ? "2" : "5")),
+    size,
+    /** One of three sizes of an experiment. */
+    sized: (full, quick, smoke) => ({ full, quick, smoke })[size],
+    rounds: wholeNumber("rounds", values.rounds ?? ROUNDS[size]),
     dir: resolve(values.dir),
     venv: values.venv === undefined ? undefined : resolve(values.venv),
     output: values.output === undefined ? undefined : resolve(values.output),

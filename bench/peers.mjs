@@ -31,14 +31,17 @@ export const prepareParallel = async ({ install }) => {
   return version;
 };
 
+/** As for the Python peers below. */
+export const PARALLEL_SHARE = 0.2;
+
 export const gnuParallel = (count, parallel) => perSecond("parallel", [`-j${parallel}`, "/bin/true", "{}"], count);
 
 /** bench/peers/peer_NAME.py. `share`: the part of the tasks that is enough to know the rate of a slow one. */
 export const PYTHON_PEERS = [
-  { key: "hyperqueue", label: "HyperQueue", share: 1 },
-  { key: "dask", label: "Dask distributed", share: 1 },
-  { key: "parsl", label: "Parsl HTEX", share: 1 },
-  { key: "radical", label: "RADICAL-Pilot", share: 0.1 },
+  { key: "hyperqueue", label: "HyperQueue", share: 0.3 },
+  { key: "dask", label: "Dask distributed", share: 0.3 },
+  { key: "parsl", label: "Parsl HTEX", share: 0.3 },
+  { key: "radical", label: "RADICAL-Pilot", share: 0.03 },
 ];
 
 /** What a peer's script exits with when its program is not here. */

@@ -48,6 +48,7 @@ export const document = (experiment) => {
     ratios: ratioTo,
     targets,
     skipped: experiment.skipped,
+    ...(experiment.curve === undefined ? {} : { curve: experiment.curve }),
     ...(experiment.cpu === undefined ? {} : { cpuMicrosecondsPerTask: experiment.cpu }),
     values: { ours: experiment.ours, ...Object.fromEntries(experiment.others.map(({ key, values }) => [key, values])) },
   };
@@ -86,7 +87,7 @@ const WORDS = { server: "server", agent: "agent", spawner: "spawner", tasks: "th
 export const cpuLine = (found) => {
   if (found.cpuMicrosecondsPerTask === undefined) return undefined;
   const parts = Object.entries(found.cpuMicrosecondsPerTask).map(
-    ([key, { median }]) => `${WORDS[key]} ${median.toFixed(median < 10 ? 1 : 0)}`,
+    ([key, { median }]) => `${WORDS[key] ?? key} ${median.toFixed(median < 10 ? 1 : 0)}`,
   );
   return `CPU µs a task: ${parts.join(", ")}`;
 };

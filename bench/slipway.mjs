@@ -1,5 +1,5 @@
 // Slipway as a user has it: bin/slipway with a home of its own, nothing else changed.
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { tmpdir } from "node:os";
@@ -26,9 +26,13 @@ const profiling = (directory) =>
     ? {}
     : { SLIPWAY_PROFILE_DIR: directory, NODE_OPTIONS: `--import ${new URL("profiler.mjs", import.meta.url).href}` };
 
-/** A server of its own, started with `slipway up`, and everything else typed at its command line. */
-export const openSlipway = async ({ dir, profile }) => {
+/**
+ * A server of its own, started with `slipway up`, and everything else typed at its command line. `clusters` is the text
+ * of its clusters.yaml, without which it has its defaults.
+ */
+export const openSlipway = async ({ dir, profile, clusters }) => {
   const home = await mkdtemp(join(dir, ".slipway-bench-"));
+  if (clusters !== undefined) await writeFile(join(home, "clusters.yaml"), clusters);
   /** Options of ours stand before `--`: what follows is the task's. */
   const run = (args, options) => {
     const end = args.includes("--") ? args.indexOf("--") : args.length;
@@ -39,14 +43,15 @@ export const openSlipway = async ({ dir, profile }) => {
     return { answer: JSON.parse(stdout), seconds };
   };
 
+  const up = () => run(["up"], { env: { ...environment, ...profiling(profile) } });
   try {
-    await run(["up"], { env: { ...environment, ...profiling(profile) } });
+    await up();
   } catch (error) {
     await rm(home, { recursive: true, force: true });
     throw error;
   }
-  const { answer: status } = await ask("status");
-  const server = status.server.pid;
+  const serverPid = async () => (await ask("status")).answer.server.pid;
+  let server = await serverPid();
 
   /** The processes that do the work; the pilot appears with the first task. */
   const processes = async () => {
@@ -57,16 +62,34 @@ export const openSlipway = async ({ dir, profile }) => {
   };
 
   const session = {
+    /** Light agents that are connected to it. */
+    light: new Set(),
     home,
-    server,
+    /** Its pid; another one after a restart. */
+    get server() {
+      return server;
+    },
     ask,
+    run,
     processes,
+    /** Kills the server as a failing machine would. */
+    kill: async () => {
+      process.kill(server, "SIGKILL");
+      while (isAlive(server)) await sleep(5);
+    },
+    /** Starts it again, and resolves with the seconds that `slipway up` took. */
+    restart: async () => {
+      const { seconds } = await up();
+      server = await serverPid();
+      return seconds;
+    },
     /** What a task wrote, as `slipway logs` prints it. */
     logs: async (task) => (await run(["logs", task])).stdout,
     /** Ends server and pilots, checks the journal they leave, and removes the home. */
     close: async ({ checked = true } = {}) => {
       if (!living.delete(session)) return;
       const { agent } = await processes().catch(() => ({}));
+      for (const agents of session.light) await agents.close();
       await run(["down", "--now"]).catch((error) => {
         if (checked) throw error;
       });

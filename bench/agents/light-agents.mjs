@@ -1,9 +1,11 @@
 // Many light agents in one process, for `npm run bench`: each has a connection of its own and speaks the real protocol
 // over TLS, with the agent's own frames and results, but answers every task at once instead of running it.
-// Usage: light-agents.mjs HOME COUNT CPUS. Writes "ready" when all were welcomed; ends when its standard input does.
+// Usage: light-agents.mjs HOME COUNT CPUS answer|hold. Writes "ready" when all were welcomed; ends when its standard
+// input does. With `hold`, tasks are begun and answered only after the line "finish"; then "finished" is written.
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { connect } from "node:tls";
 import { loadSource } from "../../scripts/load-source.mjs";
 
@@ -18,6 +20,9 @@ export { AGENT_PROTOCOL, PROTOCOL_VERSION } from "./src/protocol/version.ts";
 `);
 
 const [home, count, cpus] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])];
+let holding = process.argv[5] === "hold";
+/** What to do with tasks that were held. */
+const releases = [];
 /** Connections that are being made at the same time. */
 const AT_ONCE = 32;
 
@@ -40,27 +45,38 @@ const startAgent = (number) =>
       flushing = false;
       for (const message of results.take()) channel.send(message);
     };
-    const answer = ({ run, ranges, attempts }) => {
-      const now = Date.now();
-      // the store copies what it is given
-      const done = { run, row: 0, attempt: 0, ending: Ending.EXIT, code: 0, started: now, finished: now };
-      Object.assign(done, { outAt: -1, outBytes: 0, errBytes: 0 });
+    const forEachRow = ({ ranges, attempts }, visit) => {
       let nth = 0;
       for (let i = 0; i < ranges.length; i += 2)
-        for (let row = ranges[i]; row < ranges[i] + ranges[i + 1]; row++, nth++) {
-          done.row = row;
-          done.attempt = typeof attempts === "number" ? attempts : attempts[nth];
-          results.add(done);
-        }
+        for (let row = ranges[i]; row < ranges[i] + ranges[i + 1]; row++, nth++)
+          visit(row, typeof attempts === "number" ? attempts : attempts[nth]);
+    };
+    const answer = (assigned) => {
+      const now = Date.now();
+      // one object for all: the store copies what it is given
+      const done = { run: assigned.run, row: 0, attempt: 0, ending: Ending.EXIT, code: 0, started: now, finished: now };
+      Object.assign(done, { outAt: -1, outBytes: 0, errBytes: 0 });
+      forEachRow(assigned, (row, attempt) => {
+        done.row = row;
+        done.attempt = attempt;
+        results.add(done);
+      });
       if (flushing) return;
       flushing = true;
       setImmediate(flush);
+    };
+    const hold = (assigned) => {
+      const tasks = [];
+      const started = Date.now();
+      forEachRow(assigned, (row, attempt) => tasks.push({ run: assigned.run, row, attempt, started, outAt: -1 }));
+      channel.send({ t: "progress", tasks });
+      releases.push(() => answer(assigned));
     };
     const onMessage = (message) => {
       if (message.t === "welcome") {
         setInterval(() => channel.send({ t: "ping" }), message.heartbeatMs);
         welcomed();
-      } else if (message.t === "assign") answer(message);
+      } else if (message.t === "assign") (holding ? hold : answer)(message);
       else if (message.t === "ack") results.acknowledged(message.seq);
       else if (message.t === "takeback") channel.send({ t: "returned", parts: [] });
       else if (message.t === "refused") gone(message.message);
@@ -95,8 +111,11 @@ const startAgent = (number) =>
 for (let first = 0; first < count; first += AT_ONCE)
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, count - first) }, (_, i) => startAgent(first + i)));
 process.stdout.write("ready\n");
-process.stdin.resume();
-process.stdin.once("end", () => {
-  over = true;
-  process.exit(0);
-});
+for await (const line of createInterface({ input: process.stdin })) {
+  if (line !== "finish") continue;
+  holding = false;
+  for (const release of releases.splice(0)) release();
+  process.stdout.write("finished\n");
+}
+over = true;
+process.exit(0);

@@ -1,55 +1,108 @@
 // Claim: a single task is back in milliseconds. From calling submit to knowing that it is done, through the SDK, on a
-// warm and idle server; beside the same done by a C program in its own process.
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+// warm server: idle, beside the same done by a C program in its own process; and beside 100,000 queued tasks, with the
+// answers of REST and command line under that load.
 import { compileLimits } from "../limits.mjs";
 import { alternate } from "../rounds.mjs";
-import { checkRun, checkSample } from "../sample.mjs";
-import { openSlipway, root } from "../slipway.mjs";
+import { Broken, checkRun, checkSample } from "../sample.mjs";
+import { connectTo, runThrough } from "../sdk.mjs";
+import { openSlipway } from "../slipway.mjs";
 import { quantile } from "../statistics.mjs";
 
-const WARM = 20;
-const document = { name: "latency", cwd: "/", tasks: [{ run: ["/bin/true"] }] };
+const WARM = 30;
+/** Of those that a task of the load needs there is one, which the first of them keeps: the others wait for it. */
+const CLUSTERS = "clusters: { local: { type: local, resources: { cpus: 2, licence: 1 } } }\n";
+const task = { name: "latency", cwd: "/", environment: {}, tasks: [{ run: ["/bin/true"], priority: 1 }] };
 
-const oneTask = async (client) => {
-  const begun = performance.now();
-  const { run: id } = await client.submit(document);
-  const accepted = performance.now() - begun;
-  let last;
-  for await (const view of client.watch(id)) last = view;
-  return { ms: performance.now() - begun, accepted, run: last };
+const oneTask = (client) => runThrough(client, task);
+
+const percentiles = (found) => {
+  const at = (q, key) =>
+    quantile(
+      found.map((each) => each[key]),
+      q,
+    );
+  return { p50: at(0.5, "ms"), p95: at(0.95, "ms"), p99: at(0.99, "ms"), accepted: at(0.5, "accepted") };
+};
+const text = ({ p50, p95, p99 }) => [p50, p95, p99].map((ms) => `${ms.toFixed(2)} ms`).join(", ");
+
+const manyTasks = async (slipway, client, count) => {
+  const found = [];
+  for (let i = 0; i < count; i++) found.push(await oneTask(client));
+  for (const { run } of found) checkRun(run, 1);
+  for (let i = 0; i < 2; i++) await checkSample(slipway, found[Math.floor(Math.random() * count)].run, { size: 1 });
+  return percentiles(found);
+};
+
+const timed = async (ask, count) => {
+  const found = [];
+  for (let i = 0; i < count; i++) {
+    const begun = performance.now();
+    await ask();
+    found.push({ ms: performance.now() - begun, accepted: 0 });
+  }
+  return percentiles(found);
+};
+
+/** A server with so many tasks queued behind a licence. */
+const openLoaded = async (options, queued) => {
+  const slipway = await openSlipway({ ...options, clusters: CLUSTERS });
+  const client = await connectTo(slipway);
+  await oneTask(client);
+  const load = { name: "load", cwd: "/", environment: {} };
+  const { run } = await client.submit({
+    ...load,
+    tasks: [{ run: ["sleep", "100000"], resources: { licence: 1 }, each: { array: `1-${queued}` } }],
+  });
+  return { slipway, client, run };
+};
+
+const checkQueued = async (client, id, queued) => {
+  const { counts, total } = await client.run(id);
+  const over = (counts.DONE ?? 0) + (counts.FAILED ?? 0) + (counts.CANCELED ?? 0);
+  if (total !== queued || over > 0) throw new Broken(`the load is ${JSON.stringify(counts)}, not ${queued} waiting`);
+};
+
+const ASKED = {
+  runs: { label: "REST: list of runs", ask: ({ client }) => client.runs({ limit: 100 }) },
+  run: { label: "REST: show of the queued run", ask: ({ client, run }) => client.run(run) },
+  tasks: { label: "REST: 100 of its tasks", ask: ({ client, run }) => client.tasks(run, { limit: 100 }) },
+  task: {
+    label: "REST: show of one of its tasks",
+    ask: ({ client, run, queued }) => client.task(run, 1 + Math.floor(Math.random() * queued)),
+  },
+  "cli-list": { label: "slipway list, as typed", ask: ({ slipway }) => slipway.ask("list") },
+  "cli-show": { label: "slipway show RUN, as typed", ask: ({ slipway, run }) => slipway.ask("show", String(run)) },
 };
 
 export const measureLatency = async (options, say) => {
-  const count = options.quick ? 50 : 200;
-  const { connect } = await import(pathToFileURL(join(root, "dist", "client.js")).href);
+  const count = options.sized(200, 50, 3);
+  const queued = options.sized(100_000, 100_000, 1000);
   const slipway = await openSlipway(options);
-  const client = connect({ home: slipway.home });
+  const client = await connectTo(slipway);
   let limits;
+  let loaded;
   try {
     limits = await compileLimits();
-    for (let i = 0; i < WARM; i++) await oneTask(client);
-    const text = ({ p50, p95, p99 }) => [p50, p95, p99].map((ms) => `${ms.toFixed(2)} ms`).join(", ");
+    loaded = { ...(await openLoaded(options, queued)), queued };
+    for (let i = 0; i < WARM; i++) for (const each of [client, loaded.client]) await oneTask(each);
     const contenders = [
+      { key: "idle", label: "idle: p50, p95, p99", text, measure: () => manyTasks(slipway, client, count) },
       {
-        key: "slipway",
-        label: "slipway p50, p95, p99",
+        key: "loaded",
+        label: `with ${queued} queued: p50, p95, p99`,
         text,
         measure: async () => {
-          const found = [];
-          for (let i = 0; i < count; i++) found.push(await oneTask(client));
-          for (const { run } of found) checkRun(run, 1);
-          for (let i = 0; i < 2; i++)
-            await checkSample(slipway, found[Math.floor(Math.random() * count)].run, { size: 1 });
-          const at = (q, key) =>
-            quantile(
-              found.map((each) => each[key]),
-              q,
-            );
-          const p = (q) => at(q, "ms");
-          return { p50: p(0.5), p95: p(0.95), p99: p(0.99), accepted: at(0.5, "accepted") };
+          const found = await manyTasks(loaded.slipway, loaded.client, count);
+          await checkQueued(loaded.client, loaded.run, queued);
+          return found;
         },
       },
+      ...Object.entries(ASKED).map(([key, { label, ask }]) => ({
+        key,
+        label: `with ${queued} queued: ${label}`,
+        text,
+        measure: () => timed(() => ask(loaded), key.startsWith("cli") ? Math.ceil(count / 20) : count),
+      })),
       {
         key: "full",
         label: "C: with TMPDIR, session, output, one at a time",
@@ -59,30 +112,57 @@ export const measureLatency = async (options, say) => {
       },
     ];
     const { values, skipped } = await alternate(contenders, options.rounds, say);
-    const ours = (key) => values.get("slipway").map((value) => value[key]);
+    const pick = (key, what) => values.get(key).map((value) => value[what]);
     const floor = values.get("full")?.map(({ ms }) => ms);
+    const parts = (key) => [
+      { key: "accepted", role: "part", label: "of which until accepted: on disk (p50)", values: pick(key, "accepted") },
+      { key: "p95", role: "part", label: "p95", values: pick(key, "p95") },
+      { key: "p99", role: "part", label: "p99", values: pick(key, "p99") },
+    ];
+    const limit =
+      floor === undefined
+        ? []
+        : [{ key: "full", role: "limit", label: "C: with TMPDIR, session, output", values: floor }];
+    const shared = { unit: "ms", better: "less", skipped };
+    const load = queued.toLocaleString("en");
     return [
       {
+        ...shared,
         name: "latency",
         title: `one /bin/true on a warm, idle server, from submit to its result, p50 of ${count}`,
-        unit: "ms",
-        better: "less",
         ...(floor === undefined ? {} : { limit: "full" }),
-        ours: ours("p50"),
+        ours: pick("idle", "p50"),
+        others: [...limit, ...parts("idle")],
+        wanted: [{ atMost: 2 }],
+      },
+      {
+        ...shared,
+        name: "latency-loaded",
+        title: `the same beside ${load} queued tasks, at a higher priority than theirs`,
+        limit: "idle",
+        ours: pick("loaded", "p50"),
         others: [
-          ...(floor === undefined
-            ? []
-            : [{ key: "full", role: "limit", label: "C: with TMPDIR, session, output", values: floor }]),
-          { key: "accepted", role: "part", label: "of which until accepted: on disk (p50)", values: ours("accepted") },
-          { key: "p95", role: "part", label: "p95", values: ours("p95") },
-          { key: "p99", role: "part", label: "p99", values: ours("p99") },
+          { key: "idle", role: "limit", label: "on the idle server", values: pick("idle", "p50") },
+          ...parts("loaded"),
         ],
-        skipped,
+        wanted: [],
+      },
+      {
+        ...shared,
+        name: "looking",
+        title: `looking at a server with ${load} queued tasks: show of that run, p50`,
+        ours: pick("run", "p50"),
+        others: Object.entries(ASKED).flatMap(([key, { label }]) => [
+          ...(key === "run" ? [] : [{ key, role: "part", label: `${label} (p50)`, values: pick(key, "p50") }]),
+          { key: `${key}-p99`, role: "part", label: `${label} (p99)`, values: pick(key, "p99") },
+        ]),
         wanted: [],
       },
     ];
   } finally {
     client.close();
+    loaded?.client.close();
+    await loaded?.slipway.close();
     await slipway.close();
     await limits?.close();
   }

@@ -1,11 +1,15 @@
-// Claim: a million waiting tasks fit into the server's memory, and submitting them takes seconds.
-// They wait behind a task that sleeps; each round has a server of its own, since memory once taken is rarely given back.
+// Claim: a million tasks fit into the server's memory, waiting, running or finished, and submitting them takes seconds.
+// They wait behind a task that sleeps, or are held by light agents that have begun them; each round has servers of its
+// own, since memory once taken is rarely given back.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { memoryOf } from "../cpu-time.mjs";
 import { alternate } from "../rounds.mjs";
-import { Broken } from "../sample.mjs";
+import { NO_FLEET, startLightAgents } from "../light-agents.mjs";
+import { Broken, checkSample } from "../sample.mjs";
+import { connectTo } from "../sdk.mjs";
 import { openSlipway } from "../slipway.mjs";
 
 const SAMPLE = 4;
@@ -24,12 +28,14 @@ const readyFile = (count) => `tasks:
   - { name: many, each: { array: 1-${count} }, run: [sleep, "{item}000"] }
 `;
 /** The first of these run or are already with the agent. */
-const AHEAD = 10_000;
+const aheadOf = (count) => Math.min(10_000, Math.floor(count / 2));
+/** What a light agent runs at once, and has in advance beside: twice as many. */
+const SLOTS = 1024;
 
 /** Tasks drawn at random: they wait, with the item that is theirs. */
 const checkWaiting = async (slipway, id, count, itemOf) => {
   for (let i = 0; i < SAMPLE; i++) {
-    const index = AHEAD + 1 + Math.floor(Math.random() * (count - AHEAD));
+    const index = aheadOf(count) + 1 + Math.floor(Math.random() * (count - aheadOf(count)));
     const { answer } = await slipway.ask("show", `${id}.${index}`);
     const [, item] = answer.command;
     if (answer.state === "DONE" || answer.attempts.length > 0 || item !== itemOf(index))
@@ -70,8 +76,37 @@ const measureOnce = async (options, file, count, itemOf) => {
   }
 };
 
+/** All of them begun by light agents; then all of them finished; then those finished put away by a compaction. */
+const measureRunning = async (options, count) => {
+  const slipway = await openSlipway({ ...options, clusters: NO_FLEET });
+  try {
+    const client = await connectTo(slipway);
+    const empty = memoryOf(slipway.server).now;
+    const agents = await startLightAgents(slipway, Math.ceil(count / (2 * SLOTS)) + 1, { cpus: SLOTS, held: true });
+    const { answer } = await slipway.ask("submit", "--array", `1-${count}`, "--", "/bin/true");
+    const until = async (state) => {
+      for (let look = 0; look < MOST_LOOKS * 6; look++) {
+        if ((await client.run(answer.run)).counts[state] === count) return;
+        await sleep(100);
+      }
+      throw new Broken(`not all tasks of run ${answer.run} became ${state}`);
+    };
+    await until("AGENT_EXECUTING");
+    const running = memoryOf(slipway.server).now;
+    await agents.finish();
+    await until("DONE");
+    const finished = memoryOf(slipway.server).now;
+    await checkSample(slipway, await client.run(answer.run), { executed: false });
+    await slipway.run(["journal", "compact"]);
+    client.close();
+    return { empty, running, finished, compacted: memoryOf(slipway.server).now };
+  } finally {
+    await slipway.close();
+  }
+};
+
 export const measureMemory = async (options, say) => {
-  const count = options.quick ? 100_000 : 1_000_000;
+  const count = options.sized(1_000_000, 100_000, 2000);
   const directory = await mkdtemp(join(tmpdir(), "slipway-memory-"));
   const line = (index) => `sample-${String(index).padStart(7, "0")}.dat`;
   try {
@@ -95,6 +130,13 @@ export const measureMemory = async (options, say) => {
         measure: () => measureOnce(options, files.ready, count, (index) => `${index}000`),
       },
     ];
+    contenders.push({
+      key: "running",
+      label: "running and finished",
+      text: ({ running, finished, compacted }) =>
+        `${running.toFixed(0)} MB running, ${finished.toFixed(0)} finished, ${compacted.toFixed(0)} put away`,
+      measure: () => measureRunning(options, count),
+    });
     const { values } = await alternate(contenders, options.rounds, say);
     const pick = (key, what) => values.get(key).map((value) => value[what]);
     const named = count.toLocaleString("en");
@@ -120,6 +162,26 @@ export const measureMemory = async (options, say) => {
         ],
         skipped: {},
         wanted: [{ atMost: 400 }],
+      },
+      {
+        name: "memory-running",
+        title: `the server's memory with ${named} running tasks, on as many connected agents as that takes`,
+        unit: "MB",
+        better: "less",
+        limit: "empty",
+        ours: pick("running", "running"),
+        others: [
+          { key: "empty", role: "limit", label: "before they were submitted", values: pick("running", "empty") },
+          { key: "finished", role: "part", label: "when all have finished", values: pick("running", "finished") },
+          {
+            key: "compacted",
+            role: "part",
+            label: "when those are put away on disk",
+            values: pick("running", "compacted"),
+          },
+        ],
+        skipped: {},
+        wanted: [],
       },
       {
         name: "submit",

@@ -1,92 +1,113 @@
 // Claim: everything but the spawning costs microseconds a task, and the same for the millionth as for the first.
-// Tasks of the null executor through server, journal, TLS, agent and back, in runs of growing size.
+// Tasks of the null executor through server, journal, TLS, agent and back, in runs of growing size. Journal and TLS cannot
+// be switched off; what they cost is measured beside: a home in memory, and the same messages with and without TLS.
+import { existsSync } from "node:fs";
+import { nullArray, runNull } from "../null-run.mjs";
 import { alternate } from "../rounds.mjs";
-import { checkRun, checkSample } from "../sample.mjs";
-import { cpuNow, cpuPerTask, openSlipway } from "../slipway.mjs";
+import { checkSample } from "../sample.mjs";
+import { openSlipway } from "../slipway.mjs";
 import { median, summary } from "../statistics.mjs";
+import { wireCost } from "../wire.mjs";
 
 const BASE = 10_000;
+/** A file system in memory: what the journal's disk costs shows by its absence. */
+const IN_MEMORY = "/dev/shm";
 /** Small runs are over in milliseconds: a round measures several. */
 const repeatsOf = (size) => Math.max(1, Math.min(5, Math.floor(BASE / size)));
 const named = (size) => size.toLocaleString("en");
 
-const runOnce = async (slipway, size) => {
-  const processes = await slipway.processes();
-  const before = cpuNow(processes);
-  const words = ["--executor", "null", "--array", `1-${size}`, "--", "/bin/true"];
-  const { answer: run, seconds } = await slipway.ask("run", ...words);
-  const cpu = cpuPerTask(before, cpuNow(processes), size);
-  checkRun(run, size);
-  // Times are whole milliseconds.
-  const inside = Math.max(1, Date.parse(run.finished) - Date.parse(run.submitted)) / 1000;
-  return { run, rate: size / inside, wall: size / seconds, cpu };
+const contender = (key, label, slipway, size) => ({
+  key,
+  label,
+  text: ({ rate, wall }) => `${Math.round(rate)} tasks/s, ${Math.round(wall)} as typed`,
+  measure: async () => {
+    const found = [];
+    for (let i = 0; i < repeatsOf(size); i++) found.push(await runNull(slipway, size, nullArray(size)));
+    await checkSample(slipway, found.at(-1).run, { executed: false });
+    const middle = (what) => median(found.map((each) => each[what]));
+    return { rate: middle("rate"), wall: middle("wall"), cpu: found.at(-1).cpu };
+  },
+});
+
+const throughput = (size, values, memory, wire) => {
+  const pick = (key, what) => values.get(key).map((value) => value[what]);
+  const others = [{ key: "typed", role: "part", label: "the whole command as typed", values: pick(size, "wall") }];
+  if (memory)
+    others.push({
+      key: "memory",
+      role: "also",
+      label: "with the home in memory: no disk",
+      values: pick(`memory-${size}`, "rate"),
+    });
+  others.push(
+    {
+      key: "tls",
+      role: "part",
+      label: "µs a task for its messages, both ends, with TLS",
+      values: wire.map(({ tls }) => tls),
+    },
+    { key: "plain", role: "part", label: "the same without TLS", values: wire.map(({ plain }) => plain) },
+  );
+  return {
+    name: `null-${size}`,
+    title: `${named(size)} null tasks, submitted to finished, journal and TLS on`,
+    unit: "tasks/s",
+    better: "more",
+    ours: pick(size, "rate"),
+    others,
+    skipped: memory ? {} : { memory: `${IN_MEMORY} is not there` },
+    wanted: [{ atLeast: 200_000 }],
+    cpu: Object.fromEntries(
+      ["server", "agent", "command"].map((key) => [key, summary(values.get(size).map(({ cpu }) => cpu[key]))]),
+    ),
+  };
 };
 
 export const measureNull = async (options, say) => {
-  const sizes = options.quick ? [1000, BASE, 100_000] : [1000, BASE, 100_000, 1_000_000];
+  const sizes = options.sized([1000, BASE, 100_000, 1_000_000], [1000, BASE, 100_000], [100, 1000]);
+  const base = options.sized(BASE, BASE, 100);
+  const large = sizes.filter((size) => size >= options.sized(100_000, 100_000, 1000));
   const slipway = await openSlipway(options);
+  const memory = existsSync(IN_MEMORY) ? await openSlipway({ ...options, dir: IN_MEMORY }) : undefined;
   try {
-    await runOnce(slipway, BASE);
-    const contenders = sizes.map((size) => ({
-      key: size,
-      label: `${named(size)} null tasks`,
-      text: ({ rate, wall }) => `${Math.round(rate)} tasks/s, ${Math.round(wall)} as typed`,
-      measure: async () => {
-        const found = [];
-        for (let i = 0; i < repeatsOf(size); i++) found.push(await runOnce(slipway, size));
-        await checkSample(slipway, found.at(-1).run, { executed: false });
-        const middle = (key) => median(found.map((each) => each[key]));
-        return { rate: middle("rate"), wall: middle("wall"), cpu: found.at(-1).cpu };
-      },
-    }));
+    for (const server of [slipway, memory]) if (server) await runNull(server, base, nullArray(base));
+    const contenders = sizes.map((size) => contender(size, `${named(size)} null tasks`, slipway, size));
+    if (memory)
+      for (const size of large)
+        contenders.push(contender(`memory-${size}`, `${named(size)} with the home in memory`, memory, size));
+    contenders.push({
+      key: "wire",
+      label: "messages with and without TLS",
+      text: ({ tls, plain }) => `${tls.toFixed(2)} and ${plain.toFixed(2)} µs a task`,
+      measure: () => wireCost(sizes.at(-1)),
+    });
     const { values } = await alternate(contenders, options.rounds, say);
-    const rates = (size) => values.get(size).map(({ rate }) => rate);
-    const costs = (size) => rates(size).map((rate) => 1e6 / rate);
+    const costs = (size) => values.get(size).map(({ rate }) => 1e6 / rate);
     const largest = sizes.at(-1);
-    const throughput = sizes
-      .filter((size) => size >= 100_000)
-      .map((size) => ({
-        name: `null-${size}`,
-        title: `${named(size)} null tasks, submitted to finished, journal and TLS on`,
-        unit: "tasks/s",
-        better: "more",
-        ours: rates(size),
-        others: [
-          {
-            key: "typed",
-            role: "part",
-            label: "the whole command as typed",
-            values: values.get(size).map(({ wall }) => wall),
-          },
-        ],
-        skipped: {},
-        wanted: [{ atLeast: 100_000 }],
-        cpu: Object.fromEntries(
-          ["server", "agent", "command"].map((key) => [key, summary(values.get(size).map(({ cpu }) => cpu[key]))]),
-        ),
-      }));
     return [
-      ...throughput,
+      ...large.map((size) => throughput(size, values, memory !== undefined, values.get("wire"))),
       {
         name: "growth",
         title: `cost of a null task in a run of ${named(largest)}, beside smaller runs`,
         unit: "µs/task",
         better: "less",
-        limit: String(BASE),
+        limit: String(base),
         ours: costs(largest),
         others: sizes
           .filter((size) => size !== largest)
           .map((size) => ({
             key: String(size),
-            role: size === BASE ? "limit" : "also",
+            role: size === base ? "limit" : "also",
             label: `in a run of ${named(size)}`,
             values: costs(size),
           })),
+        curve: sizes.map((size) => [size, median(costs(size))]),
         skipped: {},
-        wanted: [{ of: String(BASE), atMost: 1.2 }],
+        wanted: [{ of: String(base), atMost: 1.2 }],
       },
     ];
   } finally {
+    await memory?.close();
     await slipway.close();
   }
 };

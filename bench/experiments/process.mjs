@@ -5,22 +5,25 @@ import { alternate, bestOf } from "../rounds.mjs";
 import { checkRun, checkSample } from "../sample.mjs";
 import { cpuNow, cpuPerTask, openSlipway } from "../slipway.mjs";
 import { compileLimits } from "../limits.mjs";
-import { gnuParallel, prepareParallel, pythonPeer, PYTHON_PEERS, xargs } from "../peers.mjs";
+import { gnuParallel, PARALLEL_SHARE, prepareParallel, pythonPeer, PYTHON_PEERS, xargs } from "../peers.mjs";
+import { secondsInside } from "../null-run.mjs";
 import { summary } from "../statistics.mjs";
 
+/** Before each measurement: the pilot is there and warm, however long the peers took. */
+const WARM = 300;
 const rateText = ({ rate }) => `${Math.round(rate)} tasks/s`;
 
 /** Ours: `echo` instead of `true` shows that output is kept, and what that costs. */
 const ourContenders = (slipway, count) => {
   const measured = async (command, options) => {
+    await slipway.ask("run", "--array", `1-${Math.min(WARM, count)}`, "--", ...command);
     const processes = await slipway.processes();
     const before = cpuNow(processes);
     const { answer: run, seconds } = await slipway.ask("run", "--array", `1-${count}`, "--", ...command);
     const cpu = cpuPerTask(before, cpuNow(processes), count);
     checkRun(run, count);
     await checkSample(slipway, run, options);
-    const inside = (Date.parse(run.finished) - Date.parse(run.submitted)) / 1000;
-    return { rate: count / inside, wall: count / seconds, cpu };
+    return { rate: count / secondsInside(run), wall: count / seconds, cpu };
   };
   return [
     {
@@ -53,12 +56,15 @@ const family = (key, label, role, measure, optional = true) =>
     };
   });
 
+/** A slow one runs fewer tasks: what is compared is the rate. */
+const fewer = (count, share) => (share === 1 ? "" : ` (${Math.ceil(count * share)} tasks)`);
+
 const pythonContenders = (count, options) =>
   PYTHON_PEERS.map(({ key, label, share }) => ({
     key,
     family: key,
     role: "peer",
-    label,
+    label: `${label}${fewer(count, share)}`,
     text: rateText,
     optional: true,
     measure: () => pythonPeer(key, Math.ceil(count * share), availableParallelism(), options),
@@ -89,22 +95,23 @@ const chosen = (contenders, { values, skipped }) => {
   return { others, absent };
 };
 
-const WANTED = [
-  { of: "bare", atLeast: 0.6 },
-  { of: "xargs", atLeast: 1 },
+/** Of the C loops a share; nobody else is faster. */
+const wantedOf = (others) => [
+  { of: "full", atLeast: 0.85 },
+  { of: "bare", atLeast: 0.7 },
+  ...others.filter(({ role }) => role === "peer").map(({ key }) => ({ of: key, atLeast: 1 })),
 ];
 
 export const measureProcesses = async (options, say) => {
-  const count = options.quick ? 1000 : 5000;
+  const count = options.sized(10_000, 1000, 20);
   const slipway = await openSlipway(options);
   let limits;
   try {
     limits = await compileLimits();
-    await slipway.ask("run", "--array", "1-300", "--", "/bin/true");
     let parallelVersion;
     const parallel = async (at) => {
       parallelVersion ??= await prepareParallel(options);
-      return gnuParallel(count, at);
+      return gnuParallel(Math.ceil(count * PARALLEL_SHARE), at);
     };
     // A limit that cannot be compiled is skipped; one that fails breaks the experiment.
     const optional = !limits.available;
@@ -130,7 +137,7 @@ export const measureProcesses = async (options, say) => {
         "peer",
         (at) => xargs(count, at),
       ),
-      ...family("parallel", (at) => `GNU parallel -j${at}`, "peer", parallel),
+      ...family("parallel", (at) => `GNU parallel -j${at}${fewer(count, PARALLEL_SHARE)}`, "peer", parallel),
       ...pythonContenders(count, options),
     ];
     const measured = await alternate(contenders, options.rounds, say);
@@ -141,7 +148,7 @@ export const measureProcesses = async (options, say) => {
     const cpu = Object.fromEntries(
       Object.keys(ours[0].cpu).map((key) => [key, summary(ours.map((value) => value.cpu[key]))]),
     );
-    const shared = { unit: "tasks/s", better: "more", limit: "bare", skipped: absent, wanted: WANTED };
+    const shared = { unit: "tasks/s", better: "more", limit: "bare", skipped: absent, wanted: wantedOf(others) };
     return [
       {
         ...shared,

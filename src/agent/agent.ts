@@ -29,7 +29,7 @@ import { type RunTemplate, defineRun } from "./templates.ts";
 
 /** Null tasks answered before the loop gets a turn for its sockets. */
 const PER_TURN = 4000;
-/** While others wait here for a slot, results are gathered this long: the server has nothing to give us before. */
+/** While others take the slots that are left, results are gathered this long: the server has nothing to give us before. */
 const GATHER_MS = 20;
 const PROGRESS_MS = 250;
 /** How long the server is given to hear of an orderly end. */
@@ -114,9 +114,10 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     checkEnd();
   };
 
-  /** With the next turn of the loop when a slot may be idle without it; gathered while there is work in hand. */
-  const scheduleFlush = (): void => {
-    if (queue.size === 0 && !flushingNow) {
+  /** With the next turn of the loop when a slot is idle without it; gathered while every slot has work in hand. */
+  const scheduleFlush = (idle: boolean): void => {
+    if (flushingNow) return;
+    if (idle) {
       clearTimeout(flushTimer);
       flushTimer = undefined;
       flushingNow = true;
@@ -124,7 +125,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         flushingNow = false;
         flush();
       });
-    } else if (!flushingNow) flushTimer ??= setTimeout(flush, GATHER_MS);
+    } else flushTimer ??= setTimeout(flush, GATHER_MS);
   };
 
   /** Not another attempt of the same task that has come since. */
@@ -133,16 +134,18 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     if (held.get(key) === task) held.delete(key);
   };
 
-  const conclude = (task: AgentTask): void => {
+  /** Returns whether a slot is free by it. */
+  const conclude = (task: AgentTask): boolean => {
     forget(task);
     running.delete(task);
     const { chain } = task;
-    if (chain === undefined) return;
+    if (chain === undefined) return false;
     task.chain = undefined;
     chain.members.splice(chain.members.indexOf(task), 1);
-    if (chain.members.length > 0) return;
+    if (chain.members.length > 0) return false;
     pool.release(chain.slot);
     chains.delete(chain);
+    return true;
   };
 
   const pilotEnd = createPilotEnd(settings.lifetime, process.env["SLIPWAY_PILOT_START"]);
@@ -167,15 +170,15 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     },
     onEnd: (task, result) => {
       if (task.rank !== undefined) return parts.rankEnded(task, result);
-      conclude(task);
+      const freed = conclude(task);
       if (result.ending === Ending.EXIT) {
         const group = task.run.groups.get(task.group)!;
         const took = result.finished - result.started;
         for (const key of [group, task.run]) meanMs.set(key, 0.8 * (meanMs.get(key) ?? took) + 0.2 * took);
       }
       if (!task.dropped) results.add(result);
-      scheduleFlush();
-      pump();
+      const begun = pump();
+      scheduleFlush(queue.size === 0 || (freed && begun === 0));
     },
     onBroken: (reason) => {
       if (!draining) drain(false, `a spawner ended: ${reason}`);
@@ -247,17 +250,19 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     }
   };
 
-  /** Starts whatever has a slot. */
-  const pump = (): void => {
-    if (pumping) return;
+  /** Starts whatever has a slot, and returns how many that were. */
+  const pump = (): number => {
+    if (pumping) return 0;
     pumping = true;
     let nulls = 0;
+    let begun = 0;
     parts.pump();
     // what several agents wait for together comes before what this one has alone
     while (!parts.waiting) {
       const next = queue.next((task) => pool.allocate(task.resources));
       if (next === undefined) break;
       const { task, slot } = next;
+      begun += 1;
       if (settings.executor === "null" || task.run.groups.get(task.group)!.source.executor === "null") {
         pool.release(slot);
         answerNull(task);
@@ -276,7 +281,8 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     }
     extendChains();
     pumping = false;
-    if (nulls > 0) scheduleFlush();
+    if (nulls > 0) scheduleFlush(queue.size === 0);
+    return begun;
   };
 
   const shapeName = (resources: object): string => {

@@ -1,0 +1,123 @@
+// Claim: what a task costs does not grow with the agents that are connected, nor with the shapes that wait.
+// Agents: light ones in few processes, each with its connection and TLS, that answer a task at once (agents/light-agents.mjs).
+// Shapes: groups of null tasks that differ in memory, through the real agent.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { NO_FLEET, startLightAgents } from "../light-agents.mjs";
+import { nullArray, runNull } from "../null-run.mjs";
+import { alternate } from "../rounds.mjs";
+import { checkSample } from "../sample.mjs";
+import { openSlipway } from "../slipway.mjs";
+import { summary } from "../statistics.mjs";
+
+const named = (value) => value.toLocaleString("en");
+const text = ({ rate, cpu }) => `${(1e6 / rate).toFixed(2)} µs a task, the server's CPU ${cpu.server.toFixed(2)} of it`;
+
+/** Each number of agents has a server of its own: it begins with nothing but them. */
+const withAgents = (options, agents, tasks) => ({
+  key: agents,
+  label: `${named(agents)} agents`,
+  text,
+  measure: async () => {
+    const slipway = await openSlipway({ ...options, clusters: NO_FLEET });
+    try {
+      await startLightAgents(slipway, agents);
+      await runNull(slipway, agents * 20, nullArray(agents * 20));
+      const found = await runNull(slipway, tasks, nullArray(tasks));
+      await checkSample(slipway, found.run, { executed: false });
+      return found;
+    } finally {
+      await slipway.close();
+    }
+  },
+});
+
+const shapesFile = (shapes, tasks) =>
+  [
+    "tasks:",
+    ...Array.from(
+      { length: shapes },
+      (_, i) =>
+        `  - { name: s${i}, executor: null, mem: ${i + 1}M, each: { array: 1-${tasks / shapes} }, run: [/bin/true] }`,
+    ),
+    "",
+  ].join("\n");
+
+const withShapes = (slipway, directory, shapes, tasks) => ({
+  key: shapes,
+  label: `${named(shapes)} shapes`,
+  text,
+  measure: async () => {
+    const file = join(directory, `${shapes}.yaml`);
+    await writeFile(file, shapesFile(shapes, tasks));
+    const found = await runNull(slipway, tasks, [file]);
+    await checkSample(slipway, found.run, { executed: false });
+    return found;
+  },
+});
+
+/** The largest beside the smaller ones; `base` is what it is judged by. */
+const experiment = (name, title, what, sizes, base, values, wanted) => {
+  const costs = (size) => values.get(size).map(({ rate }) => 1e6 / rate);
+  const largest = sizes.at(-1);
+  return {
+    name,
+    title,
+    unit: "µs/task",
+    better: "less",
+    limit: String(base),
+    ours: costs(largest),
+    others: sizes.slice(0, -1).map((size) => ({
+      key: String(size),
+      role: size === base ? "limit" : "also",
+      label: `with ${named(size)} ${what}`,
+      values: costs(size),
+    })),
+    curve: sizes.map((size) => [size, summary(costs(size)).median]),
+    cpu: {
+      server: summary(values.get(largest).map(({ cpu }) => cpu.server)),
+      [`server with ${named(base)} ${what}`]: summary(values.get(base).map(({ cpu }) => cpu.server)),
+    },
+    skipped: {},
+    wanted,
+  };
+};
+
+const measureAgents = async (options, say) => {
+  const counts = options.sized([1, 10, 100, 1000], [1, 10, 100], [1, 3]);
+  const tasks = options.sized(1_000_000, 100_000, 600);
+  const base = counts[1] === 3 ? 1 : 10;
+  const { values } = await alternate(
+    counts.map((agents) => withAgents(options, agents, tasks)),
+    options.rounds,
+    say,
+  );
+  const title = `cost of a null task with ${named(counts.at(-1))} connected agents, ${named(tasks)} tasks`;
+  return experiment("growth-agents", title, "agents", counts, base, values, [{ of: String(base), atMost: 1.2 }]);
+};
+
+const measureShapes = async (options, say) => {
+  const counts = options.sized([1, 10, 100, 1000], [1, 10, 100], [1, 10]);
+  const tasks = options.sized(100_000, 10_000, 100);
+  const slipway = await openSlipway(options);
+  const directory = await mkdtemp(join(tmpdir(), "slipway-shapes-"));
+  try {
+    await runNull(slipway, tasks, nullArray(tasks));
+    const { values } = await alternate(
+      counts.map((shapes) => withShapes(slipway, directory, shapes, tasks)),
+      options.rounds,
+      say,
+    );
+    const title = `cost of a null task among ${named(counts.at(-1))} shapes, ${named(tasks)} tasks`;
+    return experiment("growth-shapes", title, "shapes", counts, 10, values, []);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+    await slipway.close();
+  }
+};
+
+export const measureGrowth = async (options, say) => [
+  await measureAgents(options, say),
+  await measureShapes(options, say),
+];

@@ -1,0 +1,62 @@
+// Starts processes of light agents (agents/light-agents.mjs) for a server without a fleet of its own.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { join } from "node:path";
+import { environment } from "./commands.mjs";
+import { Broken } from "./sample.mjs";
+import { root } from "./slipway.mjs";
+
+/** clusters.yaml of a server that starts no pilot itself. */
+export const NO_FLEET = "clusters: { local: { type: local, queues: { default: { fleet: { max: 0 } } } } }\n";
+
+/** Agents of one process. */
+const PER_PROCESS = 500;
+
+const startProcess = async (slipway, count, cpus, held) => {
+  const words = [
+    join(root, "bench", "agents", "light-agents.mjs"),
+    slipway.home,
+    count,
+    cpus,
+    held ? "hold" : "answer",
+  ];
+  const child = spawn(process.execPath, words.map(String), { env: environment, stdio: ["pipe", "pipe", "pipe"] });
+  let said = "";
+  child.stderr.setEncoding("utf8").on("data", (text) => (said = (said + text).slice(-2000)));
+  const exited = once(child, "exit");
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const heard = async (word) => {
+    const { value } = await lines.next();
+    if (value !== word) throw new Broken(`light agents did not get ${word}: ${said.trim() || "they ended"}`);
+  };
+  await heard("ready");
+  return {
+    pid: child.pid,
+    /** Those that hold their tasks end them. */
+    finish: async () => {
+      child.stdin.write("finish\n");
+      await heard("finished");
+    },
+    close: async () => {
+      child.stdin.end();
+      await exited;
+    },
+  };
+};
+
+/** Resolves when all are connected. With `held` they begin their tasks and end none before `finish`. */
+export const startLightAgents = async (slipway, count, { cpus = 4, held = false } = {}) => {
+  const processes = [];
+  const agents = {
+    finish: () => Promise.all(processes.map((each) => each.finish())),
+    close: async () => {
+      slipway.light.delete(agents);
+      await Promise.all(processes.map((each) => each.close()));
+    },
+  };
+  slipway.light.add(agents);
+  for (let left = count; left > 0; left -= PER_PROCESS)
+    processes.push(await startProcess(slipway, Math.min(left, PER_PROCESS), cpus, held));
+  return agents;
+};

@@ -1,0 +1,18 @@
+// A run of null tasks as typed at the command line: its rate, and what it cost the processes that took part.
+import { checkRun } from "./sample.mjs";
+import { cpuNow, cpuPerTask } from "./slipway.mjs";
+
+/** Seconds between submission and end as the server knows them; times are whole milliseconds. */
+export const secondsInside = (run) => Math.max(1, Date.parse(run.finished) - Date.parse(run.submitted)) / 1000;
+
+/** `words` say what is run; all of it must be done at the first attempt. */
+export const runNull = async (slipway, size, words) => {
+  const processes = await slipway.processes();
+  const before = cpuNow(processes);
+  const { answer: run, seconds } = await slipway.ask("run", ...words);
+  const cpu = cpuPerTask(before, cpuNow(processes), size);
+  checkRun(run, size);
+  return { run, rate: size / secondsInside(run), wall: size / seconds, cpu };
+};
+
+export const nullArray = (size) => ["--executor", "null", "--array", `1-${size}`, "--", "/bin/true"];

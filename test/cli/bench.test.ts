@@ -1,0 +1,120 @@
+import { spawn } from "node:child_process";
+import { mkdir, mkdtemp, readFile, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { ROOT } from "./slipway-process.ts";
+
+/** The benchmarks still run, with a handful of tasks: no number is judged here. */
+
+interface Results {
+  readonly machine: object;
+  readonly experiments: readonly {
+    readonly name: string;
+    readonly ours: number;
+    readonly measured: { readonly at: string; readonly commit: string; readonly size: string };
+  }[];
+  readonly broken: Readonly<Record<string, string>>;
+}
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "slw-bench-"));
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+const bench = (...args: readonly string[]): Promise<{ status: number | null; stdout: string; stderr: string }> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [join(ROOT, "bench", "main.mjs"), ...args], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const text = { stdout: "", stderr: "" };
+    for (const name of ["stdout", "stderr"] as const)
+      child[name].setEncoding("utf8").on("data", (data: string) => {
+        text[name] += data;
+      });
+    child.once("error", reject);
+    child.once("close", (status) => resolve({ status, ...text }));
+  });
+
+const smoke = async (only: string, ...more: readonly string[]): Promise<Results> => {
+  const output = join(directory, "results.json");
+  const homes = join(directory, "homes");
+  await mkdir(homes, { recursive: true });
+  const ended = await bench("--smoke", "--json", "--only", only, "--dir", homes, "--output", output, ...more);
+  expect(ended.status, ended.stderr).toBe(0);
+  expect(await readdir(homes), "homes are removed").toEqual([]);
+  const results = JSON.parse(await readFile(output, "utf8")) as Results;
+  expect(results.broken).toEqual({});
+  for (const { name, ours } of results.experiments) expect(ours, name).toBeGreaterThanOrEqual(0);
+  const printed = JSON.parse(ended.stdout) as { experiments: { name: string }[] };
+  expect(results.experiments.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(printed.experiments.map(({ name }) => name)),
+  );
+  return results;
+};
+
+const namesOf = ({ experiments }: Results): string[] => experiments.map(({ name }) => name);
+
+it("npm run bench: processes, null tasks and the scheduler alone are measured", { timeout: 300_000 }, async () => {
+  expect(namesOf(await smoke("process,null,scheduler"))).toEqual([
+    "process",
+    "process-typed",
+    "null-1000",
+    "growth",
+    "scheduler",
+    "scheduler-large",
+  ]);
+});
+
+it("npm run bench: light agents still connect and answer; graphs run", { timeout: 300_000 }, async () => {
+  expect(namesOf(await smoke("growth,graphs"))).toEqual([
+    "growth-agents",
+    "growth-shapes",
+    "graph-chain",
+    "graph-fan",
+    "graph-layered",
+  ]);
+});
+
+it(
+  "npm run bench: latency, memory and restart are measured, and partial runs are put together",
+  { timeout: 300_000 },
+  async () => {
+    const first = await smoke("latency,memory");
+    expect(namesOf(first)).toEqual(["latency", "latency-loaded", "looking", "memory", "memory-running", "submit"]);
+    const whole = await smoke("restart", "--merge");
+    expect(namesOf(whole)).toEqual([...namesOf(first), "restart", "restart-size", "reconnect"]);
+    expect(whole.experiments.slice(0, 6), "the earlier ones stay as they were").toEqual(first.experiments);
+    const { section, growthChart } = (await import(pathToFileURL(join(ROOT, "bench", "docs-section.mjs")).href)) as {
+      section(results: Results): string;
+      growthChart(curves: readonly { name: string; points: readonly (readonly [number, number])[] }[]): string;
+    };
+    const text = section(whole);
+    for (const { name, measured } of whole.experiments) {
+      expect(text).toContain(`### ${name}: `);
+      expect(text).toContain(`commit ${measured.commit}`);
+    }
+    expect(text, "short runs say so").toContain("do not quote");
+    const drawing = growthChart([
+      {
+        name: "a<b",
+        points: [
+          [1, 0.5],
+          [1000, 20],
+        ],
+      },
+    ]);
+    expect(drawing).toContain("a&lt;b");
+    expect(drawing).not.toMatch(/NaN|undefined|Infinity/);
+  },
+);
+
+it("npm run bench: what it does not know it says, with exit status 2", async () => {
+  for (const args of [["--only", "nothing"], ["--merge"], ["--rounds", "0"], ["--wrong"]]) {
+    const { status, stderr } = await bench(...args);
+    expect(status, stderr).toBe(2);
+    expect(stderr).toMatch(/^error: /);
+  }
+});
