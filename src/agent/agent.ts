@@ -212,7 +212,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     send: (message) => connection.send(message),
     result: (result) => {
       results.add(result);
-      scheduleFlush();
+      scheduleFlush(true);
     },
     changed: () => {
       checkEnd();

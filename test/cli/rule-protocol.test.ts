@@ -1,3 +1,4 @@
+import { PROTOCOL_VERSION } from "../../src/protocol/version.ts";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -31,12 +32,12 @@ describe("rule 12: versions", () => {
     const peer = await joinAs(slipway.home, { version: 99 });
     const refused = await peer.saw("refused");
     expect(refused).toMatchObject({ code: "version-mismatch", transient: false });
-    expect(refused.message).toMatch(/version 99 .* speaks 1/);
+    expect(refused.message).toMatch(new RegExp(`version 99 .* speaks ${PROTOCOL_VERSION}$`));
     await peer.closed;
   });
 
   it("rule 12: an agent of the version before is taken, and told to finish and drain", async () => {
-    const peer = await joinAs(slipway.home, { version: 0 });
+    const peer = await joinAs(slipway.home, { version: PROTOCOL_VERSION - 1 });
     await peer.saw("welcome");
     expect(await peer.saw("drain")).toMatchObject({ now: false });
     peer.channel.send({ t: "bye", reason: "drained" });
