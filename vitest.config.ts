@@ -34,7 +34,8 @@ export default defineConfig({
           name: "clusters",
           include: ["test/clusters/**/*.test.ts"],
           testTimeout: 180_000,
-          hookTimeout: 180_000,
+          // tests of OAR take turns: there is one of it on a machine
+          hookTimeout: 600_000,
           maxWorkers: 3,
           retry: SECOND_TRY,
         },

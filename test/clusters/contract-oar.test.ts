@@ -3,13 +3,14 @@ import { oarDirectives } from "../../src/providers/oar/directives.ts";
 import { createOarProvider, oarIsTransient } from "../../src/providers/oar/provider.ts";
 import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
 import { skipReason, startOar } from "./lab/oar.ts";
+import { becomeUser } from "./lab/users.ts";
 
 providerContract({
   name: "OAR",
   unavailable: skipReason(),
   boot: async () => {
     const lab = await startOar({ nodes: 2 });
-    const execute = createCommands({ become: lab.become, isTransient: oarIsTransient });
+    const execute = createCommands({ become: becomeUser, isTransient: oarIsTransient });
     let commands = 0;
     // root may not submit
     const run: RunCommand = (argv, options) => {

@@ -51,11 +51,13 @@ const isSubmission = (argv: readonly string[]): boolean => argv.some((word) => /
 const RECORD_PATIENCE_MS = 30_000;
 /** How far back the accounting is searched for jobs of which nothing is known. */
 const HISTORY_DAYS = 31;
-const REASONS_PERIOD_MS = 20_000;
+/** How often reasons are read, and how often where a job waits whose reason is not known yet. */
+const REASONS_PERIOD_MS = 30_000;
+const NEW_REASONS_PERIOD_MS = 4000;
 const MOST_REASONS = 100;
 const MOST_IDS = 500;
 const MOST_ENDED = 10_000;
-const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
 
 const isId = (id: string): boolean => /^\d+$/.test(id);
 
@@ -66,8 +68,20 @@ const accountingTime = (time: Date): string => {
   return `${day}${two(time.getHours())}${two(time.getMinutes())}`;
 };
 
+/**
+ * What `qacct` is asked for the records of all these jobs at once: a pattern of their names. Where one is not known, all
+ * that started lately; jobs that were lost with their node have no start there and are missed.
+ */
+const recordsOf = (names: readonly (string | undefined)[]): string[] => {
+  const known = names.filter((name) => name !== undefined && name !== "" && !/[*?[\]\\]/.test(name)) as string[];
+  if (known.length < names.length) return ["-b", accountingTime(new Date(Date.now() - HISTORY_DAYS * DAY_MS)), "-j"];
+  let common = known[0]!;
+  for (const name of known) while (!name.startsWith(common)) common = common.slice(0, -1);
+  return ["-j", known.every((name) => name === common) ? common : `${common}*`];
+};
+
 interface Seen {
-  readonly since: number;
+  readonly name: string;
   /** When it was first missed in the listing. */
   gone?: number;
   dying: boolean;
@@ -100,8 +114,8 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
     return result.stdout;
   };
 
-  const remember = (id: string): Seen => {
-    const known = seen.get(id) ?? { since: now(), dying: false, wasActive: false };
+  const remember = (id: string, name: string): Seen => {
+    const known = seen.get(id) ?? { name, dying: false, wasActive: false };
     seen.set(id, known);
     return known;
   };
@@ -125,10 +139,11 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
   };
 
   const readReasons = async (rows: readonly SgeRow[]): Promise<void> => {
-    const states = rows.map((row) => ({ row, status: statusOfRow(row), known: remember(row.id) }));
+    const states = rows.map((row) => ({ row, status: statusOfRow(row), known: remember(row.id, row.name) }));
     const inError = states.filter(({ row, known }) => row.state.includes("E") && known.error === undefined);
-    const isTime = now() - lastReasons >= REASONS_PERIOD_MS;
     const waiting = states.filter(({ status }) => status.state === "queued" || status.state === "held");
+    const isNew = waiting.some(({ known }) => known.reason === undefined);
+    const isTime = now() - lastReasons >= (isNew ? NEW_REASONS_PERIOD_MS : REASONS_PERIOD_MS);
     const wanted = (isTime ? waiting : inError).slice(0, MOST_REASONS);
     if (wanted.length === 0) return;
     if (isTime) lastReasons = now();
@@ -146,12 +161,12 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
   const readHistory = async (ids: readonly string[]): Promise<Map<string, JobStatus>> => {
     const found = new Map<string, JobStatus>();
     if (ids.length === 0) return found;
-    const since = Math.min(...ids.map((id) => seen.get(id)?.since ?? -Infinity));
-    const back = Math.min(now() - since + HOUR_MS, HISTORY_DAYS * 24 * HOUR_MS);
-    const window = ["-b", accountingTime(new Date(Date.now() - back))];
     const ours = owners.size === 0 && ids.every((id) => seen.has(id)) ? ["-o", me] : [];
     // fails where there is no accounting at all, or none yet
-    const { stdout } = await options.run([program("qacct"), ...ours, ...window, "-j"], { env });
+    const { stdout } = await options.run(
+      [program("qacct"), ...ours, ...recordsOf(ids.map((id) => seen.get(id)?.name))],
+      { env },
+    );
     const records = parseQacct(stdout);
     for (const id of ids) {
       const record = records.get(id);
@@ -191,7 +206,7 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
     if (left.length === 0) await readReasons(living as SgeRow[]);
     for (const row of living as SgeRow[]) {
       const status = statusOfRow(row);
-      const known = remember(row.id);
+      const known = remember(row.id, row.name);
       delete known.gone;
       if (row.owner !== me && row.owner !== "") owners.set(row.id, row.owner);
       if (status.state === "active" || status.state === "suspended") known.wasActive = true;
@@ -238,7 +253,7 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
     const result = await options.run(words, { env, cwd: job.directory, once: true, ...user });
     const submitted = parseSubmitted(result.stdout);
     if (result.code !== 0 || submitted === undefined) throw failed(result);
-    remember(submitted.nativeId);
+    remember(submitted.nativeId, job.name);
     if (user.user !== undefined) owners.set(submitted.nativeId, user.user);
     return { nativeId: submitted.nativeId, ...(submitted.note === "" ? {} : { note: submitted.note }) };
   };
@@ -272,7 +287,7 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
       for (const row of rows) {
         if (!row.name.startsWith(namePrefix) || row.state.includes("z")) continue;
         if (row.owner !== me && row.owner !== "") owners.set(row.id, row.owner);
-        remember(row.id);
+        remember(row.id, row.name);
         found.set(row.id, row.name);
       }
       return [...found].map(([nativeId, name]) => ({ name, nativeId }));

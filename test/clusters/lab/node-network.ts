@@ -13,6 +13,8 @@ import { startDaemon, untilDead, type Daemon } from "./daemons.ts";
 export interface NodeNetwork {
   /** This machine's address on the bridge. */
   readonly gateway: string;
+  /** Its name, and the beginning of the names of all its parts. */
+  readonly bridge: string;
   addressOf(node: string): string;
   /** A file for /etc/hosts that names this machine and every node; nodes have it in its place. */
   readonly hosts: string;
@@ -64,6 +66,7 @@ export const createNodeNetwork = async (root: string, nodes: readonly string[]):
   const space = (node: string): string => `slw${id}-${node}`;
   const hosts = join(root, "hosts");
   const running = new Map<string, Daemon>();
+  let starts = 0;
 
   const kill = async (node: string): Promise<void> => {
     const daemon = running.get(node);
@@ -101,15 +104,19 @@ export const createNodeNetwork = async (root: string, nodes: readonly string[]):
 
   return {
     gateway,
+    bridge,
     addressOf,
     hosts,
     start: async (node, command, env = {}) => {
       await kill(node);
       // unshare takes its children with it: killing it is the death of the node
       const namespaces = ["--uts", "--pid", "--fork", "--mount", "--mount-proc", "--kill-child=KILL"];
-      const inside = 'hostname "$1"; mount --bind "$2" /etc/hosts; eval "$3" & wait';
+      // a node that comes back uses other process ids: the old ones must not seem alive
+      starts += 1;
+      const inside =
+        'echo "$4" >/proc/sys/kernel/ns_last_pid; hostname "$1"; mount --bind "$2" /etc/hosts; eval "$3" & wait';
       const enter = ["ip", "netns", "exec", space(node), "unshare", ...namespaces, "bash", "-c", inside, "node"];
-      const argv = [...withBareEnvironment(env), ...enter, node, hosts, command];
+      const argv = [...withBareEnvironment(env), ...enter, node, hosts, command, String(starts * 1000)];
       running.set(node, await startDaemon(argv, { log: join(root, `${node}.log`) }));
     },
     kill,

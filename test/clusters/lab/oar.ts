@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { createCommands, type RunCommand } from "../../../src/providers/commands.ts";
 import { freePorts, startDaemon, until, type Daemon } from "./daemons.ts";
 import { createNodeNetwork, withBareEnvironment, type NodeNetwork } from "./node-network.ts";
-import { holdUsers } from "./users.ts";
+import { becomeUser, holdUsers } from "./users.ts";
 
 /**
  * A real OAR with its PostgreSQL and several nodes on this machine, from Debian's packages, as root. Its paths are
@@ -41,12 +41,12 @@ export interface OarLab {
   readonly nodes: readonly string[];
   /** This machine, as the nodes see it. */
   readonly gateway: string;
+  /** The name of the nodes' network, and the beginning of those of its parts. */
+  readonly bridge: string;
   /** Somebody who may submit. */
   readonly user: string;
   /** Runs a command, also in another's name. */
   readonly run: RunCommand;
-  /** The words that do so. */
-  become(user: string, argv: readonly string[], env: Readonly<Record<string, string>>): readonly string[];
   /** The node loses its power. */
   killNode(name: string): Promise<void>;
   /** It is there again, and the administrator said so. */
@@ -113,16 +113,6 @@ const answers = (port: number): Promise<boolean> =>
     socket.once("error", () => resolve(false));
   });
 
-const become: OarLab["become"] = (user, argv, added) => [
-  "runuser",
-  "-u",
-  user,
-  "--",
-  "env",
-  ...Object.entries(added).map(([name, value]) => `${name}=${value}`),
-  ...argv,
-];
-
 export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => {
   const cores = options.cores ?? 4;
   const nodes = Array.from({ length: options.nodes ?? 3 }, (_, index) => `n${index + 1}`);
@@ -130,7 +120,7 @@ export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => 
   await chmod(root, 0o755);
   const bin = postgres()!;
   const [databasePort = 0, port = 0] = await freePorts(2);
-  const run = createCommands({ mostAtOnce: 8, become });
+  const run = createCommands({ mostAtOnce: 8, become: becomeUser });
   const must = async (argv: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await run(argv);
     if (code !== 0) throw new Error(`${argv.join(" ")}: ${code}: ${stderr}${stdout}`);
@@ -288,9 +278,9 @@ export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => 
     root,
     nodes,
     gateway: network.gateway,
+    bridge: network.bridge,
     user: USER,
     run,
-    become,
     killNode: network.kill,
     startNode: async (node) => {
       await startNode(node);

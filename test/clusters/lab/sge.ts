@@ -15,7 +15,7 @@ import {
   queue,
   schedulerConfiguration,
 } from "./sge-settings.ts";
-import { holdUsers } from "./users.ts";
+import { becomeUser, holdUsers } from "./users.ts";
 
 /**
  * A real Grid Engine of several nodes on this machine, from Debian's packages, as root: a cell, ports and networks of its
@@ -40,6 +40,8 @@ export interface SgeLab {
   readonly nodes: readonly string[];
   /** This machine, as the nodes see it. */
   readonly gateway: string;
+  /** The name of the nodes' network, and the beginning of those of its parts. */
+  readonly bridge: string;
   /** Runs a command in its environment, also in another's name. */
   readonly run: RunCommand;
   /** The node loses its power. */
@@ -85,15 +87,7 @@ export const startSge = async (options: SgeLabOptions = {}): Promise<SgeLab> => 
   const run = createCommands({
     env,
     mostAtOnce: 16,
-    become: (user, argv, added) => [
-      "runuser",
-      "-u",
-      user,
-      "--",
-      "env",
-      ...Object.entries(added).map(([name, value]) => `${name}=${value}`),
-      ...argv,
-    ],
+    become: becomeUser,
   });
   const must = async (argv: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await run(argv);
@@ -198,6 +192,7 @@ export const startSge = async (options: SgeLabOptions = {}): Promise<SgeLab> => 
     root,
     nodes,
     gateway: network.gateway,
+    bridge: network.bridge,
     run,
     killNode: network.kill,
     startNode: async (node) => {

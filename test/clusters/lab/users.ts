@@ -40,3 +40,18 @@ export const holdUsers = async (names: readonly string[]): Promise<() => Promise
   await underLock(HOLD);
   return () => underLock(RELEASE);
 };
+
+/** The words that run a command in another's name, with this environment: what sudo is on a site. */
+export const becomeUser = (
+  user: string,
+  argv: readonly string[],
+  env: Readonly<Record<string, string>>,
+): readonly string[] => [
+  "runuser",
+  "-u",
+  user,
+  "--",
+  "env",
+  ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
+  ...argv,
+];
