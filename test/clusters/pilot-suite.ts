@@ -1,0 +1,239 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { PilotView, RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
+import { readEndpoint } from "../../src/protocol/endpoint.ts";
+import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
+import { until, untilDead } from "./lab/daemons.ts";
+
+/**
+ * What fleets of pilots promise on every workload manager: tasks run there as they do on a laptop, whatever befalls the
+ * pilots, the nodes and the server. Every task writes a line when it runs, so that executions can be counted.
+ */
+export interface PilotManager {
+  readonly name: string;
+  /** Why nothing of it can be tried here. */
+  readonly unavailable?: string | undefined;
+  boot(): Promise<BootedPilots>;
+  /** By the title of a promise, why it is not kept. */
+  readonly skip?: Readonly<Record<string, string>>;
+}
+
+export interface BootedPilots {
+  /** Keys of the cluster in clusters.yaml, without its queues. */
+  readonly cluster: Readonly<Record<string, unknown>>;
+  /** Keys of a queue whose pilots have one node and two cores; there is room for three at once. */
+  readonly queue: Readonly<Record<string, unknown>>;
+  /** Keys that the manager refuses, such as a partition that does not exist, and words that it says about them. */
+  readonly wrong: { readonly keys: Readonly<Record<string, unknown>>; readonly words: RegExp };
+  /** A walltime in seconds that is over soon. */
+  readonly shortWalltime: number;
+  /** For the server and whatever it starts. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Told where the server's state is. */
+  readonly onHome?: (home: string) => void;
+  /** The manager's own cancel: scancel, qdel, oardel. */
+  cancelJob(nativeId: string): Promise<void>;
+  /** The node on which a job runs loses its power; resolves with what brings it back. */
+  killNodeOf?(nativeId: string): Promise<() => Promise<void>>;
+  /** Ids of the jobs that the manager still has queued or running. */
+  livingJobs(): Promise<readonly string[]>;
+  stop(): Promise<void>;
+}
+
+const MOST = 3;
+const CORES = 2;
+const ATTEMPT = 'echo "$SLIPWAY_TASK.$SLIPWAY_ATTEMPT" >>';
+
+export const pilotSuite = (manager: PilotManager): void => {
+  const { name, skip = {}, unavailable } = manager;
+  const title = `pilots on ${name}${unavailable === undefined ? "" : ` (skipped: ${unavailable})`}`;
+  const promise = (what: string, test: () => Promise<void>): void => {
+    const reason = skip[what];
+    it.skipIf(reason !== undefined)(reason === undefined ? what : `${what} (skipped: ${reason})`, test);
+  };
+
+  describe.skipIf(unavailable !== undefined)(title, () => {
+    let booted: BootedPilots;
+    let slipway: SlipwayHome;
+    let files = 0;
+
+    const options = (): { env: Readonly<Record<string, string | undefined>> } => ({ env: booted.env ?? {} });
+    const json = <T>(...words: string[]): Promise<T> => slipway.json<T>(words, options());
+    const up = async (): Promise<void> => {
+      const outcome = await slipway.run(["up"], options());
+      expect(outcome.stderr + outcome.stdout).toContain("the server runs");
+    };
+    const live = async (queue?: string): Promise<PilotView[]> =>
+      (await json<PilotView[]>("pilots", "list")).filter(
+        (pilot) => pilot.ended === null && (queue === undefined || pilot.queue === queue),
+      );
+    const submit = async (queue: string, array: string, script: string): Promise<number> => {
+      const words = ["--cluster", "hpc", "--queue", queue, "--array", array, "--", "sh", "-c", script];
+      return (await json<{ run: number }>("submit", ...words)).run;
+    };
+    /** Waits for its end; the run as it is then. */
+    const ended = async (run: number, status: number): Promise<RunView> => {
+      const outcome = await slipway.run(["wait", String(run)], { ...options(), timeoutMs: 170_000 });
+      const view = await json<RunView>("show", String(run));
+      expect({ status: outcome.status, view }).toMatchObject({ status });
+      return view;
+    };
+    const fresh = (): string => {
+      files += 1;
+      return join(slipway.cwd, `file-${files}`);
+    };
+    const linesOf = async (path: string): Promise<string[]> =>
+      (await readFile(path, "utf8").catch(() => "")).split("\n").filter((line) => line !== "");
+    /** The fleet goes back to nothing, and so does the manager. */
+    const empty = async (): Promise<void> => {
+      await until("all pilots to end", async () => (await live()).length === 0);
+      await until("all jobs to end", async () => (await booted.livingJobs()).length === 0);
+    };
+    /** One pilot that runs tasks of a run which go on until `gate` exists. */
+    const busy = async (gate: string, tasks: number): Promise<{ run: number; ran: string; pilots: PilotView[] }> => {
+      const ran = fresh();
+      const script = `${ATTEMPT} ${ran}; until [ -e ${gate} ]; do sleep 0.1; done`;
+      const run = await submit("main", `1-${tasks}`, script);
+      await until("tasks to run", async () => (await linesOf(ran)).length >= Math.min(tasks, CORES));
+      const pilots = (await live("main")).filter(({ agents }) => agents.some(({ running }) => running > 0));
+      expect(pilots.length).toBeGreaterThan(0);
+      return { run, ran, pilots };
+    };
+
+    beforeAll(async () => {
+      booted = await manager.boot();
+      slipway = await createHome();
+      booted.onHome?.(slipway.home);
+      const fleet = { strategy: "auto", min: 0, max: MOST, idle: "2s", period: "1s" };
+      const queues = {
+        main: { walltime: "30m", ...booted.queue, fleet },
+        short: { ...booted.queue, walltime: booted.shortWalltime, "signal-before": "1s", fleet: { ...fleet, max: 1 } },
+        wrong: { walltime: "30m", ...booted.queue, ...booted.wrong.keys, fleet: { ...fleet, max: 1 } },
+      };
+      await mkdir(slipway.home, { mode: 0o700 });
+      await writeFile(
+        join(slipway.home, "clusters.yaml"),
+        stringify({ clusters: { hpc: { ...booted.cluster, queues } } }),
+      );
+      await up();
+    });
+    afterAll(async () => {
+      try {
+        await slipway?.cleanup();
+      } finally {
+        await booted?.stop();
+      }
+    });
+
+    promise("2,000 tasks on a fleet that grows from nothing to its most, and goes back to nothing", async () => {
+      expect(await booted.livingJobs()).toEqual([]);
+      const ran = fresh();
+      const run = await submit("main", "1-2000", `${ATTEMPT} ${ran}; sleep 0.02`);
+      await until("the fleet to be full", async () => {
+        const active = (await live("main")).filter(({ state }) => state === "PMGR_ACTIVE");
+        return active.length === MOST || (await json<RunView>("show", String(run))).finished !== null;
+      });
+      const view = await ended(run, 0);
+      expect(view).toMatchObject({ counts: { DONE: 2000 }, losses: 0, retries: 0 });
+      const lines = await linesOf(ran);
+      expect([lines.length, new Set(lines).size]).toEqual([2000, 2000]);
+      const { pilots } = await json<StatusView>("status");
+      expect(pilots.filter(({ active }) => active !== null).length).toBeGreaterThanOrEqual(2);
+      expect(pilots.length).toBeLessThanOrEqual(2 * MOST);
+      await empty();
+    });
+
+    promise("a run that is cancelled ends on its pilots too", async () => {
+      const gate = fresh();
+      const { run } = await busy(gate, 50);
+      expect((await slipway.run(["cancel", String(run)], options())).status).toBe(0);
+      const view = await ended(run, 1);
+      expect(view.counts).toEqual({ CANCELED: 50 });
+      await empty();
+    });
+
+    promise("rule 5: tasks of a pilot that the manager cancels run again, at no cost to their retries", async () => {
+      const gate = fresh();
+      const { run, ran, pilots } = await busy(gate, 4);
+      const [pilot] = pilots;
+      await booted.cancelJob(pilot!.nativeId!);
+      await until("the pilot to be gone", async () => !(await live()).some(({ id }) => id === pilot!.id));
+      await writeFile(gate, "");
+      const view = await ended(run, 0);
+      expect(view).toMatchObject({ counts: { DONE: 4 }, retries: 0 });
+      expect(view.losses).toBeGreaterThan(0);
+      expect((await linesOf(ran)).length).toBe(4 + view.losses);
+      const gone = (await json<PilotView[]>("pilots", "list")).find(({ id }) => id === pilot!.id)!;
+      expect(gone.reason).not.toBe("");
+      await empty();
+    });
+
+    promise("rule 5: tasks of a node that dies run again elsewhere", async () => {
+      const gate = fresh();
+      const { run, pilots } = await busy(gate, 4);
+      const [pilot] = pilots;
+      const mend = await booted.killNodeOf!(pilot!.nativeId!);
+      try {
+        await until("the pilot to be gone", async () => !(await live()).some(({ id }) => id === pilot!.id));
+        await writeFile(gate, "");
+        const view = await ended(run, 0);
+        expect(view).toMatchObject({ counts: { DONE: 4 }, retries: 0 });
+        expect(view.losses).toBeGreaterThan(0);
+      } finally {
+        await mend();
+      }
+      await empty();
+    });
+
+    promise("a task that is longer than what is left of its pilot is run again on another", async () => {
+      const ran = fresh();
+      // by then its pilot has ended under it
+      const script = `${ATTEMPT} ${ran}; [ "$SLIPWAY_ATTEMPT" != 1 ] || sleep 1000`;
+      const run = await submit("short", "1-1", script);
+      const view = await ended(run, 0);
+      expect(view).toMatchObject({ counts: { DONE: 1 }, retries: 0 });
+      const task = await json<TaskView>("show", `${run}.1`);
+      expect(task.attempts.map(({ exitCode }) => exitCode)).toEqual([null, 0]);
+      expect(new Set(task.attempts.map(({ pilot }) => pilot)).size).toBe(2);
+      await empty();
+    });
+
+    promise("a queue that the manager refuses says why, and holds up no other", async () => {
+      const stuck = await submit("wrong", "1-3", "true");
+      await until("the refusal", async () => {
+        const { fleets } = await json<StatusView>("status");
+        const fleet = fleets.find(({ queue }) => queue === "wrong")!;
+        return booted.wrong.words.test(`${fleet.problem} ${fleet.failure}`);
+      });
+      const why = await slipway.run(["why", String(stuck)], options());
+      expect(why.stdout).toMatch(booted.wrong.words);
+      expect(await ended(await submit("main", "1-3", "true"), 0)).toMatchObject({ counts: { DONE: 3 } });
+      await slipway.run(["cancel", String(stuck)], options());
+      await ended(stuck, 1);
+      await empty();
+    });
+
+    promise(
+      "rule 3: a server that is killed and started again finds its pilots; nothing is lost or run twice",
+      async () => {
+        const ran = fresh();
+        const run = await submit("main", "1-150", `${ATTEMPT} ${ran}; sleep 0.1`);
+        await until("tasks to run", async () => (await linesOf(ran)).length > 10);
+        const before = (await live()).filter(({ state }) => state === "PMGR_ACTIVE").map(({ nativeId }) => nativeId);
+        const { pid } = (await readEndpoint(slipway.home))!;
+        process.kill(pid, "SIGKILL");
+        await untilDead(pid);
+        await up();
+        const view = await ended(run, 0);
+        expect(view).toMatchObject({ counts: { DONE: 150 }, losses: 0, retries: 0 });
+        const lines = await linesOf(ran);
+        expect([lines.length, new Set(lines).size]).toEqual([150, 150]);
+        const all = await json<PilotView[]>("pilots", "list");
+        for (const id of before) expect(all.filter(({ nativeId }) => nativeId === id)).toHaveLength(1);
+        await empty();
+      },
+    );
+  });
+};
