@@ -6,6 +6,7 @@ const PROCESSES = [
   "test/unit/agent/memory-watch.test.ts",
   "test/unit/server/home.claim.test.ts",
   "test/unit/launchers/*.test.ts",
+  "test/unit/batch/scripts.test.ts",
   "test/unit/providers/commands.test.ts",
 ];
 

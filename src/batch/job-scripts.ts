@@ -102,6 +102,7 @@ export const pbsScript = (input: JobScriptInput): string =>
   [
     ...begin(input, "PBS", "$PBS_JOBID"),
     "",
+    "command -v pbs_tmrsh >/dev/null 2>&1 || PATH=$PATH:${PBS_EXEC:-/opt/pbs}/bin",
     "# a host has a line for each of its chunks",
     'awk \'!seen[$1]++ { print $1 }\' "$PBS_NODEFILE" >"$job/hosts"',
     `awk '{ if (!($1 in lines)) order[n++] = $1; lines[$1]++ } END { for (i = 0; i < n; i++) print int(lines[order[i]] / ${input.linesPerChunk} * ${input.each ?? 1}) }' "$PBS_NODEFILE" >"$job/slots"`,
