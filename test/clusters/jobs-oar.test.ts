@@ -1,0 +1,132 @@
+import { existsSync } from "node:fs";
+import { chmod, mkdir, readFile, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createCommands } from "../../src/providers/commands.ts";
+import { oarDirectives } from "../../src/providers/oar/directives.ts";
+import { createOarProvider, oarIsTransient } from "../../src/providers/oar/provider.ts";
+import type { PilotAsk } from "../../src/providers/pilot-ask.ts";
+import type { JobRequest, JobStatus, Provider } from "../../src/providers/provider.ts";
+import { processesUnder } from "../cli/processes-under.ts";
+import { scriptRequest } from "../contract/provider-contract.ts";
+import { until } from "./lab/daemons.ts";
+import { skipReason, startOar, type OarLab } from "./lab/oar.ts";
+import { becomeUser } from "./lab/users.ts";
+
+const reason = skipReason();
+const title = `OAR's jobs${reason === undefined ? "" : ` (skipped: ${reason})`}`;
+
+/** What a driver says of every way in which a real OAR's job can end, and what survives what. */
+describe.skipIf(reason !== undefined)(title, () => {
+  let lab: OarLab;
+  let provider: Provider;
+  let jobs = 0;
+  const request = async (line: string, ask: Partial<PilotAsk> = {}, options: string[] = []): Promise<JobRequest> => {
+    jobs += 1;
+    const directory = join(lab.root, "jobs", String(jobs));
+    await mkdir(directory, { recursive: true });
+    await chmod(directory, 0o777);
+    const job = { name: `slw-${jobs}`, directory, line, options };
+    // the driver runs as root, who may not submit
+    return { ...(await scriptRequest(job, oarDirectives, ask)), user: lab.user };
+  };
+  const submit = async (...job: Parameters<typeof request>): Promise<string> =>
+    (await provider.submit(await request(...job))).nativeId;
+  const becomes = (id: string, states: readonly string[]): Promise<JobStatus> =>
+    until(`job ${id} to be ${states.join(" or ")}`, async () => {
+      const status = (await provider.poll([id])).get(id);
+      return status !== undefined && states.includes(status.state) ? status : undefined;
+    });
+  const allEnded = (ids: readonly string[]): Promise<ReadonlyMap<string, JobStatus>> =>
+    until("all to end", async () => {
+      const answers = await provider.poll(ids);
+      return [...answers.values()].every(({ state }) => state === "ended") ? answers : undefined;
+    });
+
+  beforeAll(async () => {
+    lab = await startOar({ nodes: 2 });
+    const run = createCommands({ isTransient: oarIsTransient, become: becomeUser });
+    provider = createOarProvider({ run, memoryPerCoreProperty: "memcore" });
+  });
+  afterAll(async () => {
+    const { root, bridge } = lab;
+    await lab.stop();
+    expect(existsSync(root)).toBe(false);
+    expect(await processesUnder(root)).toEqual([]);
+    expect((await readdir("/run/netns").catch(() => [])).filter((name) => name.startsWith(bridge))).toEqual([]);
+  });
+
+  it("says how each job ended, all asked about together", async () => {
+    const cases: Record<string, [string, object]> = {
+      missing: [await submit("/no/such/program"), { outcome: "failed", exitCode: 127 }],
+      signal: [await submit("kill -SEGV $$"), { outcome: "failed", signal: 11 }],
+      walltime: [await submit("sleep 1000", { walltime: 2 }), { outcome: "timeout", reason: /Elapsed/ }],
+      output: [await submit("true", { stdout: "/no/such/out" }), { outcome: "start-failed", reason: /stdout/ }],
+    };
+    const removed = await submit("sleep 1000");
+    await becomes(removed, ["active"]);
+    await lab.run(["oardel", removed]);
+    cases["administrator"] = [removed, { outcome: "cancelled", reason: /requested to frag/ }];
+    const ended = await allEnded(Object.values(cases).map(([id]) => id));
+    for (const [name, [id, expected]] of Object.entries(cases)) {
+      const { reason: words, ...rest } = expected as { reason?: RegExp };
+      expect([name, ended.get(id)]).toMatchObject([name, rest]);
+      if (words !== undefined) expect(ended.get(id)?.reason).toMatch(words);
+    }
+  });
+
+  it("runs over several nodes with memory asked as a property, in the job's directory, whatever the script's mode", async () => {
+    const oar = { memoryPerCoreProperty: "memcore", property: "memnode > 100" };
+    const asked = await request('pwd; sort -u "$OAR_NODEFILE"', { nodes: 2, cores: 2, memoryBytes: 2 ** 30, oar });
+    await chmod(asked.script!, 0o644);
+    const { nativeId } = await provider.submit(asked);
+    expect(await becomes(nativeId, ["ended"])).toMatchObject({ outcome: "done", hosts: ["n1", "n2"] });
+    expect(await readFile(join(asked.directory, "stdout"), "utf8")).toBe(`${asked.directory}\nn1\nn2\n`);
+  });
+
+  it("refuses with OAR's words what could never run, root's jobs, and paths that its shell would read otherwise", async () => {
+    const refusal = (words: string): object => ({
+      code: "cluster-refused",
+      facts: { detail: expect.stringContaining(words) },
+    });
+    const much = { memoryBytes: 2 ** 50, oar: { memoryPerCoreProperty: "memcore" } };
+    await expect(submit("true", much)).rejects.toMatchObject(refusal("not enough resources"));
+    const { user: _, ...asRoot } = await request("true");
+    await expect(provider.submit(asRoot)).rejects.toMatchObject(refusal("root and oar users are not allowed"));
+    await expect(provider.submit({ ...asRoot, script: "/tmp/$(touch x)" })).rejects.toMatchObject(
+      refusal("characters"),
+    );
+  });
+
+  it("describes its largest node", async () => {
+    expect(await provider.describe()).toMatchObject({
+      version: expect.stringMatching(/^OAR 2\./),
+      largest: { cpus: 40_000, mem: 8192 * 2 ** 20 },
+    });
+  });
+
+  it("follows a job that could not start on a dead node to the one that OAR starts in its place", async () => {
+    await lab.killNode("n1");
+    const { nativeId } = await provider.submit(await request("true", { oar: { property: "host = 'n1'" } }));
+    const status = await becomes(nativeId, ["ended"]);
+    expect(status).toMatchObject({ outcome: "lost", raw: "Error", successor: expect.stringMatching(/^\d+$/) });
+    const successor = status.successor!;
+    expect((await provider.poll([successor])).get(successor)?.state).toBe("queued");
+    await lab.startNode("n1");
+    expect(await becomes(successor, ["ended"])).toMatchObject({ outcome: "done" });
+  });
+
+  it("takes no answer for no jobs: jobs outlive the server and its database", async () => {
+    const id = await submit("sleep 1000");
+    await becomes(id, ["active"]);
+    await lab.killServer();
+    await lab.killDatabase();
+    const run = createCommands({ isTransient: oarIsTransient, become: becomeUser, pausesMs: [], timeoutMs: 5000 });
+    await expect(createOarProvider({ run }).poll([id])).rejects.toThrow();
+    await lab.startDatabase();
+    await lab.startServer();
+    expect((await provider.poll([id])).get(id)).toMatchObject({ state: "active", hosts: [expect.any(String)] });
+    await provider.cancel([id]);
+    expect(await becomes(id, ["ended"])).toMatchObject({ outcome: "cancelled" });
+  });
+});
