@@ -189,7 +189,7 @@ export const connectAgent = (setup: Setup, pilot: number, change: { endsInMs?: n
 
 /** Asks until it is so. */
 export const until = async <T>(what: string, ask: () => T | undefined | false): Promise<T> => {
-  for (const start = performance.now(); performance.now() - start < 10_000;) {
+  for (const start = performance.now(); performance.now() - start < 50_000;) {
     const answer = ask();
     if (answer !== undefined && answer !== false) return answer;
     await sleep(5);

@@ -2,12 +2,14 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Task } from "../../../src/core/states.ts";
 import { peek } from "../../../src/core/table.ts";
 import { CommandError } from "../../../src/providers/commands.ts";
 import type { JobStatus } from "../../../src/providers/provider.ts";
 import { type Setup, connectAgent, createManager, fleetOf, startKeepers, until } from "./fleet-setup.ts";
+
+vi.setConfig({ testTimeout: 60_000 });
 
 let home: string;
 const open: Setup[] = [];
