@@ -3,23 +3,26 @@ import { mkdir } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { Ending, NO_CODE } from "../core/events.ts";
-import { unpackResults } from "../core/columns.ts";
 import { shapeKey } from "../core/resources.ts";
 import { createPilotEnd } from "./pilot-end.ts";
 import { createRankParts } from "./ranks.ts";
 import type { Assign, HeldTasks, Ranks, ServerMessage } from "../protocol/messages.ts";
 import { PROTOCOL_VERSION } from "../protocol/version.ts";
 import { writeSpool } from "../protocol/spool.ts";
+import { createAssignedTasks } from "./assigned-tasks.ts";
+import { createChains } from "./chains.ts";
 import { keepConnected } from "./connection.ts";
 import { delegatedCgroup } from "./delegated-cgroup.ts";
 import { detectResources } from "./detect.ts";
 import { createExecutor } from "./executor.ts";
+import { heldTasks } from "./held-tasks.ts";
 import { createLocalQueue } from "./local-queue.ts";
 import { openOutputStream } from "./output-stream.ts";
+import { createResultPace } from "./result-pace.ts";
 import { type Result, createResultStore } from "./results.ts";
 import type { AgentSettings } from "./settings.ts";
 import { SlotPool } from "./slots.ts";
-import { type AgentTask, type Chain, taskKey, toRanges } from "./task.ts";
+import { type AgentTask, taskKey, toRanges } from "./task.ts";
 import { type RunTemplate, defineRun } from "./templates.ts";
 
 /**
@@ -29,15 +32,9 @@ import { type RunTemplate, defineRun } from "./templates.ts";
 
 /** Null tasks answered before the loop gets a turn for its sockets. */
 const PER_TURN = 4000;
-/** While others take the slots that are left, results are gathered this long: the server has nothing to give us before. */
-const GATHER_MS = 20;
 const PROGRESS_MS = 250;
 /** How long the server is given to hear of an orderly end. */
 const BYE_MS = 2000;
-/** Tasks that wait in a slot behind the running one: no longer than this together, and no more than so many. */
-const CHAIN_MS = 10;
-const LONGEST_CHAIN = 8;
-
 const nothingRan = (task: AgentTask): Omit<Result, "ending"> => {
   const now = Date.now();
   const none = { outAt: -1, outBytes: 0, errBytes: 0 };
@@ -82,16 +79,11 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   const runs = new Map<number, RunTemplate>();
   const held = new Map<number, AgentTask>();
   const running = new Set<AgentTask>();
-  const chains = new Set<Chain>();
-  /** Recent execution time by group, and by run for groups that have none yet. */
-  const meanMs = new WeakMap<object, number>();
-  const shapeNames = new Map<object, string>();
-  let nextId = 1;
+  const chains = createChains(pool);
+  const made = createAssignedTasks();
   let epoch = 0;
   let draining = false;
   let leaving = "";
-  let flushTimer: NodeJS.Timeout | undefined;
-  let flushingNow = false;
   let pumping = false;
   let finishing = false;
   let settle: (reason: string) => void = () => undefined;
@@ -99,34 +91,12 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     settle = resolve;
   });
 
-  const takeId = (): number => {
-    const id = nextId;
-    nextId = nextId === 0xffff_fff0 ? 1 : nextId + 1;
-    return id;
-  };
-
-  const flush = (): void => {
-    clearTimeout(flushTimer);
-    flushTimer = undefined;
+  const pace = createResultPace(() => {
     const messages = results.take();
     // before the welcome they would overtake those that the last connection lost; the welcome sends all that wait
     if (connection.open) for (const message of messages) connection.send(message);
     checkEnd();
-  };
-
-  /** With the next turn of the loop when a slot is idle without it; gathered while every slot has work in hand. */
-  const scheduleFlush = (idle: boolean): void => {
-    if (flushingNow) return;
-    if (idle) {
-      clearTimeout(flushTimer);
-      flushTimer = undefined;
-      flushingNow = true;
-      setImmediate(() => {
-        flushingNow = false;
-        flush();
-      });
-    } else flushTimer ??= setTimeout(flush, GATHER_MS);
-  };
+  });
 
   /** Not another attempt of the same task that has come since. */
   const forget = (task: AgentTask): void => {
@@ -138,14 +108,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   const conclude = (task: AgentTask): boolean => {
     forget(task);
     running.delete(task);
-    const { chain } = task;
-    if (chain === undefined) return false;
-    task.chain = undefined;
-    chain.members.splice(chain.members.indexOf(task), 1);
-    if (chain.members.length > 0) return false;
-    pool.release(chain.slot);
-    chains.delete(chain);
-    return true;
+    return chains.leave(task);
   };
 
   const pilotEnd = createPilotEnd(settings.lifetime, process.env["SLIPWAY_PILOT_START"]);
@@ -171,14 +134,10 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     onEnd: (task, result) => {
       if (task.rank !== undefined) return parts.rankEnded(task, result);
       const freed = conclude(task);
-      if (result.ending === Ending.EXIT) {
-        const group = task.run.groups.get(task.group)!;
-        const took = result.finished - result.started;
-        for (const key of [group, task.run]) meanMs.set(key, 0.8 * (meanMs.get(key) ?? took) + 0.2 * took);
-      }
+      chains.learn(task, result);
       if (!task.dropped) results.add(result);
       const begun = pump();
-      scheduleFlush(queue.size === 0 || (freed && begun === 0));
+      pace.due(queue.size === 0 || (freed && begun === 0));
     },
     onBroken: (reason) => {
       if (!draining) drain(false, `a spawner ended: ${reason}`);
@@ -208,47 +167,17 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     pool,
     output,
     executor: () => executor,
-    nextId: takeId,
+    make: made.make,
     send: (message) => connection.send(message),
     result: (result) => {
       results.add(result);
-      scheduleFlush(true);
+      pace.due(true);
     },
     changed: () => {
       checkEnd();
       pump();
     },
   });
-
-  /** How many short tasks may wait in a slot behind the one that runs there. */
-  const chainLength = (task: AgentTask): number => {
-    const mean = meanMs.get(task.run.groups.get(task.group)!) ?? meanMs.get(task.run);
-    return mean === undefined ? 0 : Math.min(LONGEST_CHAIN, Math.floor(CHAIN_MS / Math.max(mean, 0.1)));
-  };
-
-  /** Hands short tasks to the spawner ahead of time, behind running ones of the same shape, in the queue's own order. */
-  const extendChains = (): void => {
-    // the spawner in Node looks for strays of many tasks at once: waiting for each in turn would cost more than it saves
-    if (executor.kind === "node") return;
-    for (const chain of chains) {
-      let filling = false;
-      for (;;) {
-        const task = queue.first();
-        if (task === undefined) return;
-        const most = chainLength(task);
-        // filled up when half of it has gone, so that one message carries several
-        if (task.shape !== chain.shape || chain.members.length > most || (!filling && chain.members.length > most / 2))
-          break;
-        filling = true;
-        queue.remove(task.id);
-        const after = chain.members.at(-1);
-        chain.members.push(task);
-        task.chain = chain;
-        running.add(task);
-        executor.start(task, after);
-      }
-    }
-  };
 
   /** Starts whatever has a slot, and returns how many that were. */
   const pump = (): number => {
@@ -272,26 +201,20 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
           break;
         }
       } else {
-        const chain: Chain = { slot, shape: task.shape, members: [task] };
-        chains.add(chain);
-        task.chain = chain;
+        chains.open(task, slot);
         running.add(task);
         executor.start(task, undefined);
       }
     }
-    extendChains();
+    // the spawner in Node looks for strays of many tasks at once: waiting for each in turn would cost more than it saves
+    if (executor.kind === "native")
+      chains.extend(queue, (task, after) => {
+        running.add(task);
+        executor.start(task, after);
+      });
     pumping = false;
-    if (nulls > 0) scheduleFlush(queue.size === 0);
+    if (nulls > 0) pace.due(queue.size === 0);
     return begun;
-  };
-
-  const shapeName = (resources: object): string => {
-    let name = shapeNames.get(resources);
-    if (name === undefined) {
-      name = shapeKey(resources as Record<string, number>);
-      shapeNames.set(resources, name);
-    }
-    return name;
   };
 
   const onRanks = (message: Ranks): void => {
@@ -304,41 +227,11 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
 
   const onAssign = (message: Assign): void => {
     const run = runs.get(message.run);
-    const group = run?.groups.get(message.group);
-    if (run === undefined || group === undefined)
+    if (run?.groups.has(message.group) !== true)
       return log(`an assignment of run ${message.run} before its definition`);
-    const { source } = group;
-    const shape = shapeName(source.resources);
-    let nth = 0;
-    for (let i = 0; i < message.ranges.length; i += 2) {
-      for (let row = message.ranges[i]!, end = row + message.ranges[i + 1]!; row < end; row += 1, nth += 1) {
-        const key = taskKey(message.run, row);
-        if (held.has(key)) continue; // said twice
-        const resources = message.resources?.[nth];
-        const task: AgentTask = {
-          id: takeId(),
-          shape: resources === undefined ? shape : shapeKey(resources),
-          priority: source.priority,
-          run,
-          group: message.group,
-          row,
-          attempt: typeof message.attempts === "number" ? message.attempts : message.attempts[nth]!,
-          item: message.items?.[nth],
-          resources: resources ?? source.resources,
-          chain: undefined,
-          output: undefined,
-          pid: 0,
-          started: 0,
-          ending: undefined,
-          detail: undefined,
-          warned: false,
-          dropped: false,
-          limit: undefined,
-          reported: -2,
-        };
-        held.set(key, task);
-        queue.push(task);
-      }
+    for (const task of made.of(message, run, (row) => held.has(taskKey(message.run, row)))) {
+      held.set(taskKey(message.run, task.row), task);
+      queue.push(task);
     }
     if (draining) giveBack(queue.size);
     pump();
@@ -395,7 +288,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     finishing = true;
     void (async () => {
       clearInterval(ticker);
-      clearTimeout(flushTimer);
+      pace.stop();
       pilotEnd.stop();
       await executor.close();
       await output.close();
@@ -453,7 +346,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         return drain(message.now, message.reason);
       case "forget":
         runs.delete(message.run);
-        shapeNames.clear();
+        made.forget();
         executor.forgetRun(message.run);
         return;
       case "refused":
@@ -470,23 +363,9 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     }
   };
 
-  const heldTasks = (): HeldTasks[] => {
-    const byRun = new Map<number, { run: number; rows: number[]; attempts: number[] }>();
-    const note = (run: number, row: number, attempt: number): void => {
-      let entry = byRun.get(run);
-      if (entry === undefined) byRun.set(run, (entry = { run, rows: [], attempts: [] }));
-      entry.rows.push(row);
-      entry.attempts.push(attempt);
-    };
-    for (const task of held.values()) note(task.run.id, task.row, task.attempt);
-    for (const { run, rows, attempts } of parts.held().own) note(run, rows[0]!, attempts[0]!);
-    for (const message of results.unacknowledged)
-      for (const part of message.parts) {
-        const columns = unpackResults(part);
-        columns.rows.forEach((row, i) => note(part.run, row, columns.attempt[i]!));
-      }
-    return [...byRun.values()];
-  };
+  function* attempts() {
+    for (const { run, row, attempt } of held.values()) yield { run: run.id, row, attempt };
+  }
 
   const connection = keepConnected({
     home: settings.home,
@@ -505,9 +384,9 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         output: output.path,
         epoch,
         seq: results.seq,
-        held: heldTasks(),
+        held: heldTasks([...attempts(), ...parts.own()], results.unacknowledged),
         endsInMs: pilotEnd.endsInMs(),
-        parts: parts.held().parts,
+        parts: heldTasks(parts.others(), []),
       };
     },
     onMessage,

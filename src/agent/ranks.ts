@@ -2,13 +2,14 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ending, NO_CODE } from "../core/events.ts";
 import { shapeKey } from "../core/resources.ts";
-import type { AgentMessage, HeldTasks, Ranks, RanksDone, RanksEndedMessage } from "../protocol/messages.ts";
+import type { AgentMessage, AttemptName, Ranks, RanksDone, RanksEndedMessage } from "../protocol/messages.ts";
+import type { AssignedTasks } from "./assigned-tasks.ts";
 import type { Executor } from "./executor.ts";
 import type { OutputStream, TaskOutput } from "./output-stream.ts";
 import type { Result } from "./results.ts";
 import { firstRanks, hostFile, rankEnvironment, rankLaunch } from "./rank-places.ts";
 import type { Slot, SlotPool } from "./slots.ts";
-import { type AgentTask, type Chain, type RankOfTask, taskKey } from "./task.ts";
+import { type AgentTask, type RankOfTask, taskKey } from "./task.ts";
 import type { RunTemplate } from "./templates.ts";
 
 /**
@@ -70,8 +71,9 @@ export interface RankParts {
   stop(run: number, row: number, attempt: number, dropped: boolean): boolean;
   /** Gives back what has not begun; `now` ends what runs, at no cost to it. */
   drain(now: boolean, reason: string, ending?: number): void;
-  /** Attempts of this agent's, and parts of others'. */
-  held(): { readonly own: readonly HeldTasks[]; readonly parts: readonly HeldTasks[] };
+  /** Attempts of this agent's, and those of others of which it has a part. */
+  own(): readonly AttemptName[];
+  others(): readonly AttemptName[];
   /** To be said again after a connection was lost. */
   unheard(): readonly RanksEndedMessage[];
   progress(): { run: number; row: number; attempt: number; started: number; outAt: number }[];
@@ -83,15 +85,15 @@ export interface RankPartsOptions {
   readonly pool: SlotPool;
   readonly output: OutputStream;
   readonly executor: () => Executor;
-  readonly nextId: () => number;
+  readonly make: AssignedTasks["make"];
   readonly send: (message: AgentMessage) => void;
   readonly result: (result: Result) => void;
   /** Slots became free, or nothing is left here. */
   readonly changed: () => void;
 }
 
-const asLists = (parts: Iterable<Part>): HeldTasks[] =>
-  [...parts].map(({ message: { run, row, attempt } }) => ({ run, rows: [row], attempts: [attempt] }));
+const namesOf = (parts: readonly Part[]): AttemptName[] =>
+  parts.map(({ message: { run, row, attempt } }) => ({ run, row, attempt }));
 
 export const createRankParts = (options: RankPartsOptions): RankParts => {
   const { pool, output } = options;
@@ -164,9 +166,7 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
 
   const rankTask = (part: Part, slot: Slot, rank: RankOfTask): AgentTask => {
     const { message } = part;
-    const chain: Chain = { slot, shape: "", members: [] };
-    const task: AgentTask = {
-      id: options.nextId(),
+    const task = options.make({
       shape: shapeKey(message.resources),
       priority: 0,
       run: part.run,
@@ -175,19 +175,9 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
       attempt: message.attempt,
       item: message.item,
       resources: message.resources,
-      chain,
-      output: undefined,
-      pid: 0,
-      started: 0,
-      ending: undefined,
-      detail: undefined,
-      warned: false,
-      dropped: false,
-      limit: undefined,
-      reported: -2,
       rank,
-    };
-    chain.members.push(task);
+    });
+    task.chain = { slot, shape: task.shape, members: [task] };
     part.live.add(task);
     byTask.set(task, part);
     return task;
@@ -377,10 +367,9 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
       }
     },
 
-    held: () => ({
-      own: asLists([...parts.values()].filter((part) => part.head)),
-      parts: asLists([...parts.values()].filter((part) => !part.head)),
-    }),
+    own: () => namesOf([...parts.values()].filter((part) => part.head)),
+
+    others: () => namesOf([...parts.values()].filter((part) => !part.head)),
 
     unheard: () => [...parts.values()].flatMap(({ told, heard }) => (told === undefined || heard ? [] : [told])),
 

@@ -38,7 +38,7 @@ export interface Hello {
 }
 
 /** One attempt. */
-interface AttemptName {
+export interface AttemptName {
   readonly run: number;
   readonly row: number;
   readonly attempt: number;

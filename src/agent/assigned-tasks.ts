@@ -1,0 +1,79 @@
+import { shapeKey } from "../core/resources.ts";
+import type { Assign } from "../protocol/messages.ts";
+import type { AgentTask } from "./task.ts";
+import type { RunTemplate } from "./templates.ts";
+
+type NewTask = Pick<AgentTask, "shape" | "priority" | "run" | "group" | "row" | "attempt" | "item" | "resources"> & {
+  readonly rank?: NonNullable<AgentTask["rank"]>;
+};
+
+/** Makes tasks of what the server says, each with a number of its own among those of this agent. */
+export interface AssignedTasks {
+  make(facts: NewTask): AgentTask;
+  /** The tasks of an assignment, but for those that `isHeld` knows: they were said twice. */
+  of(message: Assign, run: RunTemplate, isHeld: (row: number) => boolean): Generator<AgentTask>;
+  /** Forgets the names of shapes. */
+  forget(): void;
+}
+
+/** The spawner's numbers have 32 bits. */
+const LAST_ID = 0xffff_fff0;
+
+export const createAssignedTasks = (): AssignedTasks => {
+  const shapeNames = new Map<object, string>();
+  let nextId = 1;
+
+  const make = (facts: NewTask): AgentTask => {
+    const id = nextId;
+    nextId = nextId === LAST_ID ? 1 : nextId + 1;
+    return {
+      id,
+      ...facts,
+      chain: undefined,
+      output: undefined,
+      pid: 0,
+      started: 0,
+      ending: undefined,
+      detail: undefined,
+      warned: false,
+      dropped: false,
+      limit: undefined,
+      reported: -2,
+    };
+  };
+
+  const shapeName = (resources: object): string => {
+    let name = shapeNames.get(resources);
+    if (name === undefined) {
+      name = shapeKey(resources as Record<string, number>);
+      shapeNames.set(resources, name);
+    }
+    return name;
+  };
+
+  return {
+    make,
+    *of(message, run, isHeld) {
+      const { source } = run.groups.get(message.group)!;
+      const shape = shapeName(source.resources);
+      let nth = 0;
+      for (let i = 0; i < message.ranges.length; i += 2) {
+        for (let row = message.ranges[i]!, end = row + message.ranges[i + 1]!; row < end; row += 1, nth += 1) {
+          if (isHeld(row)) continue;
+          const resources = message.resources?.[nth];
+          yield make({
+            shape: resources === undefined ? shape : shapeKey(resources),
+            priority: source.priority,
+            run,
+            group: message.group,
+            row,
+            attempt: typeof message.attempts === "number" ? message.attempts : message.attempts[nth]!,
+            item: message.items?.[nth],
+            resources: resources ?? source.resources,
+          });
+        }
+      }
+    },
+    forget: () => shapeNames.clear(),
+  };
+};

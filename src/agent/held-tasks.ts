@@ -1,0 +1,23 @@
+import { unpackResults } from "../core/columns.ts";
+import type { HeldTasks, Results } from "../protocol/messages.ts";
+
+/** What a server must know that an agent has: attempts that have not ended, and those whose results are not on disk. */
+export const heldTasks = (
+  attempts: Iterable<{ readonly run: number; readonly row: number; readonly attempt: number }>,
+  unacknowledged: readonly Results[],
+): HeldTasks[] => {
+  const byRun = new Map<number, { run: number; rows: number[]; attempts: number[] }>();
+  const note = (run: number, row: number, attempt: number): void => {
+    let entry = byRun.get(run);
+    if (entry === undefined) byRun.set(run, (entry = { run, rows: [], attempts: [] }));
+    entry.rows.push(row);
+    entry.attempts.push(attempt);
+  };
+  for (const { run, row, attempt } of attempts) note(run, row, attempt);
+  for (const message of unacknowledged)
+    for (const part of message.parts) {
+      const columns = unpackResults(part);
+      columns.rows.forEach((row, i) => note(part.run, row, columns.attempt[i]!));
+    }
+  return [...byRun.values()];
+};
