@@ -72,8 +72,20 @@ export const createSlurmProvider = ({ run, programs = {}, mineOnly = false }: Sl
   /** Whether there is a history, once that is known. */
   let hasHistory: boolean | undefined;
 
-  const call = (program: string, words: readonly string[], options: CommandOptions = {}): Promise<CommandResult> =>
-    run([programs[program] ?? program, ...words], { ...options, env: { ...cleanEnvironment(), ...options.env } });
+  /** Rejects as unreachable, except for a submission of which nothing is known. */
+  const call = async (
+    program: string,
+    words: readonly string[],
+    options: CommandOptions = {},
+  ): Promise<CommandResult> => {
+    try {
+      const env = { ...cleanEnvironment(), ...options.env };
+      return await run([programs[program] ?? program, ...words], { ...options, env });
+    } catch (error) {
+      if (!(error instanceof CommandError) || (error.timedOut && options.once === true)) throw error;
+      throw new SlipwayError("cluster-unreachable", { cluster: "Slurm", detail: error.message }, error);
+    }
+  };
 
   const unreachable = (result: CommandResult): SlipwayError =>
     new SlipwayError("cluster-unreachable", {
@@ -121,7 +133,9 @@ export const createSlurmProvider = ({ run, programs = {}, mineOnly = false }: Sl
           { env: { SLURM_TIME_FORMAT: parse.SACCT_TIME_FORMAT } },
         );
       } catch (error) {
-        if (!(error instanceof CommandError) || error.timedOut) throw error;
+        // it is not installed; a database that does not answer is another matter
+        const { cause } = error as Error;
+        if (!(cause instanceof CommandError) || cause.timedOut) throw error;
         hasHistory = false;
         return answers;
       }

@@ -138,7 +138,8 @@ export const slurmConf = (plan: LabPlan): string => {
     `KillWait=${options.killWait ?? 5}`,
     `MinJobAge=${options.minJobAge ?? 300}`,
     "MaxJobCount=20000",
-    `MessageTimeout=${Math.min(60, Math.max(5, nodeTimeout))}`,
+    // also how long a command waits for a controller that is gone
+    `MessageTimeout=${Math.min(20, Math.max(5, nodeTimeout))}`,
     "TCPTimeout=5",
     "BatchStartTimeout=60",
     "OverTimeLimit=0",

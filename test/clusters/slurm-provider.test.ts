@@ -1,0 +1,216 @@
+import { mkdir, mkdtemp, chmod, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { createCommands, type RunCommand } from "../../src/providers/commands.ts";
+import type { PilotAsk } from "../../src/providers/pilot-ask.ts";
+import type { JobStatus, Provider } from "../../src/providers/provider.ts";
+import { slurmDirectives } from "../../src/providers/slurm/directives.ts";
+import { createSlurmProvider, slurmIsTransient } from "../../src/providers/slurm/provider.ts";
+import { scriptRequest } from "../contract/provider-contract.ts";
+import { until } from "./lab/daemons.ts";
+import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";
+
+const reason = skipReason({ accounting: true });
+const MIB = 1024 * 1024;
+
+/** What Slurm does to jobs, each as it really happens, and what the provider makes of it. */
+describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? "" : ` (skipped: ${reason})`}`, () => {
+  let lab: SlurmLab;
+  let directory: string;
+  let provider: Provider;
+  let jobs = 0;
+  let timed: string;
+
+  const create = (run: RunCommand = createCommands({ env: lab.env, isTransient: slurmIsTransient })): Provider =>
+    createSlurmProvider({ run });
+
+  const submit = async (
+    line: string,
+    ask: Partial<PilotAsk> = {},
+    more: { name?: string; user?: string } = {},
+  ): Promise<string> => {
+    const own = join(directory, String((jobs += 1)));
+    await mkdir(own);
+    await chmod(own, 0o777);
+    const job = { name: more.name ?? `slw-${jobs}`, directory: own, line, options: [] };
+    const request = await scriptRequest(job, slurmDirectives, { walltime: 1800, ...ask });
+    return (await provider.submit({ ...request, ...(more.user === undefined ? {} : { user: more.user }) })).nativeId;
+  };
+
+  const reaches = (id: string, ...states: JobStatus["state"][]): Promise<JobStatus> =>
+    until(`job ${id} to be ${states.join(" or ")}`, async () => {
+      const status = (await provider.poll([id])).get(id)!;
+      return states.includes(status.state) ? status : undefined;
+    });
+
+  const shown = async (id: string): Promise<string> => (await lab.run(["scontrol", "-o", "show", "job", id])).stdout;
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), "slw-"));
+    await chmod(directory, 0o755);
+    lab = await startSlurm({
+      nodes: 2,
+      accounting: true,
+      cgroups: true,
+      preemption: true,
+      minJobAge: 2,
+      users: ["alice"],
+      credentialSeconds: 5,
+    });
+    provider = create(lab.run);
+    // its minute passes while the others are tried
+    timed = await submit("sleep 1000", { walltime: 60, partition: "plain" }, { name: "timed" });
+  });
+  afterEach(async () => {
+    await provider.cancel((await provider.list("slw-")).map(({ nativeId }) => nativeId));
+  });
+  afterAll(async () => {
+    await lab?.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  it("asks for all that a pilot can ask for, and Slurm gives it", async () => {
+    const id = await submit("sleep 1000", {
+      nodes: 2,
+      cores: 2,
+      memoryBytes: 300 * MIB,
+      gpus: 2,
+      partition: "short",
+      account: "proj",
+      qos: "low",
+      constraint: "common&a100",
+      walltime: 301,
+      exclusive: true,
+      extra: ["--comment='two words'"],
+    });
+    const status = await reaches(id, "active", "ended");
+    expect(status).toMatchObject({ state: "active", hosts: lab.nodes.slice(0, 2) });
+    const text = await shown(id);
+    for (const words of [
+      "NumNodes=2",
+      "CPUs/Task=2",
+      "MinMemoryNode=300M",
+      "gres/gpu=",
+      "Partition=short",
+      "Account=proj",
+      "QOS=low",
+      "Features=common&a100",
+      "TimeLimit=00:06:00",
+      "Requeue=0",
+      "Comment=two words",
+    ])
+      expect(text).toContain(words);
+    await provider.cancel([id]);
+    expect(await reaches(id, "ended")).toMatchObject({ outcome: "cancelled" });
+  });
+
+  it("starts a heterogeneous job of parts in two partitions, in another's name", async () => {
+    const parts = [
+      { features: "common", licence: "foo:1" },
+      { partition: "big", gres: "gpu:a100:3" },
+    ];
+    const id = await submit("sleep 1000", { slurm: { parts } }, { user: "alice" });
+    expect(await reaches(id, "active", "ended")).toMatchObject({ state: "active" });
+    const text = await shown(id);
+    expect(text).toContain("HetJobOffset=1");
+    expect(text).toContain("Licenses=foo:1");
+    expect(text).toContain("Partition=big");
+    expect(text).toContain("UserId=alice");
+    await provider.cancel([id]);
+    await reaches(id, "ended");
+  });
+
+  it("lets no variable of the server's environment overrule the script or the listing", async () => {
+    const variables = {
+      SBATCH_PARTITION: "nowhere",
+      SQUEUE_PARTITION: "plain",
+      SBATCH_TIMELIMIT: "1",
+      SLURM_CLUSTERS: "x",
+    };
+    Object.assign(process.env, variables);
+    try {
+      const id = await submit("sleep 1000", { partition: "high" });
+      expect(await reaches(id, "active", "ended")).toMatchObject({ state: "active" });
+      expect((await provider.list("slw-")).map(({ nativeId }) => nativeId)).toEqual([id]);
+      await provider.cancel([id]);
+      await reaches(id, "ended");
+    } finally {
+      for (const name of Object.keys(variables)) delete process.env[name];
+    }
+  });
+
+  it("is not fooled by a controller that does not answer: nothing is said to have ended", async () => {
+    const id = await submit("sleep 1000");
+    await reaches(id, "active");
+    await lab.saved();
+    await lab.killController();
+    const impatient = create(
+      createCommands({ env: lab.env, isTransient: slurmIsTransient, pausesMs: [], mostAtOnce: 9 }),
+    );
+    const request = await scriptRequest({ name: "slw-x", directory, line: "true", options: [] }, slurmDirectives);
+    try {
+      const answers = [
+        impatient.poll([id]),
+        impatient.list("slw-"),
+        impatient.describe(),
+        impatient.submit(request),
+        impatient.cancel([id]),
+      ];
+      for (const { status, reason } of (await Promise.allSettled(answers)) as PromiseRejectedResult[]) {
+        expect(status).toBe("rejected");
+        expect(reason).toMatchObject({ code: "cluster-unreachable" });
+      }
+    } finally {
+      await lab.startController();
+    }
+    expect((await provider.poll([id])).get(id)).toMatchObject({ state: "active" });
+    await provider.cancel([id]);
+    await reaches(id, "ended");
+  });
+
+  it("tells how each job ended, and tells the same when only the accounting remembers it", async () => {
+    const [first = "", second = ""] = lab.nodes;
+    const ids = {
+      timeout: timed,
+      done: await submit("true"),
+      failed: await submit("exit 3"),
+      killed: await submit("kill -9 $$"),
+      "out-of-memory": await submit(`head -c 300000000 /dev/zero | tail >/dev/null`, { memoryBytes: 30 * MIB }),
+      "start-failed": await submit("true", { stdout: "/no/such/place/out" }),
+      lost: await submit("sleep 1000", { extra: [`--nodelist=${second}`] }),
+      cancelled: await submit("sleep 1000", { extra: [`--nodelist=${first}`] }),
+      preempted: await submit("sleep 1000", { partition: "big", qos: "low", cores: 2 }),
+    };
+    for (const name of ["lost", "cancelled", "preempted"] as const) await reaches(ids[name], "active");
+    await lab.downNode(second);
+    await provider.cancel([ids.cancelled]);
+    const urgent = await submit("sleep 1000", { partition: "big", qos: "urgent", cores: 2 });
+
+    const expected: Record<keyof typeof ids, Partial<JobStatus>> = {
+      timeout: { outcome: "timeout" },
+      done: { outcome: "done", exitCode: 0 },
+      failed: { outcome: "failed", exitCode: 3 },
+      killed: { outcome: "failed", signal: 9 },
+      "out-of-memory": { outcome: "out-of-memory" },
+      "start-failed": { outcome: "start-failed" },
+      lost: { outcome: "lost" },
+      cancelled: { outcome: "cancelled" },
+      preempted: { outcome: "preempted" },
+    };
+    for (const [name, status] of Object.entries(expected))
+      expect(await reaches(ids[name as keyof typeof ids], "ended"), name).toMatchObject(status);
+    await provider.cancel([urgent]);
+    await lab.upNode(second);
+
+    await until("the controller to forget them", async () => {
+      const { stdout } = await lab.run(["squeue", "--states=all", "--noheader", "--format=%A"]);
+      return !stdout.split("\n").some((id) => Object.values(ids).includes(id));
+    });
+    const successor = create();
+    for (const [name, status] of Object.entries(expected)) {
+      const id = ids[name as keyof typeof ids];
+      expect((await successor.poll([id])).get(id), name).toMatchObject({ state: "ended", ...status });
+    }
+  });
+});
