@@ -76,7 +76,7 @@ const section = (path, method, operation, names) => {
 
 export const apiPage = async () => {
   const { createApi, schemas, z } = await loadSource(SOURCE);
-  const app = createApi({ service: {}, token: "", version: "", log: () => undefined });
+  const app = createApi({ service: {}, launches: {}, token: "", version: "", log: () => undefined });
   const { paths } = app.getOpenAPI31Document({ openapi: "3.1.0", info: { title: "Slipway", version: "" } });
 
   // Named in the order they are declared, so that later shapes refer to earlier ones.

@@ -89,6 +89,21 @@ export const ERRORS = {
     3,
     401,
   ),
+  forbidden: row(
+    "this token may not do that: {detail}",
+    "A user's token is for their own launches; everything else is for the home's owner.",
+    3,
+    403,
+  ),
+  "no-such-launch": row("there is no launch {launch}", "`slipway jobs list` shows them.", 2, 404),
+  "launch-active": row(
+    "launch {launch} has not ended",
+    "Wait for it, or end it with `slipway jobs cancel {launch}`.",
+    2,
+    409,
+  ),
+  "user-refused": row("no job may run as {user}: {detail}", "{remedy}", 2, 403),
+  "launch-failed": row("the launch could not be prepared: {detail}", "{remedy}", 4, 500),
 
   // the server and its home
   "no-server": row(

@@ -5,10 +5,14 @@ import { VERSION } from "../protocol/package-version.ts";
 import { startAgent } from "./agent.ts";
 import { runNodeSpawner } from "./spawner/node-spawner.ts";
 import { onParentGone, runAgents } from "./several.ts";
+import { runStreamed } from "./stream/run-streamed.ts";
 import type { AgentSettings } from "./settings.ts";
 
 /** Entry point of dist/agent.js: one file, without native code, that a compute node runs with Node alone. */
 const main = async (): Promise<void> => {
+  const [mode, settingsFile, dashes, ...command] = process.argv.slice(2);
+  if (mode === "--stream" && settingsFile !== undefined && dashes === "--" && command.length > 0)
+    process.exit(await runStreamed(settingsFile, command));
   const { values } = parseArgs({
     options: {
       spawner: { type: "boolean" },

@@ -26,7 +26,7 @@ export const ndjson = <S extends z.ZodType>(schema: S, description: string) => (
   default: { description: "What is wrong", content: { "application/json": { schema: ErrorBody } } },
 });
 
-const whole = (name: string) =>
+export const whole = (name: string) =>
   z
     .string()
     .regex(/^\d{1,15}$/, "must be a whole number")

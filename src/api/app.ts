@@ -2,24 +2,29 @@ import { OpenAPIHono } from "@hono/zod-openapi";
 import { SlipwayError } from "../errors.ts";
 import { sameSecret } from "../protocol/token.ts";
 import { type Api, type ApiEnv, BASE } from "./base.ts";
+import { ADMIN, type Caller, checkPath } from "./caller.ts";
 import { addClusters } from "./clusters.ts";
 import { addEvents } from "./events.ts";
+import type { LaunchService } from "./launch-service.ts";
+import { addLaunches } from "./launches.ts";
 import { addPilots } from "./pilots.ts";
 import { addRuns } from "./runs.ts";
 import { addServer } from "./server.ts";
 import type { Service } from "./service.ts";
 import { addTasks } from "./tasks.ts";
+import { addTokens } from "./tokens.ts";
 
 /** The REST API. Schemas validate requests and answers' documentation alike; /api/v1/openapi.json is made from them. */
 
 export interface ApiOptions {
   readonly service: Service;
+  readonly launches: LaunchService;
   readonly token: string;
   readonly version: string;
   readonly log: (text: string, facts?: object) => void;
 }
 
-export const createApi = ({ service, token, version, log }: ApiOptions): Api => {
+export const createApi = ({ service, launches, token, version, log }: ApiOptions): Api => {
   const app: Api = new OpenAPIHono<ApiEnv>({
     defaultHook: (result) => {
       if (!result.success) {
@@ -30,11 +35,16 @@ export const createApi = ({ service, token, version, log }: ApiOptions): Api => 
       }
     },
   });
+  const callerOf = (header = ""): Caller | undefined => {
+    if (sameSecret(header, `Bearer ${token}`)) return ADMIN;
+    return header.startsWith("Bearer ") ? launches.callerOf(header.slice("Bearer ".length)) : undefined;
+  };
   app.use("*", async (context, next) => {
     // the unix socket lies in a directory of this user alone; the port is open to the network
-    const { socket } = context.env.incoming;
-    if ("encrypted" in socket && !sameSecret(context.req.header("authorization") ?? "", `Bearer ${token}`))
-      throw new SlipwayError("unauthorized");
+    const caller = "encrypted" in context.env.incoming.socket ? callerOf(context.req.header("authorization")) : ADMIN;
+    if (caller === undefined) throw new SlipwayError("unauthorized");
+    checkPath(caller, context.req.method, context.req.path);
+    context.set("caller", caller);
     await next();
   });
   app.onError((error, context) => {
@@ -50,6 +60,8 @@ export const createApi = ({ service, token, version, log }: ApiOptions): Api => 
   addEvents(app, service);
   addPilots(app, service);
   addClusters(app, service);
+  addLaunches(app, launches);
+  addTokens(app, launches);
   app.doc31(`${BASE}/openapi.json`, { openapi: "3.1.0", info: { title: "Slipway", version } });
   return app;
 };

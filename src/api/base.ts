@@ -1,8 +1,10 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { Caller } from "./caller.ts";
 
 export interface ApiEnv {
   Bindings: HttpBindings;
+  Variables: { caller: Caller };
 }
 
 export type Api = OpenAPIHono<ApiEnv>;

@@ -13,13 +13,16 @@ import type {
   WhyView,
 } from "../api/schemas.ts";
 import { SlipwayError } from "../errors.ts";
-import { type Endpoint, readEndpoint } from "../protocol/endpoint.ts";
+import type { Endpoint } from "../protocol/endpoint.ts";
+import { createLaunchClient, type LaunchClient } from "./launches.ts";
 import { readJsonLines } from "./lines.ts";
 import { isFinalRun } from "./outcome.ts";
+import { findEndpoint } from "./remote.ts";
 import { type FollowOptions, pause, resumed } from "./resume.ts";
 import { type ItemStream, type RunDocument, submission, withUuid } from "./submit.ts";
 import { isConnectionLost, openTransport, readJson, type Request, type Transport } from "./transport.ts";
 
+export { isFinalView, type LaunchClient, type LaunchDocument, type LaunchLogOptions } from "./launches.ts";
 export type { FollowOptions } from "./resume.ts";
 export { type ItemStream, inBatches, type RunDocument } from "./submit.ts";
 export { canceledOf, isFinalRun, succeeded } from "./outcome.ts";
@@ -48,7 +51,7 @@ export interface EventsQuery extends FollowOptions {
 }
 
 /** The typed SDK: everything a server can be asked. A task is named by its run and its index. */
-export interface Client {
+export interface Client extends LaunchClient {
   /** Where the server is, as its home says now. */
   endpoint(): Promise<Endpoint>;
   server(): Promise<ServerView>;
@@ -97,7 +100,7 @@ const query = (values: Readonly<Record<string, string | number | undefined>>): s
 };
 
 /** A client of the server of a home. The endpoint is read when needed and again after a lost connection. */
-export const connect = ({ home, endpoint = async () => readEndpoint(home) }: ConnectOptions): Client => {
+export const connect = ({ home, endpoint = async () => findEndpoint(home) }: ConnectOptions): Client => {
   let open: Promise<Transport> | undefined;
   const opened: Transport[] = [];
 
@@ -226,6 +229,7 @@ export const connect = ({ home, endpoint = async () => readEndpoint(home) }: Con
   }
 
   return {
+    ...createLaunchClient({ send, get, following }),
     endpoint: find,
     server: () => get("/server"),
     stop: ({ now = false, idle = false } = {}) => post("/server/stop", { now, idle }),

@@ -1,9 +1,9 @@
 import http from "node:http";
 import path from "node:path";
-import { readFile } from "node:fs/promises";
 import { errorFromJSON, SlipwayError } from "../errors.ts";
 import type { Endpoint } from "../protocol/endpoint.ts";
 import { addressOf, agentFor } from "./dial.ts";
+import { readToken } from "./remote.ts";
 
 const BASE = "/api/v1";
 /** An answer that is not a stream must move within this time. */
@@ -11,7 +11,7 @@ const ANSWER_TIMEOUT = 120_000;
 const LARGEST_ERROR = 1024 * 1024;
 
 export interface Request {
-  readonly method?: "GET" | "POST";
+  readonly method?: "GET" | "POST" | "DELETE";
   /** Below /api/v1, with its query. */
   readonly path: string;
   readonly json?: unknown;
@@ -32,15 +32,6 @@ export interface Transport {
 /** Whether an error means that the connection, not the request, is at fault. */
 export const isConnectionLost = (error: unknown): error is SlipwayError =>
   error instanceof SlipwayError && (error.code === "server-gone" || error.code === "no-server");
-
-const readToken = async (home: string): Promise<string | undefined> => {
-  try {
-    return (await readFile(path.join(home, "keys", "client.token"), "utf8")).trim();
-  } catch {
-    // The unix socket needs none; elsewhere the server answers `unauthorized`, which says where the token is.
-    return undefined;
-  }
-};
 
 const bodyOf = async (response: http.IncomingMessage): Promise<string> => {
   const chunks: Buffer[] = [];

@@ -1,4 +1,4 @@
-import type { LaunchAbout, LaunchState } from "./launch.ts";
+import type { LaunchAbout, LaunchFiles, LaunchState } from "./launch.ts";
 import type { Resources } from "./resources.ts";
 import type { RunSpec } from "./spec.ts";
 import type { PilotState } from "./states.ts";
@@ -234,6 +234,7 @@ export interface LaunchRequested {
   readonly user: string;
   readonly jobName: string;
   readonly directory: string;
+  readonly files: LaunchFiles;
   readonly tokenHash: string;
   readonly about: LaunchAbout;
 }

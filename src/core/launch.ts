@@ -25,6 +25,18 @@ export interface LaunchAbout {
   readonly command: readonly string[];
 }
 
+/** Where a launch's files are, absolute, and the options its script is submitted with. */
+export interface LaunchFiles {
+  readonly script: string;
+  readonly options: readonly string[];
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Written last by the script: its exit status. */
+  readonly exitCode: string;
+  /** Written first by the script: the manager's id of the job. */
+  readonly nativeId: string;
+}
+
 export interface Launch {
   readonly id: number;
   readonly uuid: string;
@@ -34,6 +46,7 @@ export interface Launch {
   /** Unique: by it the job is found again when the manager's answer was lost. */
   readonly jobName: string;
   readonly directory: string;
+  readonly files: LaunchFiles;
   /** SHA-256 of the token with which its log stream comes. */
   readonly tokenHash: string;
   readonly about: LaunchAbout;
@@ -74,6 +87,7 @@ export const applyLaunchRequested: Apply<LaunchRequested> = (state, event) => {
     user: event.user,
     jobName: event.jobName,
     directory: event.directory,
+    files: event.files,
     tokenHash: event.tokenHash,
     about: event.about,
     requested: event.at,

@@ -31,6 +31,7 @@ import {
 } from "./home/index.ts";
 import { openDoors } from "./http.ts";
 import { type Journal, openJournal } from "./journal/index.ts";
+import { createLaunches } from "./launches/launches.ts";
 import type { Log } from "./logger.ts";
 import { createPilotService } from "./pilot-service.ts";
 import { createService } from "./service.ts";
@@ -180,6 +181,9 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     if (stopping) throw new SlipwayError("stopping");
     if (full !== null) throw new SlipwayError("journal-full", { detail: full, home });
   };
+  const mayChange = (): void => {
+    if (full !== null) throw new SlipwayError("journal-full", { detail: full, home });
+  };
   const about = (): ServerView => ({
     pid: process.pid,
     host: hostname(),
@@ -203,15 +207,25 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     largest,
     about,
     blocked: () => full ?? (stopping ? "the server is stopping" : null),
-    mayChange: () => {
-      if (full !== null) throw new SlipwayError("journal-full", { detail: full, home });
-    },
+    mayChange,
+    launches: () => launches.live,
     submit: createSubmission({ engine, journal: theJournal, home, clusters, largest, mayTake }),
     stop: (now) => stop(now),
     compact: () => compactor.compact(),
   });
 
-  const api = createApi({ service, token: keys.clientToken, version: VERSION, log });
+  const launches = await createLaunches({
+    engine,
+    home,
+    homeHash,
+    clusters,
+    bundles: options.bundles,
+    endpoint: () => ({ host: hostname(), addresses: doors.addresses, port: doors.port, keyPin: keys.pin }),
+    mayTake,
+    mayChange,
+    log,
+  });
+  const api = createApi({ service, launches, token: keys.clientToken, version: VERSION, log });
   const runtime = await runtimeDirectory(home);
   const socket = socketPath(runtime, "api.sock");
   const doors = await openDoors({
@@ -247,6 +261,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     version: VERSION,
   });
   await claim.setAddress(url);
+  await launches.start();
   log(`epoch ${claim.epoch} at ${url}: ${state.runs.size} runs in memory, ${state.archived.size} in the archive`);
 
   const stop = (now: boolean): void => {
@@ -261,6 +276,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     if (finishing) return;
     finishing = true;
     pilots.close();
+    await launches.close();
     await compactor.close();
     await removeEndpoint(home, claim.epoch);
     await doors.close();

@@ -37,6 +37,8 @@ export interface ServiceOptions {
   readonly blocked: () => string | null;
   /** Throws when changes cannot be taken now. */
   readonly mayChange: () => void;
+  /** How many launches have not ended. */
+  readonly launches: () => number;
   readonly submit: Service["submit"];
   readonly stop: (now: boolean) => void;
   readonly compact: () => Promise<void>;
@@ -303,7 +305,10 @@ export const createService = (options: ServiceOptions): Service => {
       })),
     compact: options.compact,
     stop: (now, idle) => {
-      if (idle && (submitting > 0 || [...state.runs.values()].some((run) => !isFinishedRun(run))))
+      if (
+        idle &&
+        (submitting > 0 || options.launches() > 0 || [...state.runs.values()].some((run) => !isFinishedRun(run)))
+      )
         return { state: "running" };
       options.stop(now);
       return { state: "stopping" };

@@ -23,6 +23,7 @@ const requested = (launch: number, at = 1000): Event => ({
   user: "alice",
   jobName: `slipway_cmd-x-0000-${launch}`,
   directory: `/shared/${launch}`,
+  files: { script: "s", options: ["-x"], stdout: "o", stderr: "e", exitCode: "c", nativeId: "n" },
   tokenHash: "00",
   about: { name: "x", type: "cmd", pool: "p", slots: 2, nodes: 1, image: "", command: ["true"] },
 });

@@ -1,0 +1,61 @@
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { constants } from "node:os";
+import { createSender, type Sender, type StreamName } from "./sender.ts";
+import type { StreamSettings } from "./settings.ts";
+
+/**
+ * `agent.js --stream SETTINGS -- COMMAND…`: runs one rank's command. What it writes goes to this process's own
+ * output, and so to the job's files, and to the server. The command runs whatever becomes of the stream; signals are
+ * passed to it, and its status is ours.
+ */
+
+/** After the command's end, the server is given this long to take the rest. */
+const FLUSH_MS = 5000;
+const PASSED = ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT"] as const;
+
+/** The number of this node in its job. */
+const rankHere = (): number => {
+  const { SLIPWAY_STREAM_RANK, SLURM_PROCID } = process.env;
+  return Number(SLIPWAY_STREAM_RANK ?? SLURM_PROCID ?? 0) || 0;
+};
+
+const senderFor = (settingsFile: string): Sender | undefined => {
+  try {
+    return createSender(JSON.parse(readFileSync(settingsFile, "utf8")) as StreamSettings, rankHere());
+  } catch (error) {
+    process.stderr.write(`slipway: output is not streamed: ${(error as Error).message}\n`);
+    return undefined;
+  }
+};
+
+export const runStreamed = async (settingsFile: string, command: readonly string[]): Promise<number> => {
+  const sender = senderFor(settingsFile);
+  const child = spawn(command[0]!, command.slice(1), { stdio: ["inherit", "pipe", "pipe"] });
+  for (const signal of PASSED) process.on(signal, () => child.kill(signal));
+  const copy = (name: StreamName): void => {
+    const from = child[name];
+    const to = process[name];
+    // a reader that is gone must not end the command
+    to.on("error", () => undefined);
+    from.on("data", (chunk: Buffer) => {
+      sender?.push(name, chunk);
+      if (to.write(chunk)) return;
+      from.pause();
+      to.once("drain", () => from.resume());
+    });
+  };
+  copy("stdout");
+  copy("stderr");
+  const status = await new Promise<number>((resolve) => {
+    child.once("error", (error: NodeJS.ErrnoException) => {
+      const text = `slipway: ${command[0]}: ${error.code === "ENOENT" ? "not found" : error.message}\n`;
+      process.stderr.write(text);
+      sender?.push("stderr", Buffer.from(text));
+      resolve(error.code === "ENOENT" ? 127 : 126);
+    });
+    child.once("close", (code, signal) => resolve(code ?? 128 + (constants.signals[signal!] ?? 0)));
+  });
+  await sender?.finish(FLUSH_MS);
+  return status;
+};

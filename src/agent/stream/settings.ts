@@ -1,0 +1,8 @@
+/** What stands in a job's stream.json: enough to send its output on, and good for nothing else (rule 16). */
+export interface StreamSettings {
+  readonly launch: number;
+  /** Where the server says at which address it is now; written anew by every server. */
+  readonly endpointFile: string;
+  /** Good for this job's log alone. */
+  readonly token: string;
+}

@@ -1,0 +1,35 @@
+import { SlipwayError } from "../errors.ts";
+import { BASE } from "./base.ts";
+
+/**
+ * Who asks. The home's own token, and whoever reaches the unix socket, may do everything; a user with a token of their
+ * own has to do with their own launches alone; a job may add to its own log and nothing else (rule 16).
+ */
+export type Caller =
+  | { readonly kind: "admin" }
+  | { readonly kind: "user"; readonly user: string }
+  | { readonly kind: "job"; readonly launch: number };
+
+export const ADMIN: Caller = { kind: "admin" };
+
+const OF_USERS = [`${BASE}/launches`, `${BASE}/server`, `${BASE}/openapi.json`];
+
+const isUnder = (path: string, base: string): boolean => path === base || path.startsWith(`${base}/`);
+
+const mayUse = (caller: Caller, method: string, path: string): boolean => {
+  if (caller.kind === "admin") return true;
+  if (caller.kind === "job") return method === "POST" && path === `${BASE}/launches/${caller.launch}/output`;
+  return OF_USERS.some((base) => (base.endsWith("/server") ? path === base : isUnder(path, base)));
+};
+
+/** Throws unless this caller may use this path at all; whose launch it is, is looked at where it is found. */
+export const checkPath = (caller: Caller, method: string, path: string): void => {
+  if (!mayUse(caller, method, path))
+    throw new SlipwayError("forbidden", {
+      detail: caller.kind === "job" ? "a job's token is good for its own log alone" : `${path} is for the home's owner`,
+    });
+};
+
+/** What the error log calls them. */
+export const nameOf = (caller: Caller): string =>
+  caller.kind === "user" ? caller.user : caller.kind === "job" ? `job ${caller.launch}` : "the home's owner";

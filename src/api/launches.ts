@@ -1,0 +1,153 @@
+import { createRoute, z } from "@hono/zod-openapi";
+import { LAUNCH_STATES } from "../core/launch.ts";
+import { SlipwayError } from "../errors.ts";
+import { flag, json, ndjson, whole } from "./answers.ts";
+import { type Api, BASE } from "./base.ts";
+import { LaunchDocument, LaunchPreview, LaunchView, OutputAnswer } from "./launch-schemas.ts";
+import type { LaunchService } from "./launch-service.ts";
+import { sendBytes, sendLines } from "./streams.ts";
+
+const LaunchParams = z.object({ launch: whole("launch") });
+
+const isCount = (value: number | undefined): value is number => Number.isSafeInteger(value) && value! >= 0;
+
+const outputRoute = createRoute({
+  method: "post",
+  path: `${BASE}/launches/{launch}/output`,
+  summary: "A job's own log, piece by piece",
+  description:
+    "With the token of that job alone. `rank` is the node's number in the job, `offset` where the piece begins; what the server has already is skipped, and the answer says from where to go on.",
+  request: {
+    params: LaunchParams,
+    query: z.object({
+      stream: z.enum(["stdout", "stderr"]),
+      rank: z.coerce.number().int().nonnegative(),
+      offset: z.coerce.number().int().nonnegative(),
+    }),
+    body: { content: { "application/octet-stream": { schema: z.string() } } },
+  },
+  responses: json(OutputAnswer, "How much the server has now"),
+});
+
+export const addLaunches = (app: Api, launches: LaunchService): void => {
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: `${BASE}/launches`,
+      summary: "Launch one batch job through its workload manager",
+      description:
+        "The answer comes when the manager has taken the job; a refusal carries the manager's own message. With dry_run nothing is submitted, and the answer is the script and the command.",
+      request: {
+        query: z.object({ dry_run: flag }),
+        body: { content: { "application/json": { schema: LaunchDocument } }, required: true },
+      },
+      responses: json(z.union([LaunchView, LaunchPreview]), "The launch, or with dry_run what it would be"),
+    }),
+    async (context) => {
+      const document = context.req.valid("json");
+      const caller = context.get("caller");
+      return context.req.valid("query").dry_run
+        ? context.json(await launches.preview(caller, document), 200)
+        : context.json(await launches.launch(caller, document), 200);
+    },
+  );
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: `${BASE}/launches`,
+      summary: "Launches, newest first",
+      request: {
+        query: z.object({
+          state: z.enum(LAUNCH_STATES).optional(),
+          limit: z.coerce.number().int().min(1).max(10_000).default(100),
+        }),
+      },
+      responses: json(z.array(LaunchView), "The caller's launches; the home's owner sees all"),
+    }),
+    (context) => context.json(launches.list(context.get("caller"), context.req.valid("query")), 200),
+  );
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: `${BASE}/launches/{launch}`,
+      summary: "One launch",
+      request: { params: LaunchParams, query: z.object({ fresh: flag }) },
+      responses: json(LaunchView, "The launch; with fresh its manager was asked now"),
+    }),
+    async (context) => {
+      const { launch } = context.req.valid("param");
+      return context.json(await launches.show(context.get("caller"), launch, context.req.valid("query").fresh), 200);
+    },
+  );
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: `${BASE}/launches/{launch}/watch`,
+      summary: "A launch until it has ended",
+      request: { params: LaunchParams },
+      responses: ndjson(LaunchView, "The launch, whenever it changed"),
+    }),
+    async (context) => {
+      const abort = new AbortController();
+      const { launch } = context.req.valid("param");
+      const caller = context.get("caller");
+      await launches.show(caller, launch, false);
+      return sendLines(context.env.outgoing, launches.watch(caller, launch, abort.signal), abort) as never;
+    },
+  );
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: `${BASE}/launches/{launch}/logs`,
+      summary: "What a launch's job wrote",
+      request: {
+        params: LaunchParams,
+        query: z.object({ stream: z.enum(["stdout", "stderr"]).default("stdout"), follow: flag }),
+      },
+      responses: {
+        200: { description: "The bytes, as written", content: { "application/octet-stream": { schema: z.string() } } },
+      },
+    }),
+    async (context) => {
+      const abort = new AbortController();
+      const { launch } = context.req.valid("param");
+      const caller = context.get("caller");
+      await launches.show(caller, launch, false);
+      const query = { ...context.req.valid("query"), signal: abort.signal };
+      return sendBytes(context.env.outgoing, launches.logs(caller, launch, query), abort) as never;
+    },
+  );
+  app.openapi(
+    createRoute({
+      method: "delete",
+      path: `${BASE}/launches/{launch}`,
+      summary: "Cancel a launch",
+      request: { params: LaunchParams },
+      responses: json(LaunchView, "The launch; its end is told by its state"),
+    }),
+    async (context) =>
+      context.json(await launches.cancel(context.get("caller"), context.req.valid("param").launch), 200),
+  );
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: `${BASE}/launches/{launch}/clean`,
+      summary: "Remove the directory of a launch that has ended",
+      request: { params: LaunchParams },
+      responses: json(LaunchView, "The launch"),
+    }),
+    async (context) =>
+      context.json(await launches.clean(context.get("caller"), context.req.valid("param").launch), 200),
+  );
+  // documented, but its body is taken as bytes
+  app.openAPIRegistry.registerPath(outputRoute);
+  app.post(`${BASE}/launches/:launch/output`, async (context) => {
+    const [offset, rank] = ["offset", "rank"].map((name) => Number(context.req.query(name) ?? Number.NaN));
+    const stream = context.req.query("stream");
+    const id = Number(context.req.param("launch"));
+    if (!isCount(offset) || !isCount(rank) || (stream !== "stdout" && stream !== "stderr"))
+      throw new SlipwayError("bad-request", { detail: "needs stream (stdout or stderr), rank and offset" });
+    const body = (context.req.raw.body ?? []) as unknown as AsyncIterable<Uint8Array>;
+    return context.json(await launches.receive(context.get("caller"), id, { stream, rank, offset }, body), 200);
+  });
+};

@@ -1,0 +1,42 @@
+import { createRoute, z } from "@hono/zod-openapi";
+import { json } from "./answers.ts";
+import { type Api, BASE } from "./base.ts";
+import { NewToken, TokenRequest, TokenView } from "./launch-schemas.ts";
+import type { LaunchService } from "./launch-service.ts";
+
+/** Tokens of users who share this server. Only the home's owner reaches these. */
+export const addTokens = (app: Api, launches: LaunchService): void => {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: `${BASE}/tokens`,
+      summary: "Users who have a token of their own",
+      responses: json(z.array(TokenView), "Users"),
+    }),
+    async (context) => context.json(await launches.tokens(), 200),
+  );
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: `${BASE}/tokens`,
+      summary: "Make a user's token; one that they had before is no longer accepted",
+      request: { body: { content: { "application/json": { schema: TokenRequest } }, required: true } },
+      responses: json(NewToken, "The token, told this once"),
+    }),
+    async (context) => context.json(await launches.addToken(context.req.valid("json").user), 200),
+  );
+  app.openapi(
+    createRoute({
+      method: "delete",
+      path: `${BASE}/tokens/{user}`,
+      summary: "Take a user's token back",
+      request: { params: z.object({ user: z.string().max(64) }) },
+      responses: json(z.object({ user: z.string() }), "It is accepted no more"),
+    }),
+    async (context) => {
+      const { user } = context.req.valid("param");
+      await launches.removeToken(user);
+      return context.json({ user }, 200);
+    },
+  );
+};

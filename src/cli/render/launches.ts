@@ -1,0 +1,81 @@
+import type { LaunchView } from "../../api/launch-schemas.ts";
+import { formatSize } from "../../core/quantities.ts";
+import type { Style } from "./style.ts";
+import { facts, table } from "./table.ts";
+import { duration, localTime, plural, printable, secondsBetween, shown } from "./text.ts";
+
+const colored = (state: LaunchView["state"], style: Style): string => {
+  if (state === "succeeded") return style.green(state);
+  return state === "failed" || state === "lost" ? style.red(state) : state;
+};
+
+const spent = (launch: LaunchView, now: number): string => {
+  const seconds = secondsBetween(launch.started, launch.finished ?? now);
+  return seconds === undefined ? "-" : duration(seconds);
+};
+
+/** One line: what it is and how it stands. */
+export const launchSummary = (launch: LaunchView): string => {
+  const job = launch.nativeId === null ? "" : `, job ${launch.nativeId} of ${launch.cluster}`;
+  const why = launch.reason === null || launch.state === "running" ? "" : `: ${launch.reason}`;
+  return printable(`launch ${launch.id} (${launch.name}) is ${launch.state}${job}${why}`);
+};
+
+export const launchesTable = (launches: readonly LaunchView[], style: Style, now: number, width?: number): string =>
+  table(
+    launches,
+    [
+      { title: "ID", value: (launch) => String(launch.id), right: true },
+      { title: "NAME", value: (launch) => launch.name, shrinksTo: 10 },
+      {
+        title: "STATE",
+        value: (launch) => launch.state,
+        paint: (text, launch) => text.replace(launch.state, colored(launch.state, style)),
+      },
+      { title: "USER", value: (launch) => launch.user, shrinksTo: 8 },
+      { title: "CLUSTER", value: (launch) => launch.cluster, shrinksTo: 8 },
+      { title: "POOL", value: (launch) => launch.pool || "-", shrinksTo: 8 },
+      { title: "JOB", value: (launch) => launch.nativeId ?? "-" },
+      { title: "SLOTS", value: (launch) => String(launch.slots), right: true },
+      { title: "TIME", value: (launch) => spent(launch, now), right: true },
+      { title: "REASON", value: (launch) => launch.reason ?? "", shrinksTo: 12 },
+    ],
+    width,
+  );
+
+const indented = (text: string): string =>
+  text
+    .split("\n")
+    .map((line) => `  ${printable(line)}`)
+    .join("\n");
+
+export const launchScreen = (launch: LaunchView, style: Style, now: number): string => {
+  const { output } = launch;
+  const given = (text: string | null): string | undefined =>
+    text === null || text === "" ? undefined : printable(text);
+  const sections = [
+    `${style.bold(`launch ${launch.id}`)}  ${printable(launch.name)}  ${colored(launch.state, style)}`,
+    facts([
+      ["command", printable(shown(launch.command))],
+      ["image", given(launch.image)],
+      ["user", printable(launch.user)],
+      ["cluster", printable(launch.cluster)],
+      ["pool", given(launch.pool)],
+      ["size", `${plural(launch.slots, "slot")}, at most ${plural(launch.nodes, "node")}`],
+      ["job", given(launch.nativeId === null ? null : `${launch.nativeId} (${launch.jobName})`)],
+      ["manager says", given(launch.managerState)],
+      ["reason", given(launch.reason)],
+      ["hosts", given(launch.hosts.join(", "))],
+      ["exit code", launch.exitCode === null ? undefined : String(launch.exitCode)],
+      ["signal", launch.signal === null || launch.signal === 0 ? undefined : String(launch.signal)],
+      ["cancelled by", given(launch.cancelledBy)],
+      ["submitted", localTime(launch.submitted)],
+      ["started", launch.started === null ? undefined : localTime(launch.started)],
+      ["finished", launch.finished === null ? undefined : `${localTime(launch.finished)} (${spent(launch, now)})`],
+      ["directory", given(launch.directory)],
+      ["output", `${formatSize(output.stdout)}, errors ${formatSize(output.stderr)}${output.live ? ", live" : ""}`],
+    ]),
+  ];
+  if (launch.errorLog !== null) sections.push(`from its error log:\n${indented(launch.errorLog)}`);
+  return sections.join("\n\n");
+};

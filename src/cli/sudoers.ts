@@ -1,0 +1,82 @@
+import { execFileSync } from "node:child_process";
+import { accessSync, constants } from "node:fs";
+import { userInfo } from "node:os";
+import path from "node:path";
+import { settingsOf } from "../batch/settings.ts";
+import { type SudoersCluster, sudoersText } from "../batch/sudoers.ts";
+import { loadClusters } from "../config/clusters-file.ts";
+import { SlipwayError } from "../errors.ts";
+import type { Context } from "./context.ts";
+import { type Define, examples } from "./verb.ts";
+
+/** The commands that run in users' names; everything else the server asks in its own. */
+const COMMANDS = { slurm: ["sbatch", "scancel"], pbs: ["qsub", "qdel"] } as const;
+
+/** Where sudo will find a command. */
+const pathOf = (context: Context, name: string): string => {
+  for (const directory of (process.env["PATH"] ?? "").split(path.delimiter)) {
+    const full = path.join(directory, name);
+    try {
+      accessSync(full, constants.X_OK);
+      return full;
+    } catch {
+      // the next one may have it
+    }
+  }
+  context.note(`note: ${name} is not on this PATH; /usr/bin/${name} is written: correct it if it lies elsewhere`);
+  return `/usr/bin/${name}`;
+};
+
+const accountOf = (name: string | undefined): { user: string; uid: number; gid: number } => {
+  const own = userInfo();
+  if (name === undefined || name === own.username) return { user: own.username, uid: own.uid, gid: own.gid };
+  try {
+    const ask = (flag: string): number =>
+      Number(execFileSync("id", [flag, "--", name], { encoding: "utf8", stdio: "pipe" }));
+    return { user: name, uid: ask("-u"), gid: ask("-g") };
+  } catch (error) {
+    throw new SlipwayError("usage", { detail: `there is no user '${name}' here` }, error);
+  }
+};
+
+export const define: Define = (command, { act }) =>
+  void command
+    .option("--user <name>", "the account that runs the server (default: this one)")
+    .option("--clusters <file>", "beside the home's clusters.yaml")
+    .description(
+      "Print the sudoers file that lets a server without privileges launch in users' names: exactly the manager's commands as the users of sudo_authorized, never as root, and the handing over of job directories.",
+    )
+    .addHelpText(
+      "after",
+      examples([
+        "slipway sudoers --user slipway > slipway.sudoers && visudo -cf slipway.sudoers",
+        "install -m 0440 slipway.sudoers /etc/sudoers.d/slipway",
+      ]),
+    )
+    .action(
+      act(async (context, _args, command) => {
+        const { user, clusters: explicitPath } = command.opts<{ user?: string; clusters?: string }>();
+        const config = loadClusters({ home: context.home, explicitPath });
+        const account = accountOf(user);
+        if (account.uid === 0)
+          throw new SlipwayError("usage", {
+            detail: "root needs no rules; name the account that runs the server with --user",
+          });
+        const clusters = [...config.clusters.values()].flatMap((cluster): SudoersCluster[] => {
+          if (cluster.type !== "slurm" && cluster.type !== "pbs") return [];
+          const { sudoAuthorized, storageRoot } = settingsOf(cluster);
+          return [
+            {
+              name: cluster.name,
+              authorized: sudoAuthorized,
+              commands: COMMANDS[cluster.type].map((name) => pathOf(context, name)),
+              ...(storageRoot === undefined ? {} : { storageRoot }),
+            },
+          ];
+        });
+        if (clusters.length === 0)
+          throw new SlipwayError("usage", { detail: "clusters.yaml declares no cluster of type slurm or pbs" });
+        const text = sudoersText({ ...account, chown: pathOf(context, "chown"), clusters });
+        context.answer({ text }, () => text.trimEnd());
+      }),
+    );

@@ -1,0 +1,58 @@
+import tls from "node:tls";
+import net from "node:net";
+import type { Endpoint } from "./endpoint.ts";
+import { pinOf } from "./pin.ts";
+
+export const CONNECT_TIMEOUT = 5000;
+
+/** What is needed to reach a server over the network. */
+export type Reachable = Pick<Endpoint, "host" | "addresses" | "port" | "keyPin">;
+
+export const established = async (socket: net.Socket, event: "connect" | "secureConnect"): Promise<void> => {
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      timer = setTimeout(() => reject(new Error(`no connection within ${CONNECT_TIMEOUT / 1000} s`)), CONNECT_TIMEOUT);
+      socket.once(event, resolve);
+      socket.once("error", reject);
+      socket.once("close", () => reject(new Error("the connection was closed while it was being made")));
+    });
+  } catch (error) {
+    socket.on("error", () => socket.destroy());
+    socket.destroy();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    socket.removeAllListeners("close");
+    socket.removeAllListeners(event);
+    if (!socket.destroyed) socket.removeAllListeners("error");
+  }
+};
+
+/**
+ * Tries the server's addresses in turn. The key is what is trusted: names and dates in the certificate mean nothing, and
+ * nothing is sent before the key was compared.
+ */
+export const dialServer = async (endpoint: Reachable): Promise<net.Socket> => {
+  let last: unknown = new Error("the server published no address");
+  const addresses = endpoint.addresses.length > 0 ? endpoint.addresses : [endpoint.host];
+  for (const host of addresses) {
+    try {
+      const socket = tls.connect({
+        host,
+        port: endpoint.port,
+        rejectUnauthorized: false,
+        checkServerIdentity: () => undefined,
+        ALPNProtocols: ["http/1.1"],
+        minVersion: "TLSv1.2",
+      });
+      await established(socket, "secureConnect");
+      if (pinOf(socket) === endpoint.keyPin) return socket;
+      socket.destroy();
+      last = new Error(`${host} answers with another key than this home's server`);
+    } catch (error) {
+      last = error;
+    }
+  }
+  throw last;
+};
