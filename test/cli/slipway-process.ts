@@ -1,5 +1,5 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, readdir, rm } from "node:fs/promises";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { chmod, chown, cp, mkdir, mkdtemp, readFile, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,7 +12,6 @@ import { processesUnder } from "./processes-under.ts";
  */
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
-const BINARY = join(ROOT, "bin", "slipway");
 const TIMEOUT_MS = 60_000;
 /** How long processes may take to end after `down --now`. */
 const ENDING_MS = 20_000;
@@ -51,6 +50,8 @@ export interface SlipwayHome {
   readonly tmp: string;
   /** Everything of this home lies below. */
   readonly root: string;
+  /** Gives what the test made to whose home it is. */
+  own(path: string): Promise<void>;
   start(args: readonly string[], options?: RunOptions): Started;
   run(args: readonly string[], options?: RunOptions): Promise<Outcome>;
   /** Runs with --json and parses the one document; throws unless the exit status is among `statuses`. */
@@ -78,8 +79,26 @@ const environment = (base: Readonly<Record<string, string>>, options: RunOptions
 const describe = (args: readonly string[], { status, signal, stdout, stderr }: Outcome): string =>
   `slipway ${args.join(" ")}: ${signal ?? `exit status ${status}`}\n--- stdout\n${stdout.slice(-4000)}\n--- stderr\n${stderr.slice(-4000)}`;
 
-const startProcess = (args: readonly string[], env: NodeJS.ProcessEnv, cwd: string, options: RunOptions): Started => {
-  const child = spawn(process.execPath, [BINARY, ...args], { cwd: options.cwd ?? cwd, env, stdio: "pipe" });
+/** Who types the commands, when not who runs the tests. */
+interface Person {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+interface Place {
+  /** Where the product is installed. */
+  readonly product: string;
+  readonly cwd: string;
+  readonly person?: Person;
+}
+
+const startProcess = (args: readonly string[], env: NodeJS.ProcessEnv, place: Place, options: RunOptions): Started => {
+  const child = spawn(process.execPath, [join(place.product, "bin", "slipway"), ...args], {
+    cwd: options.cwd ?? place.cwd,
+    env,
+    stdio: "pipe",
+    ...place.person,
+  });
   const texts = { stdout: "", stderr: "" };
   const watchers = new Set<() => void>();
   for (const name of ["stdout", "stderr"] as const) {
@@ -150,16 +169,38 @@ const untilNoProcesses = async (root: string): Promise<void> => {
   throw new Error(`processes were left behind:\n${left.map(({ pid, command }) => `  ${pid} ${command}`).join("\n")}`);
 };
 
-export const createHome = async (): Promise<SlipwayHome> => {
+/** What a site's administrator does for its people: a copy that they can read, wherever this one lies. */
+const installFor = async (root: string): Promise<string> => {
+  const product = join(root, "slipway");
+  for (const part of ["bin", "dist", "package.json"])
+    await cp(join(ROOT, part), join(product, part), { recursive: true });
+  return product;
+};
+
+export interface HomeOptions {
+  /** An account of this machine whose commands and whose home these are; needs root. */
+  readonly user?: string;
+}
+
+export const createHome = async ({ user }: HomeOptions = {}): Promise<SlipwayHome> => {
   const root = await mkdtemp(join(tmpdir(), "slw-"));
   const [home, cwd, tmp] = [join(root, "home"), join(root, "work"), join(root, "tmp")];
   await Promise.all([mkdir(cwd), mkdir(tmp)]);
+  let place: Place = { product: ROOT, cwd };
+  if (user !== undefined) {
+    const idOf = (flag: string): number => Number(execFileSync("id", [flag, user], { encoding: "utf8" }));
+    const person = { uid: idOf("-u"), gid: idOf("-g") };
+    place = { product: await installFor(root), cwd, person };
+    await chmod(root, 0o755);
+    for (const path of [root, cwd, tmp]) await chown(path, person.uid, person.gid);
+  }
   // The last one reaches tasks too, which get no SLIPWAY_HOME: by it whatever they leave behind is found.
   const base = { SLIPWAY_HOME: home, TMPDIR: tmp, NO_COLOR: "1", TEST_ROOT_OF_SLIPWAY: root };
+  const names = user === undefined ? {} : { HOME: root, USER: user, LOGNAME: user };
   const running = new Set<Started>();
 
   const start = (args: readonly string[], options: RunOptions = {}): Started => {
-    const started = startProcess(args, environment(base, options), cwd, options);
+    const started = startProcess(args, environment({ ...base, ...names }, options), place, options);
     running.add(started);
     const forget = (): void => void running.delete(started);
     started.ended.then(forget, forget);
@@ -173,6 +214,9 @@ export const createHome = async (): Promise<SlipwayHome> => {
     cwd,
     tmp,
     root,
+    own: async (path) => {
+      if (place.person !== undefined) await chown(path, place.person.uid, place.person.gid);
+    },
     start,
     run,
     json: async <T>(args: readonly string[], options: RunOptions & { readonly statuses?: readonly number[] } = {}) => {

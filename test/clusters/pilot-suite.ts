@@ -29,6 +29,8 @@ export interface BootedPilots {
   readonly wrong: { readonly keys: Readonly<Record<string, unknown>>; readonly words: RegExp };
   /** A walltime in seconds that is over soon. */
   readonly shortWalltime: number;
+  /** Whose server it is, where it cannot be that of whoever runs the tests. */
+  readonly user?: string;
   /** For the server and whatever it starts. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Told where the server's state is. */
@@ -104,7 +106,7 @@ export const pilotSuite = (manager: PilotManager): void => {
 
     beforeAll(async () => {
       booted = await manager.boot();
-      slipway = await createHome();
+      slipway = await createHome(booted.user === undefined ? {} : { user: booted.user });
       booted.onHome?.(slipway.home);
       const fleet = { strategy: "auto", min: 0, max: MOST, idle: "2s", period: "1s" };
       const queues = {
@@ -117,6 +119,7 @@ export const pilotSuite = (manager: PilotManager): void => {
         join(slipway.home, "clusters.yaml"),
         stringify({ clusters: { hpc: { ...booted.cluster, queues } } }),
       );
+      for (const path of [slipway.home, join(slipway.home, "clusters.yaml")]) await slipway.own(path);
       await up();
     });
     afterAll(async () => {
