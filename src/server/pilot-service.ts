@@ -72,7 +72,7 @@ export const createPilotService = (options: PilotServiceOptions): PilotService =
       state: pilot.state,
       nativeId: pilot.nativeId === "" ? null : pilot.nativeId,
       reason: pilot.reason === "" ? null : pilot.reason,
-      waiting: isFinalPilot(pilot.state) ? null : pilots.waitingText(pilot.id),
+      waiting: isFinalPilot(pilot.state) ? null : (pilots.waiting(pilot.id)?.text ?? null),
       draining: !isFinalPilot(pilot.state) && pilots.isDraining(pilot),
       output: pilot.output ?? null,
       requested: isoTime(pilot.requested),

@@ -104,8 +104,8 @@ export const createService = (options: ServiceOptions): Service => {
         able.map(({ cluster, queue }) => options.pilots.failure(cluster, queue)).find((text) => text !== null) ?? null,
       livePilots: live.length,
       waitingPilots: live.flatMap(({ id }) => {
-        const text = options.pilots.waitingText(id);
-        return text === null ? [] : [`pilot ${id} is ${text}`];
+        const waiting = options.pilots.waiting(id);
+        return waiting === null ? [] : [{ text: `pilot ${id} is ${waiting.text}`, remedy: waiting.remedy }];
       }),
       connectedAgents: links.filter((link) => link.channel !== undefined).length,
       suspectAgents: links.filter((link) => link.channel === undefined).length,

@@ -21,7 +21,7 @@ export interface Surroundings {
   readonly lastFailure: string | null;
   readonly livePilots: number;
   /** Pilots that the manager has not started, each with what it says of them. */
-  readonly waitingPilots: readonly string[];
+  readonly waitingPilots: readonly { readonly text: string; readonly remedy: string | null }[];
   readonly connectedAgents: number;
   readonly suspectAgents: number;
   /** All agents that take tasks end before its time-request would be over. */
@@ -78,8 +78,12 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
   if (around.connectedAgents === 0 && around.waitingPilots.length > 0)
     return why(
       "pilot-queued",
-      `${what}; its pilots wait in the workload manager: ${around.waitingPilots.slice(0, 3).join("; ")}`,
-      "They start when the manager has room for them; `slipway pilots list` shows each.",
+      `${what}; its pilots wait in the workload manager: ${around.waitingPilots
+        .slice(0, 3)
+        .map(({ text }) => text)
+        .join("; ")}`,
+      around.waitingPilots.find(({ remedy }) => remedy !== null)?.remedy ??
+        "They start when the manager has room for them; `slipway pilots list` shows each.",
     );
   if (around.connectedAgents === 0)
     return why("pilot-starting", `${what}; a pilot is being started`, "Wait a moment; `slipway pilots list` shows it.");

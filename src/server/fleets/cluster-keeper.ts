@@ -6,7 +6,7 @@ import type { Demand } from "../../fleet/snapshot.ts";
 import { createAdoption } from "./adoption.ts";
 import type { KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
-import { type FleetNotes, createNotes, forgetFailures, noteSuccess } from "./notes.ts";
+import { type FleetNotes, type Waiting, createNotes, forgetFailures, noteSuccess } from "./notes.ts";
 import { createPilotEnds } from "./pilot-ends.ts";
 import { createPilotStarts } from "./pilot-starts.ts";
 import { freshSeconds, supplyOf } from "./supply.ts";
@@ -30,7 +30,7 @@ export interface ClusterKeeper {
   problem(fleet: Fleet): string | null;
   /** What was said of the last pilot that did not start, until one does. */
   failure(fleet: Fleet): string | null;
-  waitingText(pilot: number): string | null;
+  waiting(pilot: number): Waiting | null;
   /** The fleets that could run a shape. */
   able(shape: Shape): Fleet[];
   /** Ends all pilots; true when none is left. */
@@ -250,7 +250,7 @@ export const createClusterKeeper = (
       return ms > SLOW_MS ? `the manager has not answered for ${Math.round(ms / 1000)} s` : notesOf(fleet).problem;
     },
     failure: (fleet) => notesOf(fleet).failures.at(-1)?.split("\n")[0] ?? null,
-    waitingText: (pilot) => ends.waitingText(pilot),
+    waiting: (pilot) => ends.waiting(pilot),
     able: (shape) => {
       const all = candidates();
       return fleets.filter((_, i) => canRun(shape, all[i]!, context.defaultCluster));

@@ -28,6 +28,7 @@ const localFleets = (options: FleetsOptions, cluster: ClusterConfig): Fleet[] =>
   return [...cluster.queues.values()].map((queue) => ({
     cluster: cluster.name,
     queue: queue.name,
+    manager: cluster.type,
     provider,
     policy: queue.fleet,
     nodes: queue.nodes,

@@ -7,6 +7,8 @@ import type { JobRequest, Provider } from "../../providers/provider.ts";
 export interface Fleet {
   readonly cluster: string;
   readonly queue: string;
+  /** The cluster's type: in whose words its jobs' states are. */
+  readonly manager?: string;
   /** One object per cluster: the fleets that share it share its polls. */
   readonly provider: Provider;
   readonly policy: FleetConfig;

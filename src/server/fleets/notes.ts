@@ -1,4 +1,5 @@
 import type { JobStatus } from "../../providers/provider.ts";
+import { waitingReason } from "../../providers/waiting-reasons.ts";
 
 /** What a keeper remembers between two looks. None of it outlives the server: all of it is found out again. */
 
@@ -62,6 +63,15 @@ export const forgetFailures = (notes: FleetNotes): void => {
   notes.failures.length = 0;
 };
 
-/** What the manager says of a job that has not ended: `queued: PENDING (Priority)`. */
-export const statusText = ({ state, raw, reason }: JobStatus): string =>
-  `${state}: ${raw}${reason === undefined || reason === "" ? "" : ` (${reason})`}`;
+/** Why a pilot's job has not begun or does not go on: the manager's words, what they mean, and what would help. */
+export interface Waiting {
+  readonly text: string;
+  readonly remedy: string | null;
+}
+
+/** `queued: PENDING (Priority), jobs with a higher priority stand before it`. */
+export const waitingOf = (manager: string | undefined, { state, raw, reason = "" }: JobStatus): Waiting => {
+  const known = waitingReason(manager ?? "", reason);
+  const said = `${state}: ${raw}${reason === "" ? "" : ` (${reason})`}`;
+  return { text: known === undefined ? said : `${said}, ${known.meaning}`, remedy: known?.remedy ?? null };
+};

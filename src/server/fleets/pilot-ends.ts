@@ -3,7 +3,7 @@ import type { JobStatus } from "../../providers/provider.ts";
 import type { KeeperContext } from "./context.ts";
 import { endingText } from "./ending.ts";
 import type { Fleet } from "./fleet.ts";
-import { type FleetNotes, statusText } from "./notes.ts";
+import { type FleetNotes, type Waiting, waitingOf } from "./notes.ts";
 import type { PilotStarts } from "./pilot-starts.ts";
 
 /**
@@ -18,7 +18,7 @@ import type { PilotStarts } from "./pilot-starts.ts";
 export interface PilotEnds {
   heard(fleet: Fleet, pilot: Pilot, status: JobStatus, askedAt: number): Promise<void>;
   /** What the manager last said of a pilot that has not begun or does not go on; null otherwise. */
-  waitingText(pilot: number): string | null;
+  waiting(pilot: number): Waiting | null;
 }
 
 /** A pilot whose agents are lost so soon after they connected is none that works. */
@@ -30,7 +30,7 @@ export const createPilotEnds = (
   starts: PilotStarts,
 ): PilotEnds => {
   const { engine, agents, roster, spools, log } = context;
-  const said = new Map<number, string>();
+  const said = new Map<number, Waiting>();
 
   const ended = async (fleet: Fleet, pilot: Pilot, status: JobStatus): Promise<void> => {
     // what its agents wrote on their way out counts before they are given up
@@ -57,10 +57,11 @@ export const createPilotEnds = (
     roster.change(pilot.id, "FAILED", { reason: reason === "" ? "ended unexpectedly" : reason });
   };
 
-  const waits = (pilot: Pilot, status: JobStatus, askedAt: number): void => {
-    const text = statusText(status);
-    if (said.get(pilot.id) !== text) {
-      said.set(pilot.id, text);
+  const waits = (fleet: Fleet, pilot: Pilot, status: JobStatus, askedAt: number): void => {
+    const waiting = waitingOf(fleet.manager, status);
+    const { text } = waiting;
+    if (said.get(pilot.id)?.text !== text) {
+      said.set(pilot.id, waiting);
       context.onWaiting(pilot.id, text);
     }
     if (status.state === "suspended") return;
@@ -71,7 +72,7 @@ export const createPilotEnds = (
   };
 
   return {
-    waitingText: (pilot) => said.get(pilot) ?? null,
+    waiting: (pilot) => said.get(pilot) ?? null,
     heard: async (fleet, pilot, status, askedAt) => {
       if (status.successor !== undefined && status.successor !== pilot.nativeId) {
         log(`pilot ${pilot.id} goes on as ${status.successor}`);
@@ -93,9 +94,9 @@ export const createPilotEnds = (
         case "queued":
         case "held":
         case "suspended":
-          return waits(pilot, status, askedAt);
+          return waits(fleet, pilot, status, askedAt);
         case "unknown":
-          said.set(pilot.id, statusText(status));
+          said.set(pilot.id, waitingOf(fleet.manager, status));
       }
     },
   };

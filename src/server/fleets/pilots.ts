@@ -5,6 +5,7 @@ import type { Engine } from "../engine.ts";
 import { type ClusterKeeper, createClusterKeeper } from "./cluster-keeper.ts";
 import type { KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
+import type { Waiting } from "./notes.ts";
 import { createRoster } from "./roster.ts";
 import { createSpools } from "./spools.ts";
 
@@ -27,7 +28,7 @@ export interface Pilots {
   able(shape: Shape): Fleet[];
   isDraining(pilot: Pilot): boolean;
   /** What the manager says of a pilot that has not begun or does not go on, or null. */
-  waitingText(pilot: number): string | null;
+  waiting(pilot: number): Waiting | null;
   joined(agent: number, pilot: number): void;
   /** By hand. Undefined when there is no such fleet. */
   add(cluster: string, queue: string, count: number): number[] | undefined;
@@ -149,7 +150,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     failure: (cluster, queue) => ofFleet(cluster, queue, (keeper, fleet) => keeper.failure(fleet)) ?? null,
     able: (shape) => keeperOf(shape.cluster ?? options.defaultCluster)?.able(shape) ?? [],
     isDraining: (pilot) => roster.isDraining(pilot),
-    waitingText: (pilot) => keeperOfPilot(pilot)?.waitingText(pilot) ?? null,
+    waiting: (pilot) => keeperOfPilot(pilot)?.waiting(pilot) ?? null,
     joined: (_agent, pilot) => {
       const known = state.pilots.get(pilot);
       if (known === undefined) return;

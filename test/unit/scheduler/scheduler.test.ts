@@ -130,6 +130,82 @@ describe("scheduler.pass", () => {
     expect(scheduler.rebalance()).toEqual([{ agent: 1, count: 1 }]);
   });
 
+  it("takes back what waits at one agent for free slots of another that is not idle", () => {
+    const scheduler = createScheduler(DEFAULT_PREFETCH, "local");
+    addAgent(scheduler, 1, cpus(2));
+    const run = makeRun(group("a", 7));
+    scheduler.ready(run, 0, 4);
+    applyAll([run], scheduler.pass(0));
+    addAgent(scheduler, 2, cpus(4));
+    // of another cluster: its slots are none for these
+    scheduler.addAgent({ id: 3, resources: cpus(9), cluster: "c", queue: "q", pilot: 3, endsAt: Infinity });
+    for (const row of [4, 5, 6]) scheduler.restore(run, row, 2);
+    expect([1, 2].map((id) => scheduler.loadOf(id))).toEqual([
+      { count: 4, backlog: 2 },
+      { count: 3, backlog: 0 },
+    ]);
+    expect(scheduler.rebalance()).toEqual([{ agent: 1, count: 1 }]);
+    scheduler.restore(run, 6, 2);
+    expect(scheduler.rebalance()).toEqual([]);
+  });
+
+  it("fills agents that have tasks before idle ones, so that pilots which are not needed empty", () => {
+    const scheduler = createScheduler();
+    for (const id of [1, 2, 3]) addAgent(scheduler, id, cpus(4));
+    const run = makeRun(group("a", 6));
+    scheduler.ready(run, 0, 1);
+    applyAll([run], scheduler.pass(0));
+    const [busy] = [1, 2, 3].filter((id) => scheduler.loadOf(id)!.count === 1);
+    scheduler.ready(run, 1, 3);
+    expect(countOf(scheduler.pass(0), busy!)).toBe(3);
+    scheduler.left(run, 0, busy!);
+    scheduler.ready(run, 4, 1);
+    expect(countOf(scheduler.pass(0), busy!)).toBe(1);
+  });
+
+  it("tasks that name no cluster go to agents of the default one alone", () => {
+    const scheduler = createScheduler(DEFAULT_PREFETCH, "home");
+    scheduler.addAgent({ id: 1, resources: cpus(4), cluster: "away", queue: "q", pilot: 1, endsAt: Infinity });
+    const run = makeRun(group("a", 1));
+    scheduler.ready(run, 0, 1);
+    expect(scheduler.pass(0)).toEqual([]);
+    scheduler.addAgent({ id: 2, resources: cpus(4), cluster: "home", queue: "q", pilot: 2, endsAt: Infinity });
+    expect(countOf(scheduler.pass(0), 2)).toBe(1);
+  });
+
+  it("an agent that says when its pilot ends gets no longer time-request from then on", () => {
+    const scheduler = createScheduler();
+    addAgent(scheduler, 1, cpus(4));
+    scheduler.setEnd(1, 60_000);
+    const run = makeRun(group("long", 1, { timeRequest: 120 }));
+    scheduler.ready(run, 0, 1);
+    expect(scheduler.pass(0)).toEqual([]);
+  });
+
+  it("tells demand with what it is expected to take, and how much of an agent is in use", () => {
+    const scheduler = createScheduler();
+    const run = makeRun(group("a", 300), group("b", 50));
+    run.groups[0]!.meanMs = 2000;
+    scheduler.ready(run, 0, 350);
+    expect(scheduler.demand()).toMatchObject([{ waiting: 350, sample: { tasks: 100, knownMs: 200_000, unknown: 0 } }]);
+    addAgent(scheduler, 1, cpus(4));
+    applyAll([run], scheduler.pass(0));
+    const { used, seconds } = scheduler.occupancyOf(1, 60);
+    expect(used).toBe(scheduler.loadOf(1)!.count / 4);
+    expect(seconds).toBe(used * 2);
+  });
+
+  it("withdraws all that waits in a shape, and nothing else", () => {
+    const scheduler = createScheduler();
+    const run = makeRun(group("a", 5), group("b", 2, { resources: cpus(2) }));
+    scheduler.ready(run, 0, 7);
+    touch(run.table, 1).state[1] = Task.CANCELED;
+    expect(scheduler.withdraw(new Set([run.groups[0]!.shape.key]))).toEqual([{ run: run.id, ranges: [0, 1, 2, 3] }]);
+    expect(scheduler.demand()).toMatchObject([{ waiting: 2 }]);
+    addAgent(scheduler, 1, cpus(4));
+    expect(countOf(scheduler.pass(0))).toBe(2);
+  });
+
   it("passes over rows that were cancelled while they waited", () => {
     const scheduler = createScheduler();
     addAgent(scheduler, 1, cpus(1));

@@ -65,6 +65,7 @@ export const createManager = (change: Partial<Provider> = {}): TestManager => {
 export const fleetOf = (provider: Provider, policy: Partial<FleetConfig>, change: Partial<Fleet> = {}): Fleet => ({
   cluster: "hpc",
   queue: "cpu",
+  manager: "slurm",
   provider,
   policy: { ...FLEET, ...policy },
   nodes: 1,

@@ -246,7 +246,7 @@ describe("what the manager does to a pilot", () => {
     manager.statuses.set("100", { state: "queued", raw: "PD", reason: "BeginTime" });
     await until("its agent is lost", () => setup.engine.state.agents.get(1)!.ended > 0);
     expect(setup.pilot(1)?.state).toBe("PMGR_ACTIVE");
-    expect(setup.pilots.waitingText(1)).toBe("queued: PD (BeginTime)");
+    expect(setup.pilots.waiting(1)?.text).toEqual(expect.stringContaining("queued: PD (BeginTime)"));
     expect(setup.engine.state.runs.get(run)!.losses).toBe(1);
     manager.statuses.set("100", { state: "active", raw: "R" });
     const again = connectAgent(setup, 1);
@@ -267,13 +267,15 @@ describe("what the manager does to a pilot", () => {
   it("queued, held, suspended: shown with the manager's own words", async () => {
     const manager = createManager();
     const setup = await start([fleetOf(manager, { min: 1, max: 1 })]);
-    await until("it waits", () => setup.pilots.waitingText(1) === "queued: PD (Priority)");
+    await until("it waits", () =>
+      setup.pilots.waiting(1)?.text.startsWith("queued: PD (Priority), jobs with a higher priority"),
+    );
     manager.statuses.set("100", { state: "held", raw: "PD", reason: "JobHeldUser" });
-    await until("it is held", () => setup.pilots.waitingText(1) === "held: PD (JobHeldUser)");
+    await until("it is held", () => setup.pilots.waiting(1)?.text.startsWith("held: PD (JobHeldUser)"));
     manager.statuses.set("100", { state: "unknown", raw: "XYZ" });
-    await until("nobody knows", () => setup.pilots.waitingText(1) === "unknown: XYZ");
+    await until("nobody knows", () => setup.pilots.waiting(1)?.text === "unknown: XYZ");
     manager.statuses.set("100", { state: "active", raw: "R" });
-    await until("it runs", () => setup.pilots.waitingText(1) === null);
+    await until("it runs", () => setup.pilots.waiting(1) === null);
     expect(setup.pilot(1)?.ended).toBe(0);
   });
 });

@@ -60,6 +60,7 @@ const start = async (epoch: number, provider: Provider, change: Partial<PilotsOp
   const fleet: Fleet = {
     cluster: "local",
     queue: "default",
+    manager: "local",
     provider,
     policy: { ...LOCAL_FLEET, min: 1 },
     nodes: 1,
