@@ -7,6 +7,7 @@ import { shapeKey } from "../core/resources.ts";
 import { createPilotEnd } from "./pilot-end.ts";
 import { createRankParts } from "./ranks.ts";
 import type { Assign, HeldTasks, Ranks, ServerMessage } from "../protocol/messages.ts";
+import { endpointPath } from "../protocol/endpoint.ts";
 import { PROTOCOL_VERSION } from "../protocol/version.ts";
 import { writeSpool } from "../protocol/spool.ts";
 import { createAssignedTasks } from "./assigned-tasks.ts";
@@ -14,6 +15,7 @@ import { createChains } from "./chains.ts";
 import { keepConnected } from "./connection.ts";
 import { delegatedCgroup } from "./delegated-cgroup.ts";
 import { detectResources } from "./detect.ts";
+import { createDoubtfulEnds, isDoubtful } from "./doubtful-ends.ts";
 import { createExecutor } from "./executor.ts";
 import { heldTasks } from "./held-tasks.ts";
 import { createLocalQueue } from "./local-queue.ts";
@@ -113,6 +115,16 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
 
   const pilotEnd = createPilotEnd(settings.lifetime, process.env["SLIPWAY_PILOT_START"]);
 
+  const settleEnd = (task: AgentTask, result: Result): void => {
+    if (task.rank !== undefined) return parts.rankEnded(task, result);
+    const freed = conclude(task);
+    chains.learn(task, result);
+    if (!task.dropped) results.add(result);
+    const begun = pump();
+    pace.due(queue.size === 0 || (freed && begun === 0));
+  };
+  const doubtful = createDoubtfulEnds(settleEnd);
+
   const executor = await createExecutor({
     uuid,
     settings,
@@ -132,12 +144,8 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
       pump();
     },
     onEnd: (task, result) => {
-      if (task.rank !== undefined) return parts.rankEnded(task, result);
-      const freed = conclude(task);
-      chains.learn(task, result);
-      if (!task.dropped) results.add(result);
-      const begun = pump();
-      pace.due(queue.size === 0 || (freed && begun === 0));
+      if (!draining && isDoubtful(result)) doubtful.add(task, result);
+      else settleEnd(task, result);
     },
     onBroken: (reason) => {
       if (!draining) drain(false, `a spawner ended: ${reason}`);
@@ -271,7 +279,10 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     log(`draining: ${reason}`);
     if (connection.open) connection.send({ t: "leaving", reason: leaving });
     giveBack(queue.size);
-    if (now) for (const task of running) executor.end(task, Ending.INTERRUPTED, reason);
+    if (now) {
+      doubtful.interrupted();
+      for (const task of running) executor.end(task, Ending.INTERRUPTED, reason);
+    }
     parts.drain(now, reason);
     checkEnd();
   };
@@ -368,7 +379,8 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   }
 
   const connection = keepConnected({
-    home: settings.home,
+    endpointFile: settings.endpointFile ?? endpointPath(settings.home),
+    tokenFile: settings.tokenFile ?? join(settings.home, "keys", "agent.token"),
     log,
     hello: () => {
       results.take();
@@ -378,6 +390,8 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         slipway: options.version,
         uuid,
         pilot: settings.pilot,
+        ...(settings.cluster === undefined ? {} : { cluster: settings.cluster }),
+        ...(settings.queue === undefined ? {} : { queue: settings.queue }),
         host: hostname(),
         pid: process.pid,
         resources: found.resources,

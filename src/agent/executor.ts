@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { Ending, NO_CODE } from "../core/events.ts";
 import { makeDirectories } from "../protocol/make-directories.ts";
 import { taskEnvironment } from "./environment.ts";
+import { nodeEnvironment } from "./node-environment.ts";
 import type { Gpus } from "./gpus.ts";
 import { watchMemory } from "./memory-watch.ts";
 import type { OutputStream, TaskOutput } from "./output-stream.ts";
@@ -97,6 +98,7 @@ const forRank = ({ rank }: AgentTask, task: ExpandedTask): ExpandedTask => {
 export const createExecutor = async (options: ExecutorOptions): Promise<Executor> => {
   const { settings, output } = options;
   const tasks = new Map<number, { task: AgentTask; expanded: ExpandedTask; tmpdir: string; spawner: Spawner }>();
+  const fromNode = nodeEnvironment(settings.environmentFile);
   makeDirectories(settings.scratch);
   let closing = false;
 
@@ -308,7 +310,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
         known.add(task.run.id);
         spawner.defineEnv(
           task.run.id,
-          Object.entries(task.run.env).map(([name, value]) => `${name}=${value}`),
+          Object.entries({ ...task.run.env, ...fromNode }).map(([name, value]) => `${name}=${value}`),
         );
       }
       const pinned = settings.pin || group.source.pin === true ? pinnableCpus(slot) : [];

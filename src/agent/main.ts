@@ -6,7 +6,7 @@ import { startAgent } from "./agent.ts";
 import { runNodeSpawner } from "./spawner/node-spawner.ts";
 import { onParentGone, runAgents } from "./several.ts";
 import { runStreamed } from "./stream/run-streamed.ts";
-import type { AgentSettings } from "./settings.ts";
+import { readSettings } from "./read-settings.ts";
 
 /** Entry point of dist/agent.js: one file, without native code, that a compute node runs with Node alone. */
 const main = async (): Promise<void> => {
@@ -17,14 +17,14 @@ const main = async (): Promise<void> => {
     options: {
       spawner: { type: "boolean" },
       settings: { type: "string" },
+      "settings-file": { type: "string" },
       job: { type: "string" },
       agents: { type: "string" },
     },
   });
   if (values.spawner === true) return runNodeSpawner(process.stdin, process.stdout);
-  if (values.settings === undefined) throw new Error("agent.js is started by a pilot: --settings JSON is missing");
-  if (values.agents !== undefined) return runAgents(Number(values.agents), values.settings);
-  const settings = JSON.parse(values.settings) as AgentSettings;
+  const settings = readSettings(values);
+  if (values.agents !== undefined) return runAgents(Number(values.agents), JSON.stringify(settings));
   const bundle = fileURLToPath(import.meta.url);
   const log = (text: string): void => {
     process.stderr.write(`${new Date().toISOString()} ${text}\n`);
@@ -36,7 +36,7 @@ const main = async (): Promise<void> => {
     nodeEntry: [process.execPath, bundle, "--spawner"],
     log,
   });
-  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR2"] as const)
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const)
     process.on(signal, () => agent.drain(true, `the pilot got ${signal}`));
   onParentGone(() => agent.drain(true, "the pilot is gone"));
   log(`ended: ${await agent.ended}`);

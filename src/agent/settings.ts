@@ -20,6 +20,14 @@ export interface AgentSettings {
   readonly cgroup: string;
   /** `null` makes this agent answer every task at once, without starting it. */
   readonly executor: "process" | "null";
+  /** For an agent started by hand: where it counts. */
+  readonly cluster?: string;
+  readonly queue?: string;
+  /** Where the server's endpoint and the agents' token are found, when not in the home. */
+  readonly endpointFile?: string;
+  readonly tokenFile?: string;
+  /** The script's environment before its prologue, as `env -0` wrote it: what has changed since then reaches tasks. */
+  readonly environmentFile?: string;
   /** When its pilot ends; undefined: never. */
   readonly lifetime?: Lifetime;
 }

@@ -130,6 +130,8 @@ const applyJoined: Apply<AgentJoined> = (state, event) => {
     id: event.agent,
     uuid: event.uuid,
     pilot: event.pilot,
+    ...(event.cluster === undefined ? {} : { cluster: event.cluster }),
+    ...(event.queue === undefined ? {} : { queue: event.queue }),
     host: event.host,
     version: event.version,
     joined: event.at,

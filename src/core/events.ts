@@ -175,6 +175,9 @@ export interface AgentJoined {
   /** Made by the agent at its start: one process, one uuid. */
   readonly uuid: string;
   readonly pilot: number;
+  /** Of an agent started by hand: where it counts. */
+  readonly cluster?: string;
+  readonly queue?: string;
   readonly host: string;
   readonly version: string;
   readonly resources: Resources;

@@ -11,6 +11,9 @@ export interface Agent {
   readonly id: number;
   readonly uuid: string;
   readonly pilot: number;
+  /** Of an agent started by hand: where it counts. */
+  readonly cluster?: string;
+  readonly queue?: string;
   readonly host: string;
   readonly version: string;
   readonly joined: number;

@@ -17,7 +17,7 @@ export interface Endpoint {
   readonly version: string;
 }
 
-const pathOf = (home: string): string => join(home, "server.json");
+export const endpointPath = (home: string): string => join(home, "server.json");
 
 const isEndpoint = (value: unknown): value is Endpoint => {
   const endpoint = value as Partial<Endpoint> | null;
@@ -32,11 +32,13 @@ const isEndpoint = (value: unknown): value is Endpoint => {
   );
 };
 
+export const readEndpoint = (home: string): Promise<Endpoint | undefined> => readEndpointFile(endpointPath(home));
+
 /** Undefined when there is none, or when what is there is no endpoint. */
-export const readEndpoint = async (home: string): Promise<Endpoint | undefined> => {
+export const readEndpointFile = async (path: string): Promise<Endpoint | undefined> => {
   let text: string;
   try {
-    text = await readFile(pathOf(home), "utf8");
+    text = await readFile(path, "utf8");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
@@ -52,12 +54,12 @@ export const readEndpoint = async (home: string): Promise<Endpoint | undefined> 
 
 /** Readers see the old file or the new one, never a part. */
 export const writeEndpoint = async (home: string, endpoint: Endpoint): Promise<void> => {
-  const temporary = `${pathOf(home)}.${process.pid}.tmp`;
+  const temporary = `${endpointPath(home)}.${process.pid}.tmp`;
   await writeFile(temporary, `${JSON.stringify(endpoint)}\n`, { mode: 0o600 });
-  await rename(temporary, pathOf(home));
+  await rename(temporary, endpointPath(home));
 };
 
 /** Removes the file if it is still this server's. */
 export const removeEndpoint = async (home: string, epoch: number): Promise<void> => {
-  if ((await readEndpoint(home))?.epoch === epoch) await rm(pathOf(home), { force: true });
+  if ((await readEndpoint(home))?.epoch === epoch) await rm(endpointPath(home), { force: true });
 };

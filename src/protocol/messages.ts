@@ -22,6 +22,9 @@ export interface Hello {
   readonly token: string;
   readonly uuid: string;
   readonly pilot: number;
+  /** Of an agent started by hand: where it counts. */
+  readonly cluster?: string | undefined;
+  readonly queue?: string | undefined;
   readonly host: string;
   readonly pid: number;
   readonly resources: Resources;

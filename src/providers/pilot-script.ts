@@ -38,6 +38,8 @@ export interface PilotScripts {
 }
 
 export const AGENT_SCRIPT = "agent.sh";
+/** The environment as the manager gave it: the agents tell tasks of what has changed since. */
+export const BEFORE_FILE = "environment.before";
 
 const word = (text: string): string => quoteFor(text, "word");
 
@@ -101,8 +103,9 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     comment(plan.title),
     `SLIPWAY_PILOT_START=$(date +%s)`,
     `export SLIPWAY_PILOT_START`,
-    ...exports,
     `cd ${directory} || exit 1`,
+    `(umask 077 && env -0 >${BEFORE_FILE}) || :`,
+    ...exports,
     `slipway_pids=`,
     `slipway_caught=`,
     START,

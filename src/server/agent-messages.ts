@@ -14,6 +14,8 @@ const Message = z.discriminatedUnion("t", [
     token: z.string().max(200),
     uuid: z.uuid(),
     pilot: count,
+    cluster: z.string().max(200).optional(),
+    queue: z.string().max(200).optional(),
     host: z.string().max(255),
     pid: count,
     resources: z.record(z.string().max(200), z.number().int().nonnegative()),

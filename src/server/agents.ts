@@ -4,6 +4,7 @@ import { MAX_RESULTS, unpackResults } from "../core/columns.ts";
 import type { AgentsLost, RowRanges } from "../core/events.ts";
 import { type Gang, gangKey } from "../core/gangs.ts";
 import type { Run } from "../core/run.ts";
+import type { Agent } from "../core/state.ts";
 import { touch } from "../core/table.ts";
 import { type Channel, createChannel } from "../protocol/frames.ts";
 import type { AgentMessage, HeldTasks, Hello, Results, ServerMessage } from "../protocol/messages.ts";
@@ -69,7 +70,7 @@ export interface Agents {
 export interface AgentsOptions {
   readonly engine: Engine;
   readonly token: string;
-  readonly clusterOf: (pilot: number) => { cluster: string; queue: string; endsAt: number };
+  readonly clusterOf: (agent: Agent) => { cluster: string; queue: string; endsAt: number };
   readonly onJoin: (agent: number, pilot: number) => void;
   readonly onSuspect: (agent: number) => void;
   readonly onGone: (agent: number) => void;
@@ -100,7 +101,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
     };
     links.set(id, link);
     const agent = state.agents.get(id)!;
-    scheduler.addAgent({ id, resources: agent.resources, pilot: agent.pilot, ...options.clusterOf(agent.pilot) });
+    scheduler.addAgent({ id, resources: agent.resources, pilot: agent.pilot, ...options.clusterOf(agent) });
     return link;
   };
 
@@ -116,6 +117,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
         agent: id,
         uuid: hello.uuid,
         pilot: hello.pilot,
+        ...(hello.cluster === undefined ? {} : { cluster: hello.cluster }),
+        ...(hello.queue === undefined ? {} : { queue: hello.queue }),
         host: hello.host,
         version: hello.slipway,
         resources: hello.resources,

@@ -35,13 +35,17 @@ export interface DoorsOptions {
   readonly onAgent: (socket: Socket) => void;
 }
 
+/** Whether agents on other machines could reach a server that listens there. */
+export const isReachable = (host: string | undefined): boolean =>
+  host === undefined || !/^(127\.|::1$|localhost$)/.test(host);
+
 /** Addresses under which other hosts may reach this one, loop-back first for those on the same machine. */
 const ownAddresses = (host: string | undefined): string[] => {
   if (host !== undefined && host !== "0.0.0.0" && host !== "::") return [host];
   const addresses = ["127.0.0.1"];
   for (const list of Object.values(networkInterfaces()))
     for (const { address, internal, family } of list ?? [])
-      if (!internal && !(family === "IPv6" && address.startsWith("fe80"))) addresses.push(address);
+      if (!internal && (family === "IPv4" || (host === "::" && !address.startsWith("fe80")))) addresses.push(address);
   return addresses;
 };
 

@@ -6,8 +6,10 @@ import type { ServerView } from "../api/schemas.ts";
 import { type ClusterConfig, type ClustersConfig, loadClusters } from "../config/clusters-file.ts";
 import type { Resources } from "../core/resources.ts";
 import { createState } from "../core/state.ts";
+import { isFinalPilot } from "../core/states.ts";
 import { SlipwayError } from "../errors.ts";
 import { VERSION } from "../protocol/package-version.ts";
+import { isManaged } from "../providers/registry.ts";
 import { DEFAULT_PREFETCH } from "../scheduler/capacity.ts";
 import { createScheduler } from "../scheduler/scheduler.ts";
 import { createAgents } from "./agents.ts";
@@ -17,6 +19,7 @@ import { createCompactor } from "./compactor.ts";
 import { createEngine } from "./engine.ts";
 import { createFeed } from "./feed.ts";
 import { createFleets } from "./fleets/create-fleets.ts";
+import { largestOf } from "./fleets/largest.ts";
 import { createPilots } from "./fleets/pilots.ts";
 import { simulatedNode } from "./fleets/simulated-fleets.ts";
 import {
@@ -29,7 +32,7 @@ import {
   socketPath,
   writeEndpoint,
 } from "./home/index.ts";
-import { openDoors } from "./http.ts";
+import { isReachable, openDoors } from "./http.ts";
 import { type Journal, openJournal } from "./journal/index.ts";
 import { createLaunches } from "./launches/launches.ts";
 import type { Log } from "./logger.ts";
@@ -109,13 +112,18 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       largest.set(cluster.name, await options.detect(scratchOf(cluster), cluster.resources));
     else if (cluster.type === "simulated")
       largest.set(cluster.name, await options.detect(scratchOf(cluster), simulatedNode(cluster)));
+    else if (isManaged(cluster.type)) largest.set(cluster.name, largestOf(cluster));
 
   const agents = createAgents({
     engine,
     token: keys.agentToken,
-    clusterOf: (pilot) => {
+    clusterOf: ({ pilot, cluster, queue }) => {
       const known = state.pilots.get(pilot);
-      return { cluster: known?.cluster ?? clusters.default, queue: known?.queue ?? "", endsAt: Infinity };
+      return {
+        cluster: known?.cluster ?? cluster ?? clusters.default,
+        queue: known?.queue ?? queue ?? "",
+        endsAt: Infinity,
+      };
     },
     onJoin: (agent, pilot) => pilots.joined(agent, pilot),
     onSuspect: () => pilots.look(),
@@ -143,6 +151,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     clusters,
     largest,
     scratchOf,
+    living: () => [...state.pilots.values()].filter((pilot) => pilot.nativeId !== "" && !isFinalPilot(pilot.state)),
   });
   const pilots = createPilots({
     home,
@@ -237,6 +246,9 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     cert: keys.certPem,
     onAgent: (connection) => agents.accept(connection),
   });
+  const far = [...clusters.clusters.values()].filter(({ type }) => isManaged(type)).map(({ name }) => name);
+  if (far.length > 0 && !isReachable(options.host))
+    log(`agents of ${far.join(", ")} cannot reach ${options.host}: start the server without --host, or with another`);
   const url = `https://${doors.addresses[0]}:${doors.port}`;
 
   theJournal.onState((to, detail) => {

@@ -11,6 +11,7 @@ import type { Agents } from "./agents.ts";
 import { readArchive, readArchiveSync } from "./archive/archive.ts";
 import type { Engine } from "./engine.ts";
 import type { Feed } from "./feed.ts";
+import { knownOf } from "./fleets/largest.ts";
 import type { Pilots } from "./fleets/pilots.ts";
 import { type LogSource, runOutput, stderrTail, taskOutput } from "./logs.ts";
 import type { PilotService } from "./pilot-service.ts";
@@ -297,7 +298,7 @@ export const createService = (options: ServiceOptions): Service => {
         default: cluster.name === options.clusters.default,
         queues: [...cluster.queues.keys()],
         resources: Object.fromEntries(
-          Object.entries(options.largest.get(cluster.name) ?? cluster.resources).map(([name, units]) => [
+          Object.entries(knownOf(options.largest.get(cluster.name) ?? cluster.resources)).map(([name, units]) => [
             name,
             fromUnits(name, units),
           ]),

@@ -61,7 +61,7 @@ export const createSubmission = (
         where: `tasks.${group.name}`,
         key: "cluster",
         detail: `'${cluster.name}' is of type ${cluster.type}, which this version cannot submit to yet`,
-        remedy: "Use a cluster of type local.",
+        remedy: "Use another cluster.",
       });
     return [[cluster.name, largest]];
   };

@@ -1,7 +1,7 @@
 import type { Pilot } from "../../core/state.ts";
 import { isFinalPilot } from "../../core/states.ts";
 import type { FoundJob, Provider } from "../../providers/provider.ts";
-import type { KeeperContext } from "./context.ts";
+import { jobPrefixOf, type KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
 import type { PilotStarts } from "./pilot-starts.ts";
 
@@ -24,6 +24,7 @@ export const createAdoption = (
   const { engine, roster, log } = context;
   const { state } = engine;
   const inherited = new Set(state.pilots.keys());
+  const prefixes = [...new Set(fleets.map((fleet) => jobPrefixOf(context, fleet)))];
   let listed = false;
 
   /** Handed over, or meant to be, but nobody knows under which id. */
@@ -36,7 +37,8 @@ export const createAdoption = (
     );
 
   const pilotOf = ({ name }: FoundJob): number | undefined => {
-    const id = name.startsWith(`${context.prefix}-`) ? name.slice(context.prefix.length + 1) : "";
+    const prefix = prefixes.find((each) => name.startsWith(`${each}-`));
+    const id = prefix === undefined ? "" : name.slice(prefix.length + 1);
     return /^[1-9]\d{0,14}$/.test(id) ? Number(id) : undefined;
   };
 
@@ -56,7 +58,8 @@ export const createAdoption = (
     catchUp: async () => {
       const missing = unanswered();
       if (listed && missing.length === 0) return;
-      const jobs = await provider.list(`${context.prefix}-`);
+      const jobs: FoundJob[] = [];
+      for (const prefix of prefixes) jobs.push(...(await provider.list(`${prefix}-`)));
       const byName = new Map(jobs.map((job) => [job.name, job.nativeId]));
       for (const { fleet, pilot } of missing) {
         const nativeId = byName.get(pilot.jobName);

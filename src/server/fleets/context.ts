@@ -1,5 +1,6 @@
 import type { Agents } from "../agents.ts";
 import type { Engine } from "../engine.ts";
+import type { Fleet } from "./fleet.ts";
 import type { Roster } from "./roster.ts";
 import type { Spools } from "./spools.ts";
 
@@ -17,3 +18,9 @@ export interface KeeperContext {
   /** For those who follow events: what the manager says of a pilot that waits. */
   readonly onWaiting: (pilot: number, text: string) => void;
 }
+
+/** What starts the names of a fleet's jobs: the home's mark behind the fleet's own word or `slipway`. */
+export const jobPrefixOf = (
+  { prefix }: Pick<KeeperContext, "prefix">,
+  { jobPrefix }: Pick<Fleet, "jobPrefix">,
+): string => (jobPrefix === undefined ? prefix : prefix.replace(/^slipway/, jobPrefix));

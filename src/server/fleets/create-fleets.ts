@@ -2,8 +2,10 @@ import { join } from "node:path";
 import type { ClusterConfig, ClustersConfig } from "../../config/clusters-file.ts";
 import type { Resources } from "../../core/resources.ts";
 import { createLocalProvider } from "../../providers/local.ts";
+import { placeBundle, pruneBundles } from "./bundle.ts";
 import type { Fleet } from "./fleet.ts";
 import { simulatedFleets } from "./simulated-fleets.ts";
+import { managerFleets } from "./manager-fleets.ts";
 
 /** The fleets that clusters.yaml declares. */
 
@@ -20,6 +22,8 @@ export interface FleetsOptions {
   /** What the largest node of each usable cluster offers. */
   readonly largest: ReadonlyMap<string, Resources>;
   readonly scratchOf: (cluster: ClusterConfig) => string;
+  /** Pilots that were handed over and have not ended. */
+  readonly living: () => readonly { readonly cluster: string; readonly queue: string; readonly jobName: string }[];
 }
 
 const localFleets = (options: FleetsOptions, cluster: ClusterConfig): Fleet[] => {
@@ -66,11 +70,39 @@ const localFleets = (options: FleetsOptions, cluster: ClusterConfig): Fleet[] =>
   }));
 };
 
-export const createFleets = (options: FleetsOptions): Fleet[] =>
-  [...options.clusters.clusters.values()].flatMap((cluster) =>
+/** Placed when a pilot first needs it; then those that no living pilot uses go. */
+const sharedBundle = (options: FleetsOptions, fleets: () => readonly Fleet[]): (() => Promise<string>) => {
+  let placed: Promise<string> | undefined;
+  const place = async (): Promise<string> => {
+    const name = await placeBundle(options.home, options.bundles);
+    const directories = options.living().flatMap(({ cluster, queue, jobName }) => {
+      const fleet = fleets().find((each) => each.cluster === cluster && each.queue === queue);
+      return fleet === undefined ? [] : [fleet.directoryOf?.(jobName) ?? join(options.home, "jobs", jobName)];
+    });
+    await pruneBundles(options.home, name, directories);
+    return name;
+  };
+  return () => {
+    placed ??= place().catch((error: unknown) => {
+      placed = undefined;
+      throw error;
+    });
+    return placed;
+  };
+};
+
+export const createFleets = (options: FleetsOptions): Fleet[] => {
+  const all = [...options.clusters.clusters.values()];
+  const managed: Fleet[] = [];
+  const bundle = sharedBundle(options, () => managed);
+  const { home } = options;
+  managed.push(...all.flatMap((cluster) => managerFleets({ home, bundle }, cluster)));
+  const here = all.flatMap((cluster) =>
     cluster.type === "local"
       ? localFleets(options, cluster)
       : cluster.type === "simulated"
-        ? simulatedFleets(options.home, cluster, (node) => localFleets(options, node))
+        ? simulatedFleets(home, cluster, (node) => localFleets(options, node))
         : [],
   );
+  return [...here, ...managed];
+};

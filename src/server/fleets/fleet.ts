@@ -35,11 +35,17 @@ export interface Fleet {
   prepare(pilot: PilotStart): Promise<JobRequest>;
   /** Files in `directory` (or absolute) with what a pilot's job printed, stdout first: shown when it did not start. */
   readonly outputs?: (pilot: { readonly jobName: string; readonly directory: string }) => readonly string[];
+  /** Begins the jobs' names in place of `slipway`. */
+  readonly jobPrefix?: string;
+  /** A pilot's own directory, when not the one of its name in the home's `jobs/`. */
+  readonly directoryOf?: (jobName: string) => string;
+  /** When that directory is removed after the pilot's end; never, unless said. */
+  readonly cleanup?: "always" | "success" | "never";
 }
 
 export interface PilotStart {
   readonly id: number;
-  /** Unique; starts with the home's prefix `slipway-HASH-`. */
+  /** Unique; starts with the home's prefix, `slipway-HASH-` unless the fleet has one of its own. */
   readonly jobName: string;
   readonly directory: string;
   /** For `AgentSettings.lifetime`; undefined: the pilot has no end. */

@@ -1,4 +1,6 @@
+import { rm } from "node:fs/promises";
 import type { Pilot } from "../../core/state.ts";
+import { isFinalPilot } from "../../core/states.ts";
 import type { JobStatus } from "../../providers/provider.ts";
 import type { KeeperContext } from "./context.ts";
 import { endingText } from "./ending.ts";
@@ -57,6 +59,16 @@ export const createPilotEnds = (
     roster.change(pilot.id, "FAILED", { reason: reason === "" ? "ended unexpectedly" : reason });
   };
 
+  /** Its directory goes when that is wanted: script, settings and what it printed. */
+  const tidy = async (fleet: Fleet, pilot: Pilot): Promise<void> => {
+    const wanted = fleet.cleanup === "always" || (fleet.cleanup === "success" && pilot.state === "DONE");
+    if (!wanted || !isFinalPilot(pilot.state)) return;
+    const directory = roster.directoryOf(fleet, pilot);
+    await rm(directory, { recursive: true, force: true }).catch((error: unknown) =>
+      log(`${directory} was not removed: ${(error as Error).message}`),
+    );
+  };
+
   const waits = (fleet: Fleet, pilot: Pilot, status: JobStatus, askedAt: number): void => {
     const waiting = waitingOf(fleet.manager, status);
     const { text } = waiting;
@@ -86,7 +98,8 @@ export const createPilotEnds = (
           const connected = roster.agentsOf(pilot.id).some((id) => agents.link(id)?.channel !== undefined);
           // a manager that has forgotten a job has not ended it
           if (status.outcome === "unknown" && connected) return;
-          return ended(fleet, pilot, status);
+          await ended(fleet, pilot, status);
+          return tidy(fleet, pilot);
         }
         case "active":
           said.delete(pilot.id);

@@ -3,7 +3,7 @@ import type { Pilot } from "../../core/state.ts";
 import { isFinalPilot } from "../../core/states.ts";
 import { SlipwayError } from "../../errors.ts";
 import { lifetimeOf } from "../../fleet/lifetimes.ts";
-import type { KeeperContext } from "./context.ts";
+import { jobPrefixOf, type KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
 import { type FleetNotes, noteFailure } from "./notes.ts";
 import { lastLine, readOutput } from "./pilot-output.ts";
@@ -42,7 +42,7 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
   const errors = new Map<number, string>();
 
   const failed = async (fleet: Fleet, pilot: Pilot, reason: string): Promise<void> => {
-    const directory = roster.directoryOf(pilot);
+    const directory = roster.directoryOf(fleet, pilot);
     const files = fleet.outputs?.({ jobName: pilot.jobName, directory }) ?? [];
     const output = await readOutput(directory, files);
     // it may have connected after all while its files were read
@@ -58,7 +58,7 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
   const submit = async (fleet: Fleet, pilot: Pilot, intent: number): Promise<void> => {
     await engine.whenDurable(intent);
     roster.change(pilot.id, "PMGR_LAUNCHING");
-    const directory = roster.directoryOf(pilot);
+    const directory = roster.directoryOf(fleet, pilot);
     let asked = false;
     try {
       await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -97,7 +97,7 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
       for (let i = 0; i < count; i += 1) {
         const id = state.nextPilot;
         const { cluster, queue } = fleet;
-        const jobName = `${context.prefix}-${id}`;
+        const jobName = `${jobPrefixOf(context, fleet)}-${id}`;
         const intent = engine.commit({
           type: "pilot.requested",
           at: engine.clock(),

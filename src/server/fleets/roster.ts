@@ -15,7 +15,7 @@ export interface Roster {
   isDraining(pilot: Pilot): boolean;
   /** What the last agent of this fleet said a node has. */
   offerOf(fleet: Fleet): Agent["resources"] | undefined;
-  directoryOf(pilot: Pick<Pilot, "jobName">): string;
+  directoryOf(fleet: Fleet, pilot: Pick<Pilot, "jobName">): string;
   change(
     pilot: number,
     to: Pilot["state"],
@@ -78,7 +78,7 @@ export const createRoster = (home: string, engine: Engine, agents: Agents): Rost
       catchUp();
       return fleet.offer ?? offers.get(keyOf(fleet));
     },
-    directoryOf: ({ jobName }) => join(home, "jobs", jobName),
+    directoryOf: (fleet, { jobName }) => fleet.directoryOf?.(jobName) ?? join(home, "jobs", jobName),
     change: (pilot, to, facts = {}) =>
       engine.commit({ type: "pilot.changed", at: engine.clock(), pilot, state: to, ...facts }),
   };

@@ -1,5 +1,4 @@
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,7 +20,7 @@ const STAND_INS = new URL("stand-ins.sh", import.meta.url);
 
 /** An agent's place is taken by this: it tells where and with what it runs, waits if asked, and says how it was ended. */
 const AGENT = `
-printf '%s|%s|%s\\n' "$(hostname)" "$PWD" "$GREETING" | tr '\\n' '~' >>"$LAB/agents"; echo >>"$LAB/agents"
+printf '%s|%s|%s\\n' "$(hostname)" "$PWD" "$GREETING" | tr '\\n' '~' >"$LAB/agent.$(hostname).$$"
 if [ -f "$LAB/wait" ]; then
   trap 'echo "$(hostname) USR2" >>"$LAB/signals"; exit 0' USR2
   trap 'echo "$(hostname) USR1" >>"$LAB/signals"' USR1
@@ -95,10 +94,11 @@ const begin = async (given: PilotScriptPlan, shell = "/bin/bash") => {
 };
 
 const agents = async (): Promise<string[][]> =>
-  (await readFile(join(lab, "agents"), "utf8").catch(() => ""))
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => line.replace(/~$/, "").split("|"));
+  Promise.all(
+    (await readdir(lab))
+      .filter((name) => name.startsWith("agent."))
+      .map(async (name) => (await readFile(join(lab, name), "utf8")).replace(/~$/, "").split("|")),
+  );
 
 const until = async (what: string, condition: () => Promise<boolean>): Promise<void> => {
   for (let i = 0; i < 2400; i += 1) {
@@ -215,7 +215,7 @@ describe("one node", () => {
   it("a prologue that exits ends the job with its status, before any agent", async () => {
     const { ended } = await begin(plan(config("single"), "slurm", 1, { prologue: ["exit 42"] }));
     expect((await ended).code).toBe(42);
-    expect(existsSync(join(lab, "agents"))).toBe(false);
+    expect(await agents()).toEqual([]);
   });
 
   it("agents' status survives set -e in a prologue", async () => {

@@ -108,7 +108,7 @@ export const startKeepers = async (
   const agents = createAgents({
     engine,
     token: "t",
-    clusterOf: (pilot) => {
+    clusterOf: ({ pilot }) => {
       const known = state.pilots.get(pilot);
       return { cluster: known?.cluster ?? "", queue: known?.queue ?? "", endsAt: Infinity };
     },

@@ -1,0 +1,45 @@
+import { constants } from "node:os";
+import { Ending } from "../core/events.ts";
+import type { Result } from "./results.ts";
+
+/**
+ * A manager that ends a job signals every process in it, tasks and agent alike, in any order. A task that was ended by
+ * such a signal, which nobody here sent, is therefore not judged at once: if the agent gets its own signal a moment later,
+ * the task was interrupted with its pilot and is run again at no cost; if not, it failed.
+ */
+
+/** Long enough for a signal to arrive on a busy node, short enough that nobody waits for it. */
+const MOMENT_MS = 400;
+
+const { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU } = constants.signals;
+const MANAGERS_SIGNALS = new Set<number>([SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU]);
+
+/** Ended by one of these, or by a shell that tells so of its child. */
+export const isDoubtful = ({ ending, code }: Pick<Result, "ending" | "code">): boolean =>
+  ending === Ending.EXIT && (MANAGERS_SIGNALS.has(-code) || MANAGERS_SIGNALS.has(code - 128));
+
+export interface DoubtfulEnds<T> {
+  add(task: T, result: Result): void;
+  /** The agent is ended too: so were they. */
+  interrupted(): void;
+}
+
+export const createDoubtfulEnds = <T>(settle: (task: T, result: Result) => void): DoubtfulEnds<T> => {
+  const waiting = new Map<T, { readonly result: Result; readonly timer: NodeJS.Timeout }>();
+  return {
+    add: (task, result) => {
+      const timer = setTimeout(() => {
+        waiting.delete(task);
+        settle(task, result);
+      }, MOMENT_MS);
+      waiting.set(task, { result, timer });
+    },
+    interrupted: () => {
+      for (const [task, { result, timer }] of waiting) {
+        clearTimeout(timer);
+        waiting.delete(task);
+        settle(task, { ...result, ending: Ending.INTERRUPTED });
+      }
+    },
+  };
+};

@@ -1,0 +1,37 @@
+import { readFileSync } from "node:fs";
+import { isExported } from "../config/environment.ts";
+
+/**
+ * What a queue's `environment` and `prologue` changed on this node (`module load …`): it reaches tasks, over what their
+ * submitter's environment says and below what they set themselves. The manager's own variables do not: a program that
+ * found SLURM_JOB_ID or PBS_NODEFILE would take the whole job for its own.
+ */
+export const changedOnNode = (
+  before: Readonly<Record<string, string>>,
+  now: Readonly<Record<string, string | undefined>>,
+): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(now).filter(
+      (entry): entry is [string, string] =>
+        entry[1] !== undefined && isExported(entry[0]) && before[entry[0]] !== entry[1],
+    ),
+  );
+
+/** `env -0`, as the pilot's script wrote it before anything else. */
+export const parseEnvironment = (text: string): Record<string, string> =>
+  Object.fromEntries(
+    text
+      .split("\0")
+      .filter((pair) => pair.includes("="))
+      .map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]),
+  );
+
+export const nodeEnvironment = (file: string | undefined): Readonly<Record<string, string>> => {
+  if (file === undefined) return {};
+  try {
+    return changedOnNode(parseEnvironment(readFileSync(file, "utf8")), process.env);
+  } catch {
+    // it could not be written: tasks have what their submitter had
+    return {};
+  }
+};

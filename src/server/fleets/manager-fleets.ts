@@ -1,0 +1,43 @@
+import { join } from "node:path";
+import type { ClusterConfig } from "../../config/clusters-file.ts";
+import { createProvider, MANAGERS } from "../../providers/registry.ts";
+import type { Fleet } from "./fleet.ts";
+import { declaredBy, preparePilot, STDERR, STDOUT } from "./pilot-job.ts";
+
+/** The fleets of a cluster with a workload manager: one provider for all its queues. */
+
+/** Rule 5: a silent agent keeps its tasks until its pilot must have ended; of one without a walltime, for a day. */
+const NO_WALLTIME_LEASE = 86_400;
+
+export interface ManagerFleetsOptions {
+  readonly home: string;
+  readonly bundle: () => Promise<string>;
+}
+
+export const managerFleets = ({ home, bundle }: ManagerFleetsOptions, cluster: ClusterConfig): Fleet[] => {
+  const manager = MANAGERS[cluster.type];
+  const provider = createProvider(cluster);
+  if (manager === undefined || provider === undefined) return [];
+  return [...cluster.queues.values()].map((queue): Fleet => {
+    const declared = declaredBy(queue);
+    const { logDirectory } = queue;
+    return {
+      cluster: cluster.name,
+      queue: queue.name,
+      provider,
+      policy: queue.fleet,
+      nodes: queue.nodes,
+      // without a number of cores nothing can be counted on before an agent has told
+      offer: declared["cpus"] === undefined ? undefined : declared,
+      walltime: queue.walltime,
+      signal: queue.signal,
+      signalBefore: queue.signalBefore,
+      leaseMs: (queue.walltime ?? NO_WALLTIME_LEASE) * 1000,
+      outputs: () => [STDOUT, STDERR],
+      prepare: (pilot) => preparePilot({ home, cluster, queue, manager, bundle }, pilot),
+      ...(queue.jobNamePrefix === undefined ? {} : { jobPrefix: queue.jobNamePrefix }),
+      ...(logDirectory === undefined ? {} : { directoryOf: (jobName: string) => join(logDirectory, jobName) }),
+      cleanup: queue.cleanup,
+    };
+  });
+};

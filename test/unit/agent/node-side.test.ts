@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { createDoubtfulEnds, isDoubtful } from "../../../src/agent/doubtful-ends.ts";
+import { changedOnNode, parseEnvironment } from "../../../src/agent/node-environment.ts";
+import { expandScratch, readSettings } from "../../../src/agent/read-settings.ts";
+import type { Result } from "../../../src/agent/results.ts";
+import { Ending } from "../../../src/core/events.ts";
+
+describe("an agent's settings", () => {
+  it("come from a file or from the command line; scratch may begin with the node's own variable", () => {
+    const directory = mkdtempSync(join(tmpdir(), "slw-settings-"));
+    try {
+      const file = join(directory, "settings.json");
+      writeFileSync(file, JSON.stringify({ home: "/h", pilot: 7, scratch: "$FAST/x" }));
+      expect(readSettings({ "settings-file": file }, { FAST: "/nvme" })).toMatchObject({
+        pilot: 7,
+        scratch: "/nvme/x",
+      });
+      expect(readSettings({ settings: '{"pilot":1,"scratch":"/a b"}' }, {})).toMatchObject({ scratch: "/a b" });
+      expect(() => readSettings({}, {})).toThrow(/slipway agent/);
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  });
+
+  it("a variable that the node lacks, or that is no directory, stands for the system's own", () => {
+    expect(expandScratch("$TMPDIR", {})).toBe(tmpdir());
+    expect(expandScratch("${TMPDIR}/y", { TMPDIR: "relative" })).toBe(join(tmpdir(), "y"));
+    expect(expandScratch("/tmp/$X", { X: "/y" })).toBe("/tmp/$X");
+  });
+});
+
+describe("what the prologue changed", () => {
+  it("reaches tasks, the manager's own variables and the session's do not", () => {
+    const before = parseEnvironment("PATH=/bin\0A=1\0MULTI=a\nb=c\0");
+    expect(before).toEqual({ PATH: "/bin", A: "1", MULTI: "a\nb=c" });
+    const now = { PATH: "/sw/bin:/bin", A: "1", NEW: "x", SLURM_JOB_ID: "7", PWD: "/d", CUDA_VISIBLE_DEVICES: "0" };
+    expect(changedOnNode(before, now)).toEqual({ PATH: "/sw/bin:/bin", NEW: "x" });
+  });
+});
+
+describe("tasks that a signal from outside ended", () => {
+  const result = (code: number, ending: number = Ending.EXIT) => ({ ending, code }) as Result;
+
+  it("are in doubt, others are not", () => {
+    for (const code of [-15, -2, -1, -10, -12, 143, 130]) expect(isDoubtful(result(code))).toBe(true);
+    for (const code of [0, 1, 15, 127, 128, -9, -11, 137, 139]) expect(isDoubtful(result(code))).toBe(false);
+    expect(isDoubtful(result(-15, Ending.CANCELED))).toBe(false);
+  });
+
+  it("failed when the agent goes on, were interrupted when it is ended too", () => {
+    vi.useFakeTimers();
+    try {
+      const settled: [string, number][] = [];
+      const ends = createDoubtfulEnds<string>((task, { ending }) => settled.push([task, ending]));
+      ends.add("alone", result(-15));
+      vi.advanceTimersByTime(1000);
+      ends.add("with its pilot", result(-15));
+      ends.interrupted();
+      vi.advanceTimersByTime(1000);
+      expect(settled).toEqual([
+        ["alone", Ending.EXIT],
+        ["with its pilot", Ending.INTERRUPTED],
+      ]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
