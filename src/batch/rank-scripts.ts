@@ -83,8 +83,6 @@ export const rankScript = (input: RankInput): string => {
     `    "SLIPWAY_JOB_NAME=${input.jobName}" \\`,
     '    "MASTER_ADDR=${hosts[0]}"',
     '  cat "$job/shared.sh"',
-    // what a rank starts itself, with srun or by mpirun, shares its CPUs and memory instead of waiting for its end
-    ...(pbs ? [] : ["  echo 'export SLURM_OVERLAP=1 SLURM_MEM_PER_NODE=0; unset SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU'"]),
     input.hasContainer ? "  echo 'export TMPDIR=/tmp'" : '  printf "export TMPDIR=\'%s\'\\\\n" "$own/tmp"',
     '} >"$own/launch.sh"',
     "",
@@ -132,7 +130,14 @@ export const rankScript = (input: RankInput): string => {
     '  wait "$child"',
     "  status=$?",
     "done",
-    ...(pbs ? ['rm -f "$own/pid"'] : []),
+    ...(pbs
+      ? ['rm -f "$own/pid"']
+      : [
+          "# the first to fail says how the job ended: srun would tell of those that are ended for it",
+          'if [ "$status" -ne 0 ] && [ -z "$ending" ]; then',
+          '  (set -C && printf \'%s\\n\' "$status" >"$job/failed") 2>/dev/null',
+          "fi",
+        ]),
     'exit "${ending:-$status}"',
     "",
   ];

@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
 import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { planLaunch, type LaunchPlan } from "../../src/batch/plan.ts";
+import { SHORT, WITH_VALUE, WITHOUT_VALUE } from "../../src/batch/sbatch-table.ts";
 import type { Partition } from "../../src/providers/provider.ts";
 import { sampleInput } from "../unit/batch/sample.ts";
 import { until } from "./lab/daemons.ts";
@@ -207,6 +209,63 @@ describe.skipIf(reason !== undefined)(
         // the devices of this node that the rank may use
         const devices = (seen["CUDA_VISIBLE_DEVICES"] ?? "").split(",").filter((device) => device !== "");
         expect(devices.length).toBe(row.gpus === 0 ? 0 : slots[rank]);
+      }
+    });
+
+    it("the first rank that fails ends the others, and its status is the job's", { timeout: 180_000 }, async () => {
+      const command = 'if [ "$SLIPWAY_RANK" = 1 ]; then exit 3; fi; sleep 3600';
+      const { plan, id } = await launch({ slots: 3, slot_type: "cpu", command });
+      expect(await ended(id)).toMatchObject({ JobState: "FAILED", ExitCode: "3:0" });
+      expect(await readFile(plan.paths.exitCode, "utf8")).toBe("3\n");
+    });
+
+    it("a cancelled job tells its ranks to end", { timeout: 180_000 }, async () => {
+      const command =
+        "trap 'touch \"$SLIPWAY_JOB_DIRECTORY/told-$SLIPWAY_RANK\"; exit 0' TERM; " +
+        'touch "$SLIPWAY_JOB_DIRECTORY/up-$SLIPWAY_RANK"; sleep 3600 & wait';
+      const { plan, id } = await launch({ slots: 2, slot_type: "cpu", command });
+      const files = async (prefix: string) =>
+        (await readdir(plan.paths.directory)).filter((name) => name.startsWith(prefix)).length;
+      await until("its ranks to run", async () => (await files("up-")) === 2);
+      await lab.run(["scancel", id]);
+      expect(await ended(id)).toMatchObject({ JobState: "CANCELLED" });
+      await until("its ranks to have been told", async () => (await files("told-")) === 2);
+    });
+
+    const noMpi = existsSync("/usr/bin/mpirun") ? undefined : "openmpi is not installed";
+    it.skipIf(noMpi !== undefined)(
+      `mpirun starts a process for each slot from what the first rank knows${noMpi === undefined ? "" : ` (skipped: ${noMpi})`}`,
+      { timeout: 180_000 },
+      async () => {
+        const command =
+          '[ "$SLIPWAY_RANK" = 0 ] || exit 0; ' +
+          'mpirun --allow-run-as-root --oversubscribe --hostfile "$SLIPWAY_HOSTFILE" -np "$SLIPWAY_TOTAL_SLOTS" ' +
+          'sh -c \'echo "$SLURMD_NODENAME $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE" >>"$SLIPWAY_JOB_DIRECTORY/mpi"\'';
+        const { plan, id } = await launch({ slots: 4, slurm: { slots_per_node: 2 }, command });
+        const { JobState } = await ended(id);
+        expect(`${JobState} ${await logsOf(plan)}`).toMatch(/^COMPLETED/);
+        const [first, second] = (await readFile(join(plan.paths.directory, "hosts"), "utf8")).trim().split("\n");
+        expect((await readFile(join(plan.paths.directory, "mpi"), "utf8")).trim().split("\n").toSorted()).toEqual(
+          [`${first} 0/4`, `${first} 1/4`, `${second} 2/4`, `${second} 3/4`].toSorted(),
+        );
+      },
+    );
+
+    it("sbatch has the options that it is believed to have, and takes values where it is believed to", async () => {
+      const { stdout } = await lab.run(["sbatch", "--help"]);
+      const told = [...stdout.matchAll(/^ {2}(?:-(\w)[, ] | {4})--([a-z-]+)(\[?=)?/gm)].map(
+        ([, letter, name, value]) => ({
+          letter,
+          name: name!,
+          takes: value === "=",
+        }),
+      );
+      expect(told.length).toBeGreaterThan(80);
+      for (const { letter, name, takes } of told) {
+        if (letter !== undefined) expect([letter, SHORT[letter]]).toEqual([letter, name]);
+        // its help leaves the value of --container out, and says of --export that it may be left out
+        if (["container", "export", "wrap"].includes(name)) continue;
+        expect([name, WITH_VALUE.has(name), WITHOUT_VALUE.has(name)]).toEqual([name, takes, !takes]);
       }
     });
   },
