@@ -71,8 +71,15 @@ describe.skipIf(reason !== undefined)(`a booted Slurm${reason === undefined ? ""
     expect(await strays()).toBeGreaterThan(0);
     await lab.run(["scancel", job]);
     await until("the stray process to end", async () => (await strays()) === 0);
+    // frozen processes must not outlive it either
+    const frozen = await submit("--wrap", "sleep 1000");
+    await reaches(frozen, "RUNNING");
+    await lab.run(["scontrol", "suspend", frozen]);
+    await reaches(frozen, "SUSPENDED");
     const [node = ""] = lab.nodes;
+    const { root } = lab;
     await lab.stop();
+    expect(await processesUnder(root)).toEqual([]);
     const controllers = await readdir("/sys/fs/cgroup");
     expect(controllers.filter((name) => existsSync(`/sys/fs/cgroup/${name}/slurm_${node}`))).toEqual([]);
   });

@@ -106,6 +106,14 @@ const writeFiles = async (plan: LabPlan): Promise<void> => {
       await promisify(execFile)("mknod", ["-m", "666", `${root}/dev/${type}-${at}`, "c", "240", String(minor++)]);
 };
 
+/** A suspended job's processes are frozen, and what is frozen does not die. */
+const thaw = async (node: string): Promise<void> => {
+  const top = `/sys/fs/cgroup/freezer/slurm_${node}`;
+  const below = await readdir(top, { recursive: true }).catch(() => []);
+  for (const file of below)
+    if (file.endsWith("freezer.state")) await writeFile(join(top, file), "THAWED").catch(() => undefined);
+};
+
 /** What a node's daemon left under /sys/fs/cgroup, the innermost first. */
 const removeControlGroups = async (nodes: readonly LabNode[]): Promise<void> => {
   const removeTree = async (path: string): Promise<void> => {
@@ -163,6 +171,7 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
   };
 
   const killNode = async (name: string): Promise<void> => {
+    if (options.cgroups === true) await thaw(name);
     await nodes.get(name)?.kill();
     nodes.delete(name);
     await rm(`${root}/slurmd-${name}.pid`, { force: true });
