@@ -1,167 +1,129 @@
-import { randomUUID } from "node:crypto";
-import { readFile, readdir } from "node:fs/promises";
+import { existsSync, readFileSync } from "node:fs";
+import { chmod, mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { planLaunch, type LaunchPlan } from "../../src/batch/plan.ts";
-import type { Partition } from "../../src/providers/provider.ts";
-import { processesUnder } from "../cli/processes-under.ts";
-import { sampleInput } from "../unit/batch/sample.ts";
-import { until } from "./lab/daemons.ts";
-import { startPbs, type PbsLab } from "./lab/pbs.ts";
-import { writePlan } from "./launch-directory.ts";
+import type { LaunchView } from "../../src/api/launch-schemas.ts";
+import { type Gate, createGate, until } from "../cli/gate.ts";
+import { type PbsLab, startPbs } from "./lab/pbs.ts";
+import { type LaunchHome, createLaunchHome, isOver } from "./launch-home.ts";
 
-const workq: Partition = {
-  name: "workq",
-  isDefault: true,
-  isUp: true,
-  nodes: 3,
-  cpusPerNode: 4,
-  memoryPerNode: 4 * 2 ** 30,
-  gpusPerNode: 2,
-  gpuTypes: [],
+/** The launcher on a PBS whose commands behave as the real ones were seen to. The server runs as root, the jobs as alice. */
+
+const reason = process.getuid?.() === 0 ? undefined : "jobs in other users' names need root";
+let lab: PbsLab;
+let home: LaunchHome;
+let shared: string;
+let gates = 0;
+
+const spec = (facts: object): object => ({ user: "alice", slots: 1, slot_type: "cpu", ...facts });
+
+const gate = async (): Promise<Gate> => {
+  gates += 1;
+  const made = createGate(shared, `gate-${gates}`);
+  for (const end of ["fifo", "here"]) await chmod(join(shared, `gate-${gates}.${end}`), 0o666);
+  return made;
 };
 
-const NASTY = "$HOME `id` \"double\" 'single' back\\slash “ü” =\n\ttab, line\n";
-const REPORT = 'env -0 >"$SLIPWAY_JOB_DIRECTORY/ranks/$SLIPWAY_RANK/report"; hostname';
+const logs = async (id: number, ...options: string[]): Promise<string> =>
+  (await home.run(["jobs", "logs", String(id), ...options])).stdout;
 
-const MARK = 'touch "$SLIPWAY_JOB_DIRECTORY/at-$SLIPWAY_RANK"; sleep 3600';
-
-interface Row {
-  readonly launch: Record<string, unknown>;
-  readonly cluster?: readonly string[];
-  /** Slots of each host, in the order of the hosts. */
-  readonly slots: readonly number[];
-  readonly resources: Readonly<Record<string, string>>;
-}
-
-const ROWS: Readonly<Record<string, Row>> = {
-  "gres: one GPU each, two of them on a node": { launch: { slots: 3 }, slots: [2, 1], resources: { ngpus: "3" } },
-  "gres: slots_per_node": {
-    launch: { slots: 4, pbs: { slots_per_node: 2 } },
-    slots: [2, 2],
-    resources: { ngpus: "4", nodect: "2" },
-  },
-  "gres: rounded up": {
-    launch: { slots: 5, pbs: { slots_per_node: 2 } },
-    slots: [2, 2, 2],
-    resources: { ngpus: "6", nodect: "3" },
-  },
-  "gres: a select of the user, with more lines of the node file": {
-    launch: {
-      slots: 4,
-      pbs: { slots_per_node: 2, pbsbatch_args: ["-l select=9:ncpus=2:ngpus=1:mpiprocs=2:mem=10mb"] },
-    },
-    slots: [2, 2],
-    resources: { ngpus: "4", ncpus: "4" },
-  },
-  "no gres": {
-    launch: { slots: 4, pbs: { slots_per_node: 2, pbsbatch_args: ["-l select=1:ncpus=4"] } },
-    cluster: ["gres_supported: false", "slot_type: cuda"],
-    slots: [2, 2],
-    resources: { nodect: "2" },
-  },
-  "cpu: slots_per_node": {
-    launch: { slots: 8, slot_type: "cpu", pbs: { slots_per_node: 4 } },
-    slots: [4, 4],
-    resources: { ncpus: "8", nodect: "2" },
-  },
-  "no slots": { launch: { slots: 0 }, slots: [0], resources: { nodect: "1" } },
-};
-
-describe("a launch through PBS", () => {
-  let lab: PbsLab;
+describe.skipIf(reason !== undefined)(`launches on PBS${reason === undefined ? "" : ` (skipped: ${reason})`}`, () => {
   beforeAll(async () => {
-    lab = await startPbs({ nodes: 3 });
+    lab = await startPbs({ nodes: 3, users: ["alice"] });
+    shared = await mkdtemp(join(tmpdir(), "slw-shared-"));
+    await chmod(shared, 0o777);
+    home = await createLaunchHome({
+      env: lab.env,
+      cluster: { type: "pbs", container_run_type: "none", job_project_source: "workspace" },
+    });
+    expect((await home.run(["up"])).status).toBe(0);
   });
-  afterAll(async () => lab.stop());
-
-  const launch = async (spec: Record<string, unknown>, cluster: readonly string[] = []) => {
-    const id = randomUUID();
-    const directory = join(lab.root, `launch-${id}`);
-    const plan = planLaunch({
-      ...sampleInput(spec, { manager: "pbs", cluster, partitions: [workq], directory }),
-      id,
-    });
-    await writePlan(plan);
-    const { code, stdout, stderr } = await lab.run(["qsub", ...plan.submitOptions, plan.paths.script], {
-      env: { INHERITED: NASTY },
-    });
-    expect(stderr).toBe("");
-    expect(code).toBe(0);
-    return { plan, id: stdout.trim() };
-  };
-  const job = async (id: string): Promise<Record<string, unknown>> => {
-    const { stdout } = await lab.run(["qstat", "-x", "-f", "-F", "json", id]);
-    return (JSON.parse(stdout) as { Jobs: Record<string, Record<string, unknown>> }).Jobs[id]!;
-  };
-  const ended = (id: string): Promise<Record<string, unknown>> =>
-    until(`job ${id} to end`, async () => {
-      const facts = await job(id);
-      return facts["job_state"] === "F" ? facts : undefined;
-    });
-  const logsOf = async ({ paths }: LaunchPlan): Promise<string> =>
-    (await Promise.all([paths.stdout, paths.stderr].map((path) => readFile(path, "utf8").catch(() => "")))).join("");
-  const report = async ({ paths }: LaunchPlan, rank: number): Promise<Record<string, string>> =>
-    Object.fromEntries(
-      (await readFile(join(paths.directory, "ranks", String(rank), "report"), "utf8"))
-        .split("\0")
-        .filter((line) => line !== "")
-        .map((line): [string, string] => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
-    );
-
-  it.each(Object.entries(ROWS))("%s", async (_name, row) => {
-    const { plan, id } = await launch({ command: REPORT, env: { NASTY, INHERITED: null }, ...row.launch }, row.cluster);
-    const facts = await ended(id);
-    expect([facts["Exit_status"], await logsOf(plan)]).toEqual([0, expect.stringContaining(`is job ${id} of PBS`)]);
-    expect(facts["Resource_List"]).toMatchObject(
-      Object.fromEntries(Object.entries(row.resources).map(([name, value]) => [name, Number(value)])),
-    );
-    expect(await readFile(plan.paths.exitCode, "utf8")).toBe("0\n");
-    expect(await readFile(plan.paths.nativeId, "utf8")).toBe(`${id}\n`);
-
-    const hosts = (await readFile(join(plan.paths.directory, "hosts"), "utf8")).trim().split("\n");
-    expect(new Set(hosts).size).toBe(row.slots.length);
-    expect((await readdir(join(plan.paths.directory, "ranks"))).toSorted()).toEqual(
-      hosts.map((_, rank) => String(rank)),
-    );
-    for (const [rank, host] of hosts.entries()) {
-      expect(await report(plan, rank)).toMatchObject({
-        NASTY,
-        INHERITED: NASTY,
-        PBS_JOBID: id,
-        SLIPWAY_RANK: String(rank),
-        SLIPWAY_NODES: String(hosts.length),
-        SLIPWAY_HOST: host,
-        SLIPWAY_HOSTS: hosts.join(","),
-        SLIPWAY_SLOTS: String(row.slots[rank]),
-        SLIPWAY_HOST_SLOTS: hosts.map((name, at) => `${name}:${row.slots[at]}`).join(","),
-        SLIPWAY_JOB_ID: id,
-        MASTER_ADDR: hosts[0],
-      });
-      // where nodes have names of their own: it ran there, once
-      if (process.getuid?.() === 0)
-        expect((await logsOf(plan)).split("\n").filter((line) => line === host)).toHaveLength(1);
-    }
+  afterAll(async () => {
+    await home?.cleanup();
+    await lab?.stop();
+    if (shared !== undefined) await rm(shared, { recursive: true, force: true });
   });
 
-  it("the first rank that fails ends the whole job, also where it only sleeps", async () => {
-    const { plan, id } = await launch({
-      slots: 6,
-      pbs: { slots_per_node: 2 },
-      command:
-        'touch "$SLIPWAY_JOB_DIRECTORY/at-$SLIPWAY_RANK"; if [ "$SLIPWAY_RANK" = 1 ]; then exit 3; fi; sleep 3600',
-    });
-    expect((await ended(id))["Exit_status"]).toBe(3);
-    expect(await readFile(plan.paths.exitCode, "utf8")).toBe("3\n");
-    await until("its processes to be gone", async () => (await processesUnder(plan.paths.directory)).length === 0);
+  it("runs one task on each host with its rank, hosts and environment, and clears its directory away", async () => {
+    const value = 'a "b" $c `d`\nä';
+    const outcome = await home.launch(
+      spec({
+        name: "two hosts",
+        slots: 6,
+        pbs: { slots_per_node: 3 },
+        workspace: "bio/chem",
+        env: { VALUE: value },
+        files: [{ path: "in.txt", content: "staged\n" }],
+        command:
+          'echo "$SLIPWAY_RANK of $SLIPWAY_NODES on $(hostname): $SLIPWAY_HOSTS $SLIPWAY_SLOTS $(id -un) $(cat in.txt)"; [ "$SLIPWAY_RANK" = 1 ] || printf "%s\\n" "$VALUE" >&2; ' +
+          `[ "$SLIPWAY_RANK" = 1 ] || qstat -f "$SLIPWAY_JOB_ID" > ${shared}/shown`,
+      }),
+      ["--wait"],
+    );
+    expect(outcome.status, outcome.stderr).toBe(0);
+    const said = outcome.stdout
+      .split("\n")
+      .filter((line) => / of 2 on /.test(line))
+      .sort();
+    expect(said).toEqual(["0 of 2 on n1: n1,n2 3 alice staged", "1 of 2 on n2: n1,n2 3 alice staged"]);
+    expect(outcome.stderr).toContain(`${value}\n`);
+    const [launch] = await home.json<LaunchView[]>(["jobs", "list"]);
+    expect(launch).toMatchObject({ state: "succeeded", user: "alice", exitCode: 0, directory: null });
+    const shown = readFileSync(join(shared, "shown"), "utf8").replaceAll("\n\t", "");
+    expect(shown).toContain(`Job_Name = ${launch!.jobName}`);
+    expect(shown).toContain("Rerunable = False");
+    expect(shown).toMatch(/project = bio.chem\n/);
+    expect(shown).toContain("Resource_List.select = 2:ncpus=3");
+    expect((await readdir(home.storage)).filter((name) => /^\.?[0-9a-f]{32}/.test(name))).toEqual([]);
+    expect(await logs(launch!.id)).toContain("1 of 2 on n2");
   });
 
-  it("a deleted job leaves no rank behind, and its status says so", async () => {
-    const { plan, id } = await launch({ slots: 4, pbs: { slots_per_node: 2 }, command: MARK });
-    const started = async () => (await readdir(plan.paths.directory)).filter((name) => name.startsWith("at-"));
-    await until("its ranks to run", async () => (await started()).length === 2);
-    expect((await lab.run(["qdel", id])).code).toBe(0);
-    expect((await ended(id))["substate"]).toBe(91);
-    await until("its processes to be gone", async () => (await processesUnder(plan.paths.directory)).length === 0);
+  it("the first rank that fails ends the others, and its error log is in the record", async () => {
+    const outcome = await home.launch(
+      spec({
+        name: "fails",
+        slots: 6,
+        pbs: { slots_per_node: 3 },
+        command: "if [ $SLIPWAY_RANK = 1 ]; then echo 'no such dataset' >&2; exit 7; fi; sleep 600",
+      }),
+      ["--wait"],
+      { timeoutMs: 100_000 },
+    );
+    expect(outcome.status).toBe(7);
+    const [launch] = await home.json<LaunchView[]>(["jobs", "list"]);
+    expect(launch).toMatchObject({ state: "failed", exitCode: 7 });
+    expect(launch!.errorLog).toContain("no such dataset");
+  });
+
+  it("a refusal carries the manager's own message", async () => {
+    const refused = await home.launch(
+      spec({ name: "refused", command: "true", pbs: { pbsbatch_args: ["-l nonsuch=1"] } }),
+    );
+    expect(refused.status).toBe(4);
+    expect(refused.stderr).toMatch(/Unknown resource/i);
+    const [launch] = await home.json<LaunchView[]>(["jobs", "list"]);
+    expect(launch).toMatchObject({ name: "refused", state: "failed", nativeId: null, directory: null });
+  });
+
+  it("output is seen while the job runs although PBS keeps it elsewhere, over a restart; cancelling ends it", async () => {
+    const here = await gate();
+    const launch = await home.launched(
+      spec({ name: "live", command: `echo early; ${here.script}; echo middle; sleep 600` }),
+    );
+    const following = home.start(["jobs", "logs", String(launch.id), "-f"], { timeoutMs: 120_000 });
+    await following.saw(/early/);
+    const { server } = await home.json<{ server: { pid: number } }>(["status"]);
+    process.kill(server.pid, "SIGKILL");
+    expect((await home.run(["up"])).status).toBe(0);
+    here.open();
+    await following.saw(/early\n[^]*middle/);
+    const running = await home.reaches(launch.id, ({ state }) => state === "running");
+    expect(running.nativeId).toMatch(/^\d+\.pbshead/);
+    expect((await stat(running.directory!)).uid).toBe((await stat("/home/alice")).uid);
+    expect((await home.run(["jobs", "cancel", String(launch.id)])).status).toBe(0);
+    expect(await home.reaches(launch.id, isOver)).toMatchObject({ state: "cancelled" });
+    expect((await following.ended).status).toBe(0);
+    await until("its directory to be gone", () => (existsSync(running.directory!) ? undefined : true));
   });
 });

@@ -1,9 +1,10 @@
 import { access, constants, stat } from "node:fs/promises";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import type { ContainerFacts, LaunchFacts, LaunchManager } from "../../batch/plan.ts";
 import type { LaunchSettings } from "../../batch/settings.ts";
 import type { LaunchSpec } from "../../batch/launch-spec.ts";
 import type { ClusterConfig } from "../../config/clusters-file.ts";
+import { quoteFor } from "../../core/shell-quoting.ts";
 import { preflightOf } from "../../containers/preflight.ts";
 import { type RunCommand, createCommands } from "../../providers/commands.ts";
 import { createPbsProvider, pbsIsTransient } from "../../providers/pbs/provider.ts";
@@ -20,6 +21,8 @@ export interface LaunchCluster {
   readonly root: string;
   /** In the name of a user, or the server's own. */
   provider(user?: string): Provider;
+  /** Shell lines with which a job finds the commands of this manager, before those of another that is installed too. */
+  searchPath(): Promise<readonly string[]>;
   /** Partitions and the container's runtime, as they are now; partitions are asked for at most once a minute. */
   facts(spec: LaunchSpec): Promise<LaunchFacts>;
 }
@@ -56,6 +59,10 @@ export const containerFacts = async (
   return { images };
 };
 
+/** Every job has these in its PATH. */
+const USUAL = ["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin"];
+const SUBMIT = { slurm: "sbatch", pbs: "qsub" } as const;
+
 export const createLaunchCluster = (
   config: ClusterConfig,
   manager: LaunchManager,
@@ -74,7 +81,10 @@ export const createLaunchCluster = (
   const provider = (user = ""): Provider => {
     let found = providers.get(user);
     if (found === undefined) {
-      found = make((argv, options) => run(argv, { ...options, user }));
+      // sudo has a PATH of its own: the command is named as the rules of `slipway sudoers` name it
+      found = make(async ([name = "", ...words], options) =>
+        run([(await findProgram(name)) ?? name, ...words], { ...options, user }),
+      );
       providers.set(user, found);
     }
     return found;
@@ -95,6 +105,11 @@ export const createLaunchCluster = (
     manager,
     root: settings.storageRoot ?? defaultRoot,
     provider,
+    searchPath: async () => {
+      const program = await findProgram(SUBMIT[manager]);
+      if (program === undefined || USUAL.includes(dirname(program))) return [];
+      return [`PATH=${quoteFor(dirname(program), "word")}:$PATH`, "export PATH"];
+    },
     facts: async (spec) => {
       const [{ partitions = [] }, container] = await Promise.all([describe(), containerFacts(spec, settings, run)]);
       return { manager, partitions, container };

@@ -136,7 +136,10 @@ export const createLaunches = async (options: LaunchesOptions): Promise<Launches
       facts,
       id: uuid,
       directory,
-      prologue: cluster.config.queues.get(spec.resourcePool ?? DEFAULT_QUEUE)?.prologue ?? [],
+      prologue: [
+        ...(await cluster.searchPath()),
+        ...(cluster.config.queues.get(spec.resourcePool ?? DEFAULT_QUEUE)?.prologue ?? []),
+      ],
       ...streamer,
     });
     return { cluster, spec, plan, user, uuid, token: newToken() };
