@@ -6,6 +6,15 @@ import { plural } from "./render/text.ts";
 import { type Define, examples, subcommand } from "./verb.ts";
 
 const MOST = 1000;
+/** Ended pilots in the table. */
+const ENDED = 20;
+
+/** The living and the last that ended. */
+const recent = (pilots: readonly PilotView[]): PilotView[] => {
+  const ended = pilots.filter((pilot) => pilot.ended !== null);
+  const old = new Set(ended.slice(0, -ENDED));
+  return pilots.filter((pilot) => !old.has(pilot));
+};
 
 const pilotId = (text: string): number => {
   const id = Number(text);
@@ -34,12 +43,17 @@ export const define: Define = (command, { act }) => {
       "slipway pilots cancel 3",
     ]),
   );
-  subcommand(command, "list", "pilots, with their agents").action(
-    act(async ({ client, answer, style, out }) => {
-      const pilots = await client.pilots();
-      answer(pilots, () => (pilots.length === 0 ? "no pilots" : pilotsTable(pilots, style, Date.now(), out.columns())));
-    }),
-  );
+  subcommand(command, "list", "pilots, with their agents")
+    .option("--all", `also those that ended before the last ${ENDED}; --json prints all`)
+    .action(
+      act(async ({ client, answer, style, out }, _args, given) => {
+        const pilots = await client.pilots();
+        const shown = given.opts<{ all?: boolean }>().all === true ? pilots : recent(pilots);
+        answer(pilots, () =>
+          pilots.length === 0 ? "no pilots" : pilotsTable(shown, style, Date.now(), out.columns()),
+        );
+      }),
+    );
   subcommand(command, "add", "start pilots by hand, whatever the fleet's strategy")
     .option("--cluster <name>", "the cluster (default: the default cluster)")
     .option("--queue <name>", "its queue (default: its first)")

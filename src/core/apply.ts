@@ -17,7 +17,7 @@ import type { Resources } from "./resources.ts";
 import type { RunSpec } from "./spec.ts";
 import { applyRetried } from "./retry.ts";
 import { type Group, type GroupInput, createRun, groupOf, isFinishedRun } from "./run.ts";
-import { type Apply, type Effects, type State } from "./state.ts";
+import type { Apply, Effects, Pilot, State } from "./state.ts";
 import { isFinalPilot, mayAdvancePilot } from "./states.ts";
 
 /**
@@ -159,12 +159,21 @@ const applyPilotRequested: Apply<PilotRequested> = (state, event) => {
   });
 };
 
+/** Only the last few outputs are kept: a queue that fails for weeks must not fill the memory. */
+const MOST_OUTPUTS = 20;
+
+const keepOutput = (state: State, pilot: Pilot, output: string): void => {
+  pilot.output = output;
+  const kept = [...state.pilots.values()].filter((each) => each.output !== undefined);
+  for (const each of kept.slice(0, -MOST_OUTPUTS)) delete each.output;
+};
+
 const applyPilotChanged: Apply<PilotChanged> = (state, event) => {
   const pilot = state.pilots.get(event.pilot);
   if (pilot === undefined) return;
   if (event.nativeId !== undefined) pilot.nativeId = event.nativeId;
   if (event.reason !== undefined) pilot.reason = event.reason;
-  if (event.output !== undefined) pilot.output = event.output;
+  if (event.output !== undefined) keepOutput(state, pilot, event.output);
   if (event.draining !== undefined) pilot.draining = event.draining;
   if (!mayAdvancePilot(pilot.state, event.state)) return;
   pilot.state = event.state;

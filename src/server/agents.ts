@@ -21,6 +21,8 @@ import type { Engine } from "./engine.ts";
  */
 
 export const HEARTBEAT_MS = 5000;
+/** No manager lets a pilot live longer than its walltime and this. */
+const OVERDUE_MS = 120_000;
 /** A connection that has not said hello by then is closed. */
 const HELLO_MS = 10_000;
 const SILENT_HEARTBEATS = 4;
@@ -56,7 +58,7 @@ export interface Agents {
   forget(run: number): void;
   /** After a restart: the agents that the journal knows, suspect until they come back. */
   adopt(): void;
-  /** Gives up those that have been silent for longer than their lease. */
+  /** Gives up those that have been silent for longer than their lease, or whose pilot must have ended long ago. */
   loseSilent(agents: readonly number[], leaseMs: number): void;
   /** Agents that are surely gone. */
   lose(agents: readonly number[], reason: string, orderly?: boolean): void;
@@ -387,10 +389,14 @@ export const createAgents = (options: AgentsOptions): Agents => {
     lose,
     loseSilent: (ids, leaseMs) => {
       const expired = ids.filter((id) => {
-        const since = links.get(id)?.suspectSince;
-        return since !== undefined && performance.now() - since > leaseMs;
+        const link = links.get(id);
+        if (link?.suspectSince === undefined) return false;
+        return performance.now() - link.suspectSince > leaseMs || engine.clock() > link.endsAt + OVERDUE_MS;
       });
-      if (expired.length > 0) lose(expired, `silent for ${Math.round(leaseMs / 1000)} s`);
+      for (const id of expired) {
+        const seconds = Math.round((performance.now() - links.get(id)!.suspectSince!) / 1000);
+        lose([id], `silent for ${seconds} s`);
+      }
     },
     importSpool: (uuid, messages) => {
       const id = state.agentByUuid.get(uuid);

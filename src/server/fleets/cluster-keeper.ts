@@ -1,12 +1,14 @@
 import type { Shape } from "../../core/run.ts";
 import type { Pilot } from "../../core/state.ts";
-import { type FleetDecision, decide } from "../../fleet/decide.ts";
+import { decide } from "../../fleet/decide.ts";
 import { type Candidate, canRun, demandOn } from "../../fleet/demand.ts";
 import type { Demand } from "../../fleet/snapshot.ts";
 import { createAdoption } from "./adoption.ts";
 import type { KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
-import { type FleetNotes, type Waiting, createNotes, forgetFailures, noteSuccess } from "./notes.ts";
+import { giveUp } from "./give-up.ts";
+import { type FleetNotes, type Waiting, createNotes, noteSuccess } from "./notes.ts";
+import { createPilotCancels } from "./pilot-cancels.ts";
 import { createPilotEnds } from "./pilot-ends.ts";
 import { createPilotStarts } from "./pilot-starts.ts";
 import { freshSeconds, supplyOf } from "./supply.ts";
@@ -45,7 +47,8 @@ const SLOW_MS = 30_000;
 const STUBBORN_MS = 15_000;
 /** A server stops without a manager that cannot be reached for so long; its successor finds the pilots again. */
 const UNREACHABLE_MS = 60_000;
-const LONGEST_MESSAGE = 4000;
+/** A job that goes on without agents for so long is ended. */
+const SPENT_MS = 60_000;
 
 export const createClusterKeeper = (
   cluster: string,
@@ -60,7 +63,9 @@ export const createClusterKeeper = (
   const notesOf = (fleet: Fleet): FleetNotes => memory.get(fleet)!;
   const starts = createPilotStarts(context, notesOf);
   const ends = createPilotEnds(context, notesOf, starts);
+  const cancels = createPilotCancels(provider);
   const adoption = createAdoption(context, provider, fleets, starts);
+  const spentSince = new Map<number, number>();
   let managerProblem: string | null = null;
   let polledAt = -Infinity;
   let lookingSince: number | undefined;
@@ -99,7 +104,7 @@ export const createClusterKeeper = (
     }));
 
   const snapshotOf = (fleet: Fleet, notes: FleetNotes, demand: readonly Demand[]) => {
-    const supply = supplyOf(context, fleet, notes);
+    const supply = supplyOf(context, fleet, notes, isSpent);
     if (demand.length > 0) notes.fleetIdleSince = undefined;
     return {
       policy: fleet.policy,
@@ -118,44 +123,24 @@ export const createClusterKeeper = (
     };
   };
 
-  /** Waiting tasks that no other fleet of this cluster could run fail, with what is known of its pilots. */
-  const giveUp = (fleet: Fleet, why: FleetDecision["giveUp"]): void => {
-    const notes = notesOf(fleet);
-    const able = candidates();
-    const [mine, others] = [able[fleets.indexOf(fleet)]!, able.filter((_, i) => fleets[i] !== fleet)];
-    const keys = new Set(
-      engine.scheduler
-        .demand()
-        .map(({ shape }) => shape)
-        .filter((shape) => canRun(shape, mine, context.defaultCluster))
-        .filter((shape) => !others.some((other) => canRun(shape, other, context.defaultCluster)))
-        .map(({ key }) => key),
-    );
-    const what =
-      why === "gone"
-        ? `all pilots of ${cluster}/${fleet.queue} have ended`
-        : `no pilot of ${cluster}/${fleet.queue} starts: ${notes.failures.join("\n")}`;
-    const reason = what.length > LONGEST_MESSAGE ? `${what.slice(0, LONGEST_MESSAGE)}…` : what;
-    const parts = engine.scheduler.withdraw(keys);
-    forgetFailures(notes);
-    if (parts.length === 0) return;
-    log(`waiting tasks were given up: ${reason}`);
-    engine.commit({ type: "tasks.failed", at: engine.clock(), reason, parts });
-  };
-
   const carryOut = async (fleet: Fleet, demand: readonly Demand[]): Promise<void> => {
     const notes = notesOf(fleet);
     const decision = decide(snapshotOf(fleet, notes, demand));
     notes.first = false;
     notes.problem = decision.problem;
     notes.suggested = decision.suggested;
-    if (decision.giveUp !== null) giveUp(fleet, decision.giveUp);
+    if (decision.giveUp !== null) {
+      const all = candidates();
+      const others = all.filter((_, i) => fleets[i] !== fleet);
+      giveUp(context, decision.giveUp, all[fleets.indexOf(fleet)]!, others, notes);
+    }
     if (decision.start > 0) starts.start(fleet, Math.min(decision.start, MOST_STARTS - starts.underway.size));
     const leaving = decision.stop.map((id) => engine.state.pilots.get(id)!);
-    for (const pilot of leaving) {
-      if (roster.agentsOf(pilot.id).length > 0) drain(pilot, "idle");
-      else await cancel(pilot, "no longer needed");
-    }
+    for (const pilot of leaving) if (roster.agentsOf(pilot.id).length > 0) drain(pilot, "idle");
+    await cancel(
+      leaving.filter(({ id }) => roster.agentsOf(id).length === 0),
+      "no longer needed",
+    );
   };
 
   const drain = (pilot: Pilot, reason: string): void => {
@@ -163,16 +148,33 @@ export const createClusterKeeper = (
     for (const id of roster.agentsOf(pilot.id)) agents.drain(id, false, reason);
   };
 
-  const cancel = async (pilot: Pilot, reason: string): Promise<void> => {
-    starts.unwanted.add(pilot.id);
-    roster.change(pilot.id, pilot.state, { draining: true, reason });
-    for (const id of roster.agentsOf(pilot.id)) agents.drain(id, true, reason);
-    if (pilot.nativeId !== "") await provider.cancel([pilot.nativeId]);
+  const cancel = async (pilots: readonly Pilot[], reason: string): Promise<void> => {
+    for (const pilot of pilots) {
+      starts.unwanted.add(pilot.id);
+      roster.change(pilot.id, pilot.state, { draining: true, reason });
+      for (const id of roster.agentsOf(pilot.id)) agents.drain(id, true, reason);
+    }
+    await cancels.cancel(pilots);
+  };
+
+  /** It had agents, has none any more, and its job goes on all the same, as on a dead node that nobody noticed. */
+  const isSpent = (pilot: Pilot): boolean =>
+    roster.everJoined(pilot.id) && roster.agentsOf(pilot.id).length === 0 && ends.waiting(pilot.id) === null;
+
+  /** Jobs that were told to end and did not, and those that have lost their agents for good. */
+  const clearAway = async (): Promise<void> => {
+    const now = performance.now();
+    const live = fleets.flatMap((fleet) => roster.live(fleet));
+    const spent = live.filter(isSpent);
+    for (const id of spentSince.keys()) if (!spent.some((pilot) => pilot.id === id)) spentSince.delete(id);
+    for (const { id } of spent) if (!spentSince.has(id)) spentSince.set(id, now);
+    const over = live.filter(({ id }) => starts.unwanted.has(id) || now - (spentSince.get(id) ?? now) > SPENT_MS);
+    await cancels.cancel(over);
   };
 
   const continueStop = async (): Promise<void> => {
     if (stopping === undefined) return;
-    const doomed: string[] = [];
+    const doomed: Pilot[] = [];
     for (const pilot of fleets.flatMap((fleet) => roster.live(fleet))) {
       const ids = roster.agentsOf(pilot.id);
       const connected = ids.filter((id) => agents.link(id)?.channel !== undefined);
@@ -181,9 +183,9 @@ export const createClusterKeeper = (
       const late = performance.now() - stopping.since > STUBBORN_MS;
       if (roster.everJoined(pilot.id)) starts.parting.add(pilot.id);
       else starts.unwanted.add(pilot.id);
-      if (pilot.nativeId !== "" && (connected.length === 0 || (stopping.now && late))) doomed.push(pilot.nativeId);
+      if (connected.length === 0 || (stopping.now && late)) doomed.push(pilot);
     }
-    if (doomed.length > 0) await provider.cancel(doomed);
+    await cancels.cancel(doomed);
   };
 
   /** Whether the manager answers: nothing is submitted to one that does not. */
@@ -204,6 +206,7 @@ export const createClusterKeeper = (
   const lookOnce = async (): Promise<void> => {
     loseSilent();
     if (!(await hear())) return continueStop();
+    await clearAway();
     const demand = demandOn(engine.scheduler.demand(), candidates(), context.defaultCluster);
     for (const [i, fleet] of fleets.entries())
       try {
@@ -236,7 +239,7 @@ export const createClusterKeeper = (
     },
     add: (fleet, count) => starts.start(fleet, count),
     drain: (pilot, reason) => drain(pilot, reason),
-    cancel,
+    cancel: (pilot, reason) => cancel([pilot], reason),
     joined: (pilot) => {
       const fleet = fleets.find(({ queue }) => queue === pilot.queue);
       if (fleet === undefined) return;

@@ -50,7 +50,7 @@ export const createPilotEnds = (
     if (status.outcome === "cancelled" && !starts.parting.delete(pilot.id))
       return void roster.change(pilot.id, "CANCELED", { reason });
     if (status.outcome === "timeout") return void roster.change(pilot.id, "DONE", { reason });
-    if (living.length === 0) {
+    if (living.length === 0 || status.outcome === "done") {
       notes.shortLives = 0;
       return void roster.change(pilot.id, "DONE");
     }

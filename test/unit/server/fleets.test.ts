@@ -302,9 +302,24 @@ describe("scaling in", () => {
     await until("it is told to drain", () => agent.heard.some(({ t }) => t === "drain"));
     expect(setup.pilot(1)).toMatchObject({ draining: true, ended: 0 });
     agent.send({ t: "bye", reason: "drained" });
+    await until("it is gone", () => setup.engine.state.agents.get(1)!.ended > 0);
     manager.statuses.set("100", { state: "ended", raw: "CD", outcome: "done", exitCode: 0 });
     await until("it is done", () => setup.pilot(1)?.state === "DONE");
     expect(manager.cancelled).toEqual([]);
+  });
+
+  it("a pilot that lost its agents while its job goes on counts for nothing: another is started", async () => {
+    const manager = createManager();
+    const setup = await start([fleetOf(manager, { max: 1 }, { leaseMs: 100 })]);
+    const run = setup.work(1);
+    await until("there is a job", () => manager.jobs.size === 1);
+    manager.statuses.set("100", { state: "active", raw: "R" });
+    const agent = connectAgent(setup, 1);
+    await until("it has the task", () => agent.heard.some(({ t }) => t === "assign"));
+    agent.cut();
+    await until("there is another", () => manager.jobs.size === 2);
+    expect(setup.pilot(1)?.ended).toBe(0);
+    expect(setup.engine.state.runs.get(run)!.losses).toBe(1);
   });
 
   it("a pilot without the time that a task requests is joined by another", async () => {
