@@ -61,14 +61,13 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
       `${what}; no queue of cluster ${around.place} could run it: its pilots are too small for it, or end too soon`,
       "`slipway clusters show` lists the queues; ask for less, or give a queue more in clusters.yaml.",
     );
-  if (around.fleetProblem !== null && around.connectedAgents === 0) {
-    const last = around.lastFailure === null ? "" : `; the last one, ${around.lastFailure}`;
+  const last = around.lastFailure === null ? "" : `; the last one, ${around.lastFailure}`;
+  if (around.fleetProblem !== null && around.connectedAgents === 0)
     return why(
       "no-pilot",
       `${what}; no pilot runs: ${around.fleetProblem}${last}`,
       "`slipway pilots list` shows each pilot's reason, with --json also what it printed; logs are in jobs/ inside the home.",
     );
-  }
   if (around.connectedAgents === 0 && around.suspectAgents > 0)
     return why(
       "agent-silent",
@@ -86,7 +85,11 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
         "They start when the manager has room for them; `slipway pilots list` shows each.",
     );
   if (around.connectedAgents === 0)
-    return why("pilot-starting", `${what}; a pilot is being started`, "Wait a moment; `slipway pilots list` shows it.");
+    return why(
+      "pilot-starting",
+      `${what}; a pilot is being started${last}`,
+      "Wait a moment; `slipway pilots list` shows it.",
+    );
   if (around.tooLate)
     return why(
       "pilot-ends",

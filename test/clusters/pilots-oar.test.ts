@@ -1,0 +1,32 @@
+import { parseOarstat, type OarJob } from "../../src/providers/oar/parse.ts";
+import { skipReason, startOar } from "./lab/oar.ts";
+import { pilotSuite } from "./pilot-suite.ts";
+
+pilotSuite({
+  name: "OAR",
+  unavailable: skipReason(),
+  boot: async () => {
+    const lab = await startOar({ nodes: 3, cores: 2 });
+    const jobs = async (): Promise<OarJob[]> => parseOarstat((await lab.run(["oarstat", "-J", "-f"])).stdout);
+    return {
+      // OAR takes no jobs of root
+      user: lab.user,
+      cluster: { type: "oar" },
+      queue: { nodes: 1, cores: 2, memory: "500M", "memory-per-core-property-name": "memcore" },
+      wrong: { keys: { partition: "nowhere" }, words: /The queue nowhere does not exist/ },
+      shortWalltime: 20,
+      cancelJob: async (id) => {
+        await lab.run(["oardel", id]);
+      },
+      killNodeOf: async (id) => {
+        const [host = ""] = (await jobs()).find((job) => job.id === id)!.hosts;
+        await lab.killNode(host);
+        // without a word from the administrator, OAR believes until the walltime is over that the job runs
+        await lab.run(["oarnodesetting", "-h", host, "-s", "Absent"]);
+        return () => lab.startNode(host);
+      },
+      livingJobs: async () => (await jobs()).map(({ id }) => id),
+      stop: () => lab.stop(),
+    };
+  },
+});
