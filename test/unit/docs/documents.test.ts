@@ -2,6 +2,7 @@ import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
 import { buildRun } from "../../../src/config/build-run.ts";
 import { loadRunFile, readRunFile } from "../../../src/config/run-file.ts";
 import { PILOT_STATES, TASK_STATES } from "../../../src/core/states.ts";
@@ -43,10 +44,14 @@ describe("documents", () => {
     }
   });
 
-  it("README.md: every run file in it is one", () => {
+  it("README.md: every run file and clusters.yaml in it is one", () => {
     const snippets = [...read("README.md").matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, text]) => text!);
     expect(snippets.length).toBeGreaterThan(0);
     for (const text of snippets) {
+      if (/^clusters:/m.test(text)) {
+        expect(combineClusters([readClustersFile(text, "README.md")]).clusters.size).toBeGreaterThan(1);
+        continue;
+      }
       const { spec } = buildRun(readRunFile(text, "README.md"), { cwd: "/work", env: {} });
       expect(spec.groups.length).toBeGreaterThan(0);
     }
