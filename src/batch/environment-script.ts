@@ -12,6 +12,21 @@ export const environmentScript = (env: Readonly<Record<string, string>>): string
     "",
   ].join("\n");
 
+/** Names that some shell gives a meaning of its own: it would refuse them, or change their values. */
+const SPECIAL =
+  /^(?:_|UID|EUID|PPID|GROUPS|SHLVL|SHELLOPTS|BASHOPTS|BASH_[A-Z0-9_]+|BASHPID|RANDOM|SRANDOM|SECONDS|LINENO|HISTCMD|EPOCHSECONDS|EPOCHREALTIME|DIRSTACK|FUNCNAME|PIPESTATUS|OPTIND|PWD|OLDPWD)$/;
+
+/** What a shell can set, and what must be given to the command by env. */
+export const splitEnvironment = (
+  env: Readonly<Record<string, string>>,
+): { readonly plain: Readonly<Record<string, string>>; readonly special: Readonly<Record<string, string>> } => {
+  const entries = Object.entries(env);
+  return {
+    plain: Object.fromEntries(entries.filter(([name]) => !SPECIAL.test(name))),
+    special: Object.fromEntries(entries.filter(([name]) => SPECIAL.test(name))),
+  };
+};
+
 /** A command as words of a shell line. */
 export const commandWords = (words: readonly string[]): string => words.map((text) => quoteFor(text, "word")).join(" ");
 

@@ -4,7 +4,7 @@ import { imageFor } from "../containers/preflight.ts";
 import { RUNTIMES } from "../containers/registry.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Partition } from "../providers/provider.ts";
-import { environmentScript } from "./environment-script.ts";
+import { environmentScript, splitEnvironment } from "./environment-script.ts";
 import { jobNameOf, projectOf } from "./job-labels.ts";
 import { pbsScript, slurmScript, stopScript } from "./job-scripts.ts";
 import type { LaunchSpec } from "./launch-spec.ts";
@@ -48,7 +48,7 @@ export interface PlanInput {
   readonly id: string;
   /** The job's directory, absolute, seen under this path by every node. */
   readonly directory: string;
-  /** Shell lines before everything else, on the first node: the cluster's prologue. */
+  /** Shell lines before everything else, on the first node, where the pool is no queue with lines of its own. */
   readonly prologue?: readonly string[];
   /**
    * Words before each rank's command that send its output on while it runs. It must start the command whatever happens,
@@ -173,7 +173,7 @@ export const planLaunch = (input: PlanInput): LaunchPlan => {
     ...paths,
     refuse: refuseOption(manager),
   };
-  const prologue = [...(input.prologue ?? []), ...(pool.queue?.prologue ?? [])];
+  const prologue = pool.queue?.prologue ?? input.prologue ?? [];
   const common = { jobName, directory, prologue };
   const managed =
     manager === "slurm"
@@ -212,8 +212,10 @@ export const planLaunch = (input: PlanInput): LaunchPlan => {
     hasHostEnv,
     hasStreamEnv,
   });
+  const { plain, special } = splitEnvironment(spec.env);
   const enter = enterScript({
     command: spec.command,
+    special,
     cwd: spec.cwd,
     hasHook: spec.startupHook !== undefined,
     hidden: streamer.length === 0 ? [] : [...Object.keys(streamerEnv), "SLIPWAY_STREAM_RANK"],
@@ -228,7 +230,7 @@ export const planLaunch = (input: PlanInput): LaunchPlan => {
     text("job.sh", managed.script, 0o755),
     text("rank.sh", rank, 0o755),
     text("enter.sh", enter, 0o755),
-    text("environment.sh", environmentScript(spec.env), 0o600),
+    text("environment.sh", environmentScript(plain), 0o600),
     ...(hasHostEnv ? [text("host-environment.sh", environmentScript(hostEnv), 0o600)] : []),
     ...(hasStreamEnv ? [text("stream.sh", environmentScript(streamerEnv), 0o600)] : []),
     ...(manager === "pbs" ? [text("stop.sh", stopScript(directory), 0o755)] : []),

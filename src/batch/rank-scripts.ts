@@ -148,11 +148,18 @@ export interface EnterInput {
   readonly command: readonly string[];
   readonly cwd?: string | undefined;
   readonly hasHook: boolean;
+  /** Variables that a shell cannot set. */
+  readonly special: Readonly<Record<string, string>>;
   /** Variables of the streamer, which are none of the command's business. */
   readonly hidden: readonly string[];
 }
 
-export const enterScript = ({ command, cwd, hasHook, hidden }: EnterInput): string =>
+const envWords = (special: Readonly<Record<string, string>>): string[] => {
+  const pairs = Object.entries(special).map(([name, value]) => `${name}=${value}`);
+  return pairs.length === 0 ? [] : ["/usr/bin/env", ...pairs];
+};
+
+export const enterScript = ({ command, cwd, hasHook, hidden, special }: EnterInput): string =>
   [
     "#!/bin/sh",
     "# inside the container: the environment, the start-up hook, the command",
@@ -177,6 +184,6 @@ export const enterScript = ({ command, cwd, hasHook, hidden }: EnterInput): stri
         ]
       : []),
     "unset slipway_job slipway_rank",
-    `exec ${commandWords(command)}`,
+    `exec ${commandWords([...envWords(special), ...command])}`,
     "",
   ].join("\n");

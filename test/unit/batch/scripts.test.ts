@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -129,6 +129,33 @@ describe("the environment of a launch", () => {
         for (const [key, expected] of Object.entries(plain)) expect(got[key]).toBe(expected);
       }),
       { numRuns: 25 },
+    );
+  });
+
+  it.each(shells)("names that mean something to %s reach the command all the same", (...shell) => {
+    const env = {
+      UID: "5",
+      PPID: "x",
+      SECONDS: "7",
+      OPTIND: "a",
+      SHLVL: "40",
+      RANDOM: "r",
+      _: "u",
+      A: NASTY,
+      IFS: "x",
+    };
+    const job = join(directory, `job-${shell.length}-${shell[0]!.replaceAll("/", "-")}`);
+    const made = plan({ command: ["/usr/bin/env", "-0"], env }, { directory: job });
+    mkdirSync(join(job, "ranks/0/work"), { recursive: true });
+    for (const name of ["enter.sh", "environment.sh"]) writeFileSync(join(job, name), fileOf(made, name));
+    writeFileSync(join(job, "ranks/0/launch.sh"), "export SLIPWAY_RANK=0\n");
+    const [program, ...words] = shell;
+    const output = execFileSync(program!, [...words.filter(Boolean), join(job, "enter.sh"), job, "0"], {
+      env: { PATH: "/usr/bin:/bin" },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    expect(output.toString("utf8").split("\0")).toEqual(
+      expect.arrayContaining([...Object.entries(env).map(([name, value]) => `${name}=${value}`), "SLIPWAY_RANK=0"]),
     );
   });
 
