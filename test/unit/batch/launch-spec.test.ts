@@ -1,20 +1,10 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { LaunchInput } from "../../../src/batch/launch-schema.ts";
 import { buildLaunch, readLaunchBody, readLaunchFile, withFileContents } from "../../../src/batch/launch-spec.ts";
-import { SlipwayError } from "../../../src/errors.ts";
+import { plan, refused } from "./sample.ts";
 
 const build = (text: string) => buildLaunch(readLaunchFile(text, "job.yaml"));
-
-const refused = (act: () => unknown): SlipwayError => {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof SlipwayError) return error;
-    throw error;
-  }
-  throw new Error("was not refused");
-};
 
 describe("a launch file", () => {
   it("gives every key its value, and the rest its default", () => {
@@ -165,6 +155,24 @@ stream_logs: false
     expect(refused(() => build(`command: x\nenv: { ${many} }`)).message).toContain("at most");
     expect(refused(() => build(`command: x\nenv: { A: ${"x".repeat(131_000)} }`)).code).toBe("bad-value");
   });
+});
+
+describe("examples/", () => {
+  const examples = new URL("../../../examples/", import.meta.url);
+  const names = readdirSync(examples).filter((name) => /^launch-.*\.yaml$/.test(name));
+
+  it.each(names)("%s is a launch that both managers would get", (name) => {
+    const document = withFileContents(readLaunchFile(readFileSync(new URL(name, examples), "utf8"), name), (from) => [
+      { name: "", bytes: readFileSync(new URL(from, examples)), executable: true },
+    ]);
+    for (const manager of ["slurm", "pbs"] as const) {
+      const { directives, notes } = plan(document.value, { manager });
+      expect(directives.length).toBeGreaterThan(5);
+      expect(notes.filter((note) => !note.includes("no prepared image") && !note.includes("at least"))).toEqual([]);
+    }
+  });
+
+  it("are all there", () => expect(names).toHaveLength(3));
 });
 
 describe("docs/launch.md", () => {
