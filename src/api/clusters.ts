@@ -2,7 +2,7 @@ import { createRoute, z } from "@hono/zod-openapi";
 import { SlipwayError } from "../errors.ts";
 import { json } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
-import { ClusterView } from "./schemas.ts";
+import { CheckView, ClusterView } from "./schemas.ts";
 import type { Service } from "./service.ts";
 
 export const addClusters = (app: Api, service: Service): void => {
@@ -29,5 +29,15 @@ export const addClusters = (app: Api, service: Service): void => {
       if (found === undefined) throw new SlipwayError("no-such-cluster", { name });
       return context.json(found, 200);
     },
+  );
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: `${BASE}/clusters/{name}/check`,
+      summary: "Prove a cluster's configuration without running work",
+      request: { params: z.object({ name: z.string().max(200) }) },
+      responses: json(CheckView, "What was found, and what to fix"),
+    }),
+    async (context) => context.json(await service.checkCluster(context.req.valid("param").name), 200),
   );
 };

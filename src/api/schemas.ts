@@ -157,6 +157,24 @@ export const ClusterView = z.object({
   resources: z.record(z.string(), z.number()),
 });
 
+export const CheckView = z.object({
+  cluster: z.string(),
+  type: z.string(),
+  /** Whether nothing is wrong. */
+  ok: z.boolean(),
+  checks: z.array(
+    z.object({
+      what: z.string(),
+      /** Null: the cluster as a whole. */
+      queue: z.string().nullable(),
+      ok: z.boolean(),
+      detail: z.string(),
+      /** What to do; null when all is well. */
+      remedy: z.string().nullable(),
+    }),
+  ),
+});
+
 export const SubmitAnswer = z.object({ run: z.number(), total: z.number() });
 export const CancelAnswer = z.object({ run: z.number(), canceled: z.number(), stopping: z.number() });
 export const RetryAnswer = z.object({ run: z.number(), reopened: z.number() });
@@ -187,4 +205,5 @@ export type AgentView = z.infer<typeof AgentView>;
 export type FleetView = z.infer<typeof FleetView>;
 export type StatusView = z.infer<typeof StatusView>;
 export type EventView = z.infer<typeof EventView>;
+export type CheckView = z.infer<typeof CheckView>;
 export type ClusterView = z.infer<typeof ClusterView>;

@@ -1,4 +1,5 @@
 import type {
+  CheckView,
   ClusterView,
   EventView,
   PilotView,
@@ -42,6 +43,8 @@ export interface Service {
   /** It ends now; what runs there is run again elsewhere at no cost. */
   cancelPilot(id: number, reason: string): Promise<PilotView>;
   clusters(): ClusterView[];
+  /** Proves a cluster's configuration, as clusters.yaml is now, without running work. */
+  checkCluster(name: string): Promise<CheckView>;
   /** Folds the journal into a snapshot; resolves when that is done. */
   compact(): Promise<void>;
   /** Begins to stop; the answer comes at once. With `idle` it stays, and says `running`, while there is work. */

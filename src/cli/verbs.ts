@@ -38,6 +38,7 @@ export const VERBS: readonly VerbEntry[] = [
   verb(SERVER, "down", "let running tasks end, then stop the server", () => import("./down.ts")),
   verb(SERVER, "pilots", "the jobs that hold agents and pull tasks", () => import("./pilots.ts")),
   verb(SERVER, "clusters", "where tasks can run", () => import("./clusters.ts")),
+  verb(SERVER, "agent", "start one agent here, by hand", () => import("./agent.ts")),
   verb(SERVER, "tokens", "tokens of users who share this server", () => import("./tokens.ts")),
   verb(SERVER, "sudoers", "what sudo must allow for jobs in users' names", () => import("./sudoers.ts")),
   verb(SERVER, "journal", "the log of events that the server's state is rebuilt from", () => import("./journal.ts")),

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type {
   CancelAnswer,
+  CheckView,
   ClusterView,
   EventView,
   PilotView,
@@ -84,6 +85,8 @@ export interface Client extends LaunchClient {
   cancelPilot(id: number, options?: { reason?: string }): Promise<PilotView>;
   clusters(): Promise<ClusterView[]>;
   cluster(name: string): Promise<ClusterView>;
+  /** Proves a cluster's configuration, as clusters.yaml is now, without running work. */
+  checkCluster(name: string): Promise<CheckView>;
   close(): void;
 }
 
@@ -252,6 +255,7 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
     cancelPilot: (id, options = {}) => post(`/pilots/${id}/cancel`, options),
     clusters: () => get("/clusters"),
     cluster: (name) => get(`/clusters/${encodeURIComponent(name)}`),
+    checkCluster: (name) => post(`/clusters/${encodeURIComponent(name)}/check`, {}),
     close,
   };
 };

@@ -3,18 +3,20 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApi } from "../api/app.ts";
 import type { ServerView } from "../api/schemas.ts";
-import { type ClusterConfig, type ClustersConfig, loadClusters } from "../config/clusters-file.ts";
+import { type ClusterConfig, type ClustersConfig, clusterNamed, loadClusters } from "../config/clusters-file.ts";
 import type { Resources } from "../core/resources.ts";
 import { createState } from "../core/state.ts";
 import { isFinalPilot } from "../core/states.ts";
 import { SlipwayError } from "../errors.ts";
 import { VERSION } from "../protocol/package-version.ts";
+import { createCommands } from "../providers/commands.ts";
 import { isManaged } from "../providers/registry.ts";
 import { DEFAULT_PREFETCH } from "../scheduler/capacity.ts";
 import { createScheduler } from "../scheduler/scheduler.ts";
 import { createAgents } from "./agents.ts";
 import { replayInto } from "./archive/compact.ts";
 import { createClock } from "./clock.ts";
+import { checkCluster } from "./clusters/check.ts";
 import { createCompactor } from "./compactor.ts";
 import { createEngine } from "./engine.ts";
 import { createFeed } from "./feed.ts";
@@ -219,6 +221,16 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     mayChange,
     launches: () => launches.live,
     submit: createSubmission({ engine, journal: theJournal, home, clusters, largest, mayTake }),
+    checkCluster: (name) =>
+      checkCluster({
+        home,
+        bundles: options.bundles,
+        // as the file is now: what is proved is what the next start reads
+        cluster: clusterNamed(loadClusters({ home, explicitPath: options.clusters }), name),
+        reachable: isReachable(options.host),
+        addresses: doors.addresses,
+        run: createCommands(),
+      }),
     stop: (now) => stop(now),
     compact: () => compactor.compact(),
   });

@@ -41,6 +41,7 @@ export interface ServiceOptions {
   /** How many launches have not ended. */
   readonly launches: () => number;
   readonly submit: Service["submit"];
+  readonly checkCluster: Service["checkCluster"];
   readonly stop: (now: boolean) => void;
   readonly compact: () => Promise<void>;
 }
@@ -304,6 +305,7 @@ export const createService = (options: ServiceOptions): Service => {
           ]),
         ),
       })),
+    checkCluster: options.checkCluster,
     compact: options.compact,
     stop: (now, idle) => {
       if (

@@ -24,6 +24,7 @@ export const managerFleets = ({ home, bundle }: ManagerFleetsOptions, cluster: C
     return {
       cluster: cluster.name,
       queue: queue.name,
+      manager: cluster.type,
       provider,
       policy: queue.fleet,
       nodes: queue.nodes,

@@ -1,0 +1,143 @@
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
+import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";
+
+interface Check {
+  readonly ok: boolean;
+  readonly checks: readonly {
+    readonly what: string;
+    readonly queue: string | null;
+    readonly ok: boolean;
+    readonly detail: string;
+    readonly remedy: string | null;
+  }[];
+}
+
+const reason = skipReason();
+
+const GOOD = `
+clusters:
+  hpc:
+    type: slurm
+    fleet-of: cpu
+    queues:
+      cpu: { partition: batch, nodes: 2, cores: 4, memory: 1G, walltime: 30m, fleet: { max: 2, period: 1s } }
+      any: { cores: 1, cleanup: always, fleet: { max: 2, period: 1s } }
+`.replace("    fleet-of: cpu\n", "");
+
+const BAD = `
+clusters:
+  hpc:
+    type: slurm
+    queues:
+      name: { partition: bacth, cores: 1 }
+      size: { partition: batch, cores: 9, memory: 20G, gpus: 3, nodes: 50, walltime: 1h }
+      option: { partition: batch, cores: 1, options: ["--no-such-option=1"] }
+      old: { partition: batch, cores: 1, node: NODE }
+  lost: { type: slurm, bin: /no/such/directory, queues: { q: { cores: 1 } } }
+  silent: { type: slurm, config: CONF, queues: { q: { cores: 1 } } }
+`;
+
+describe.skipIf(reason !== undefined)(
+  `slipway clusters check on a real Slurm${reason === undefined ? "" : ` (skipped: ${reason})`}`,
+  () => {
+    let lab: SlurmLab;
+    let home: SlipwayHome;
+    beforeAll(async () => {
+      lab = await startSlurm({ nodes: 2, bigNodes: 0, plainNodes: 0, gpus: { a100: 2 } });
+      home = await createHome();
+      await mkdir(home.home, { recursive: true, mode: 0o700 });
+      await writeFile(join(home.home, "clusters.yaml"), GOOD);
+      expect(await home.run(["up"], { env: lab.env })).toMatchObject({ status: 0, stderr: "" });
+    });
+    afterAll(async () => {
+      await home?.cleanup();
+      await lab?.stop();
+    });
+
+    const check = (name: string, ...more: string[]): Promise<Check> =>
+      home.json<Check>(["clusters", "check", name, ...more], { statuses: [0, 4], timeoutMs: 170_000 });
+
+    it("a good one: every part is proved, a probe of each queue joins and is gone again", async () => {
+      const found = await check("hpc", "--probe");
+      expect(found.checks.filter(({ ok }) => !ok)).toEqual([]);
+      expect(found.ok).toBe(true);
+      const about = (what: string, queue: string | null) =>
+        found.checks.find((each) => each.what === what && each.queue === queue)?.detail;
+      expect(about("programs", null)).toMatch(/\/sbatch, .*\/squeue/);
+      expect(about("manager", null)).toMatch(/^slurm\S* \d+\.\d+.*batch/);
+      expect(about("server", null)).toMatch(/127\.0\.0\.1, /);
+      expect(about("partition", "cpu")).toBe("batch");
+      expect(about("partition", "any")).toBe("batch, the default");
+      expect(about("limits", "cpu")).toBe("nodes 2, cores 4, memory 1G, walltime 30m");
+      expect(about("node", "cpu")).toMatch(/node v\d+/);
+      expect(about("submission", "cpu")).toMatch(/to start at .* using 8 processors/);
+      expect(about("probe", "cpu")).toMatch(/^n[12](, n[12])?: cpus 4, mem 1G, .*connected after/);
+      expect(about("probe", "any")).toMatch(/^n[12]: cpus 1, /);
+
+      const text = await home.run(["clusters", "check", "hpc", "--queue", "cpu"], { env: { LANG: "C.UTF-8" } });
+      expect(text.status).toBe(0);
+      expect(text.stdout).toMatch(/^hpc {2}slurm\n✓ programs/);
+      expect(text.stdout).toMatch(/^queue cpu\n✓ partition {3}batch$/m);
+      expect(text.stdout).not.toContain("queue any");
+      expect((await readdir(join(home.home, "jobs"))).filter((name) => name.startsWith("check-"))).toEqual([]);
+    });
+
+    it("a bad one: each mistake is named with what to do, exit status 4, and nothing is submitted", async () => {
+      const old = join(home.root, "old-node");
+      await writeFile(old, "#!/bin/sh\necho v14.2.0\n", { mode: 0o755 });
+      const conf = join(home.root, "slurm.conf");
+      await writeFile(
+        conf,
+        "ClusterName=gone\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort=1\nMessageTimeout=2\nNodeName=n1\n",
+      );
+      await writeFile(join(home.home, "clusters.yaml"), BAD.replace("NODE", old).replace("CONF", conf));
+      const { ok, checks } = await check("hpc");
+      expect(ok).toBe(false);
+      const wrong = Object.fromEntries(
+        checks
+          .filter((each) => !each.ok)
+          .map(({ what, queue, detail, remedy }) => [`${queue} ${what}`, [detail, remedy]]),
+      );
+      expect(wrong["name partition"]).toEqual([
+        "there is no partition 'bacth'; did you mean 'batch'?",
+        expect.stringContaining("batch"),
+      ]);
+      expect(wrong["name submission"]![0]).toMatch(/invalid partition/i);
+      expect(wrong["size limits"]![0]).toBe(
+        "nodes 50 is more than the 2 of batch; cores 9 is more than the 8 of batch; " +
+          "memory 20G is more than the 15.63G of batch; gpus 3 is more than the 2 of batch",
+      );
+      expect(wrong["size limits"]![1]).toBe("Lower nodes and cores and memory and gpus in clusters.yaml.");
+      expect(wrong["size submission"]).toBeDefined();
+      expect(wrong["option submission"]![0]).toMatch(/no-such-option/);
+      expect(wrong["old node"]![0]).toContain("v14.2.0; agents need 20.19 or newer");
+      expect(Object.keys(wrong).sort()).toEqual(
+        ["name partition", "name submission", "old node", "option submission", "size limits", "size submission"].sort(),
+      );
+
+      const lost = await check("lost");
+      expect(lost.checks).toMatchObject([{ what: "programs", ok: false, remedy: expect.stringContaining("`bin`") }]);
+      const silent = await check("silent");
+      expect(silent.checks.find(({ ok }) => !ok)).toMatchObject({
+        what: "manager",
+        remedy: expect.stringContaining("squeue"),
+      });
+      const text = await home.run(["clusters", "check", "lost"], { env: { LANG: "C.UTF-8" } });
+      expect(text).toMatchObject({ status: 4, stderr: "" });
+      expect(text.stdout).toMatch(/✗ programs {4}sbatch, .*: not found in \/no\/such\/directory\n {14}→ Set `bin`/);
+      expect((await lab.run(["squeue", "--noheader", "--states=PD,R"])).stdout).toBe("");
+
+      await writeFile(
+        join(home.home, "clusters.yaml"),
+        "clusters: { hpc: { type: slurm, queues: { q: { coers: 1 } } } }",
+      );
+      const broken = await home.run(["clusters", "check", "hpc"]);
+      expect(broken.status).toBe(2);
+      expect(broken.stderr).toMatch(/clusters\.yaml:1:\d+: unknown key 'coers'; did you mean 'cores'\?/);
+      await writeFile(join(home.home, "clusters.yaml"), GOOD);
+    });
+  },
+);
