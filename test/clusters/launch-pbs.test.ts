@@ -127,3 +127,28 @@ describe.skipIf(reason !== undefined)(`launches on PBS${reason === undefined ? "
     await until("its directory to be gone", () => (existsSync(running.directory!) ? undefined : true));
   });
 });
+
+describe.skipIf(reason !== undefined)("launches on a PBS that forgets jobs at once", () => {
+  let forgetful: PbsLab;
+  let own: LaunchHome;
+  beforeAll(async () => {
+    forgetful = await startPbs({ nodes: 1, history: false, users: ["alice"] });
+    own = await createLaunchHome({ env: forgetful.env, cluster: { type: "pbs", container_run_type: "none" } });
+    expect((await own.run(["up"])).status).toBe(0);
+  });
+  afterAll(async () => {
+    await own?.cleanup();
+    await forgetful?.stop();
+  });
+
+  it("the exit status that the script wrote last tells how one ended; without it the launch is lost", async () => {
+    const ended = async (facts: object): Promise<LaunchView> =>
+      own.reaches((await own.launched(spec(facts))).id, isOver);
+    expect(await ended({ command: "true" })).toMatchObject({ state: "succeeded", exitCode: 0 });
+    expect(await ended({ command: "exit 5" })).toMatchObject({ state: "failed", exitCode: 5 });
+    const gone = await own.launched(spec({ command: "sleep 600" }));
+    await own.reaches(gone.id, ({ state }) => state === "running");
+    await forgetful.killNode("n1");
+    expect(await own.reaches(gone.id, isOver)).toMatchObject({ state: "lost", exitCode: null });
+  });
+});

@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
-import { chmod, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LaunchView } from "../../src/api/launch-schemas.ts";
 import { type Gate, createGate, until } from "../cli/gate.ts";
-import type { Started } from "../cli/slipway-process.ts";
+import { ROOT, type Started } from "../cli/slipway-process.ts";
 import { type SlurmLab, skipReason, startSlurm } from "./lab/slurm.ts";
 import { type LaunchHome, createLaunchHome, isOver } from "./launch-home.ts";
 
@@ -117,23 +117,22 @@ describe.skipIf(reason !== undefined)(`launches on Slurm${reason === undefined ?
     expect(await logs(launch!.id)).toBe("");
   });
 
-  it("starts mpirun over the nodes with nothing but the environment", async () => {
-    const outcome = await home.launch(
-      spec({
-        name: "mpi",
-        slots: 2,
-        slurm: { slots_per_node: 1 },
-        command:
-          'test "$SLIPWAY_RANK" = 0 || exit 0; exec mpirun --oversubscribe --hostfile "$SLIPWAY_HOSTFILE" -np "$SLIPWAY_TOTAL_SLOTS" --map-by node sh -c \'echo "rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE on $(hostname)"\'',
-      }),
-      ["--wait"],
-    );
-    expect(outcome).toMatchObject({ status: 0 });
-    const said = outcome.stdout
-      .split("\n")
-      .filter((line) => line.startsWith("rank "))
-      .sort();
-    expect(said).toEqual(["rank 0 of 2 on n1", "rank 1 of 2 on n2"]);
+  it.each([
+    ["hello", ["hello from rank 0 of 2 on n1", "hello from rank 1 of 2 on n2"]],
+    ["mpi", ["rank 0 of 2 on n1", "rank 1 of 2 on n2"]],
+  ])("examples/launch/%s.yaml: two nodes, with nothing but the environment", async (name, expected) => {
+    const file = join(home.root, `${name}.yaml`);
+    await writeFile(file, `${await readFile(join(ROOT, "examples", "launch", `${name}.yaml`), "utf8")}user: alice\n`);
+    const outcome = await home.run(["launch", file, "--wait"]);
+    expect(outcome.status, outcome.stderr).toBe(0);
+    const said = outcome.stdout.split("\n").filter((line) => /rank \d/.test(line));
+    expect(said.sort()).toEqual(expected);
+  });
+
+  it("an image that is not there is refused before anything is submitted", async () => {
+    const missing = spec({ image: `${shared}/nonsuch.sif`, container_run_type: "apptainer", command: "true" });
+    const refused = await home.launch(missing, ["--json"]);
+    expect(JSON.parse(refused.stderr)).toMatchObject({ error: { code: "no-such-image" } });
   });
 
   it("a failure exits with the job's own status, and its error log is in the record", async () => {
