@@ -17,6 +17,8 @@ export interface Candidate {
   readonly nodes: number;
   /** Of one node; undefined while nobody knows. */
   readonly offer: Resources | undefined;
+  /** No agent has told yet what a node has: of what `offer` does not name there may be any amount. */
+  readonly untold: boolean;
   /** Seconds that a task has on a pilot that has just started. */
   readonly lifetime: number;
   readonly max: number;
@@ -25,9 +27,18 @@ export interface Candidate {
   readonly failing: boolean;
 }
 
+/** What of a shape's resources can be compared with an offer. */
+const comparable = (shape: Shape, offer: Resources): Shape => ({
+  ...shape,
+  resources: Object.fromEntries(Object.entries(shape.resources).filter(([name]) => Object.hasOwn(offer, name))),
+});
+
 /** How many tasks of a shape one pilot runs at once; while nothing is known of its nodes, one on each. */
-export const slotsOf = (shape: Shape, { nodes, offer }: Pick<Candidate, "nodes" | "offer">): number => {
-  const perNode = offer === undefined ? 1 : concurrency(offer, shape);
+export const slotsOf = (
+  shape: Shape,
+  { nodes, offer, untold }: Pick<Candidate, "nodes" | "offer" | "untold">,
+): number => {
+  const perNode = offer === undefined ? 1 : concurrency(offer, untold ? comparable(shape, offer) : shape);
   const { ranks } = shape;
   if (ranks === undefined) return perNode * nodes;
   if (offer === undefined) return ranks.nodes === undefined || ranks.nodes <= nodes ? 1 : 0;

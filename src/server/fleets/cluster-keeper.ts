@@ -97,6 +97,7 @@ export const createClusterKeeper = (
       queue: fleet.queue,
       nodes: fleet.nodes,
       offer: roster.offerOf(fleet),
+      untold: !roster.isTold(fleet),
       lifetime: freshSeconds(fleet),
       max: fleet.policy.max,
       unknownTaskDuration: fleet.policy.unknownTaskDuration,

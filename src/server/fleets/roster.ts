@@ -13,8 +13,10 @@ export interface Roster {
   everJoined(pilot: number): boolean;
   /** It was told to take nothing new, or its agents say so. */
   isDraining(pilot: Pilot): boolean;
-  /** What the last agent of this fleet said a node has. */
+  /** What a node has: as the queue declares it, and for the rest as the last agent of this fleet said. */
   offerOf(fleet: Fleet): Agent["resources"] | undefined;
+  /** Whether an agent of this fleet has said it. */
+  isTold(fleet: Fleet): boolean;
   directoryOf(fleet: Fleet, pilot: Pick<Pilot, "jobName">): string;
   change(
     pilot: number,
@@ -76,7 +78,12 @@ export const createRoster = (home: string, engine: Engine, agents: Agents): Rost
       pilot.draining === true || agentsOf(pilot.id).some((id) => agents.link(id)?.draining === true),
     offerOf: (fleet) => {
       catchUp();
-      return fleet.offer ?? offers.get(keyOf(fleet));
+      const told = offers.get(keyOf(fleet));
+      return told === undefined ? fleet.offer : { ...told, ...fleet.offer };
+    },
+    isTold: (fleet) => {
+      catchUp();
+      return offers.has(keyOf(fleet));
     },
     directoryOf: (fleet, { jobName }) => fleet.directoryOf?.(jobName) ?? join(home, "jobs", jobName),
     change: (pilot, to, facts = {}) =>

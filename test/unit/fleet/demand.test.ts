@@ -9,6 +9,7 @@ const queue = (name: string, cpus: number | undefined, change: Partial<Candidate
   queue: name,
   nodes: 1,
   offer: cpus === undefined ? undefined : { cpus: cpus * FRACTION },
+  untold: false,
   lifetime: Infinity,
   max: 10,
   unknownTaskDuration: 60,
@@ -30,6 +31,13 @@ describe("fleet.demandOn", () => {
     expect(slotsOf(tasks(1, 2).shape, queue("q", 9, { nodes: 3 }))).toBe(12);
     expect(slotsOf(tasks(1, 16).shape, queue("q", 9, { nodes: 3 }))).toBe(0);
     expect(slotsOf(tasks(1, 2).shape, queue("q", undefined, { nodes: 3 }))).toBe(3);
+  });
+
+  it("what a queue does not declare is no limit until an agent has told what there is", () => {
+    const shape = shapeOf(group("t", 1), { cpus: FRACTION, mem: 2 ** 30 });
+    expect(slotsOf(shape, queue("q", 4, { untold: true }))).toBe(4);
+    expect(slotsOf(shape, queue("q", 4))).toBe(0);
+    expect(slotsOf(shape, queue("q", 4, { untold: true, offer: { cpus: 4 * FRACTION, mem: 2 ** 31 } }))).toBe(2);
   });
 
   it("tasks of many ranks need their pilot whole", () => {
