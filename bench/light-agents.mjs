@@ -13,14 +13,8 @@ export const NO_FLEET = "clusters: { local: { type: local, queues: { default: { 
 /** Agents of one process. */
 const PER_PROCESS = 500;
 
-const startProcess = async (slipway, count, cpus, held) => {
-  const words = [
-    join(root, "bench", "agents", "light-agents.mjs"),
-    slipway.home,
-    count,
-    cpus,
-    held ? "hold" : "answer",
-  ];
+const startProcess = async (slipway, count, cpus, mode) => {
+  const words = [join(root, "bench", "agents", "light-agents.mjs"), slipway.home, count, cpus, mode];
   const child = spawn(process.execPath, words.map(String), { env: environment, stdio: ["pipe", "pipe", "pipe"] });
   let said = "";
   child.stderr.setEncoding("utf8").on("data", (text) => (said = (said + text).slice(-2000)));
@@ -45,8 +39,11 @@ const startProcess = async (slipway, count, cpus, held) => {
   };
 };
 
-/** Resolves when all are connected. With `held` they begin their tasks and end none before `finish`. */
-export const startLightAgents = async (slipway, count, { cpus = 4, held = false } = {}) => {
+/**
+ * Resolves when all are connected. They `answer` tasks at once, `hold` them as running until `finish`, or answer with
+ * times and sizes that `vary`.
+ */
+export const startLightAgents = async (slipway, count, { cpus = 4, mode = "answer" } = {}) => {
   const processes = [];
   const agents = {
     finish: () => Promise.all(processes.map((each) => each.finish())),
@@ -57,6 +54,6 @@ export const startLightAgents = async (slipway, count, { cpus = 4, held = false 
   };
   slipway.light.add(agents);
   for (let left = count; left > 0; left -= PER_PROCESS)
-    processes.push(await startProcess(slipway, Math.min(left, PER_PROCESS), cpus, held));
+    processes.push(await startProcess(slipway, Math.min(left, PER_PROCESS), cpus, mode));
   return agents;
 };

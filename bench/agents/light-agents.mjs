@@ -1,7 +1,8 @@
 // Many light agents in one process, for `npm run bench`: each has a connection of its own and speaks the real protocol
 // over TLS, with the agent's own frames and results, but answers every task at once instead of running it.
-// Usage: light-agents.mjs HOME COUNT CPUS answer|hold. Writes "ready" when all were welcomed; ends when its standard
-// input does. With `hold`, tasks are begun and answered only after the line "finish"; then "finished" is written.
+// Usage: light-agents.mjs HOME COUNT CPUS answer|hold|vary. Writes "ready" when all were welcomed; ends when its standard
+// input does. With `hold`, tasks are begun and answered only after the line "finish"; then "finished" is written. With
+// `vary`, times and sizes of output differ from task to task as those of real ones do.
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -21,6 +22,7 @@ export { AGENT_PROTOCOL, PROTOCOL_VERSION } from "./src/protocol/version.ts";
 
 const [home, count, cpus] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])];
 let holding = process.argv[5] === "hold";
+const varied = process.argv[5] === "vary";
 /** What to do with tasks that were held. */
 const releases = [];
 /** Connections that are being made at the same time. */
@@ -51,6 +53,14 @@ const startAgent = (number) =>
         for (let row = ranges[i]; row < ranges[i] + ranges[i + 1]; row++, nth++)
           visit(row, typeof attempts === "number" ? attempts : attempts[nth]);
     };
+    let written = 0;
+    const vary = (done, now) => {
+      done.started = now + Math.floor(Math.random() * 1000);
+      done.finished = done.started + Math.floor(Math.random() * 10_000);
+      done.outAt = written;
+      done.outBytes = Math.floor(Math.random() * 1000);
+      written += done.outBytes + 32;
+    };
     const answer = (assigned) => {
       const now = Date.now();
       // one object for all: the store copies what it is given
@@ -59,6 +69,7 @@ const startAgent = (number) =>
       forEachRow(assigned, (row, attempt) => {
         done.row = row;
         done.attempt = attempt;
+        if (varied) vary(done, now);
         results.add(done);
       });
       if (flushing) return;

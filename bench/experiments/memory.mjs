@@ -82,7 +82,7 @@ const measureRunning = async (options, count) => {
   try {
     const client = await connectTo(slipway);
     const empty = memoryOf(slipway.server).now;
-    const agents = await startLightAgents(slipway, Math.ceil(count / (2 * SLOTS)) + 1, { cpus: SLOTS, held: true });
+    const agents = await startLightAgents(slipway, Math.ceil(count / (2 * SLOTS)) + 1, { cpus: SLOTS, mode: "hold" });
     const { answer } = await slipway.ask("submit", "--array", `1-${count}`, "--", "/bin/true");
     const until = async (state) => {
       for (let look = 0; look < MOST_LOOKS * 6; look++) {
