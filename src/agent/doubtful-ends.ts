@@ -16,7 +16,8 @@ const MANAGERS_SIGNALS = new Set<number>([SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGU
 
 /** Ended by one of these, or by a shell that tells so of its child. */
 export const isDoubtful = ({ ending, code }: Pick<Result, "ending" | "code">): boolean =>
-  ending === Ending.EXIT && (MANAGERS_SIGNALS.has(-code) || MANAGERS_SIGNALS.has(code - 128));
+  (ending === Ending.SIGNAL && MANAGERS_SIGNALS.has(-code)) ||
+  (ending === Ending.EXIT && MANAGERS_SIGNALS.has(code - 128));
 
 export interface DoubtfulEnds<T> {
   add(task: T, result: Result): void;

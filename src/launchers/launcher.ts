@@ -41,6 +41,21 @@ export const launcherWords = ({ config }: Launch, program: string, options: read
     " ",
   );
 
+/**
+ * A command of PBS, whose directory is on the PATH where the job was submitted, but not in the job: the line that finds
+ * it, and the word for it from then on.
+ */
+export const pbsProgram = (
+  launch: Launch,
+  program: string,
+): { readonly find: readonly string[]; readonly words: string } =>
+  launch.config.program === undefined
+    ? {
+        find: [`slipway_program=$(PATH="$PATH:$PBS_O_PATH"; command -v ${program}) || slipway_program=${program}`],
+        words: ['"$slipway_program"', ...launch.config.overrides.map((word) => shellWords([word]))].join(" "),
+      }
+    : { find: [], words: launcherWords(launch, program, []) };
+
 const UNIQUE = `awk '!seen[$1]++ { print $1 }'`;
 
 /** Shell text that prints the job's nodes, one per line, each once. */

@@ -1,17 +1,21 @@
-import { hostsOf, type Launcher, launcherWords, shellWords } from "./launcher.ts";
+import { hostsOf, type Launcher, pbsProgram, shellWords } from "./launcher.ts";
 
 /**
  * PBS's own remote shell, once for each node. What it starts belongs to the job, so that qdel ends it; but it passes no
  * environment, its output goes to the job's own files whatever the shell says, and its death is not that of the remote
  * process: signals are delivered by another one.
  */
-export const pbsTmrsh: Launcher = (launch) => ({
-  start: [
-    `slipway_hosts=$(${hostsOf(launch.manager)})`,
-    `for slipway_host in $slipway_hosts; do`,
-    `  slipway_start ${launcherWords(launch, "pbs_tmrsh", [])} "$slipway_host" ${shellWords(launch.command)} "$slipway_host"`,
-    `done`,
-  ],
-  remoteKill: `${launcherWords(launch, "pbs_tmrsh", [])} "$2" /bin/kill -s "$1" "$3"`,
-  bare: true,
-});
+export const pbsTmrsh: Launcher = (launch) => {
+  const { find, words } = pbsProgram(launch, "pbs_tmrsh");
+  return {
+    start: [
+      ...find,
+      `slipway_hosts=$(${hostsOf(launch.manager)})`,
+      `for slipway_host in $slipway_hosts; do`,
+      `  slipway_start ${words} "$slipway_host" ${shellWords(launch.command)} "$slipway_host"`,
+      `done`,
+    ],
+    remoteKill: `${words} "$2" /bin/kill -s "$1" "$3"`,
+    bare: true,
+  };
+};

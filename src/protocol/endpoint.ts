@@ -1,5 +1,6 @@
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { replaceFile } from "../replace-file.ts";
 
 /** Where the server of a home is found: a file that it writes when it is ready and removes when it ends. */
 export interface Endpoint {
@@ -52,12 +53,8 @@ export const readEndpointFile = async (path: string): Promise<Endpoint | undefin
   }
 };
 
-/** Readers see the old file or the new one, never a part. */
-export const writeEndpoint = async (home: string, endpoint: Endpoint): Promise<void> => {
-  const temporary = `${endpointPath(home)}.${process.pid}.tmp`;
-  await writeFile(temporary, `${JSON.stringify(endpoint)}\n`, { mode: 0o600 });
-  await rename(temporary, endpointPath(home));
-};
+export const writeEndpoint = (home: string, endpoint: Endpoint): Promise<void> =>
+  replaceFile(endpointPath(home), `${JSON.stringify(endpoint)}\n`, { sync: false });
 
 /** Removes the file if it is still this server's. */
 export const removeEndpoint = async (home: string, epoch: number): Promise<void> => {

@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { AgentSettings } from "../../agent/settings.ts";
 import type { ClusterConfig, QueueConfig } from "../../config/clusters-file.ts";
+import type { LauncherConfig } from "../../config/launcher-keys.ts";
 import { toUnits, type Resources } from "../../core/resources.ts";
 import { defaultLauncher } from "../../launchers/launchers.ts";
 import { askOfQueue } from "../../providers/ask-of-queue.ts";
@@ -48,6 +49,12 @@ const spawnerOf = (): AgentSettings["spawner"] => {
   return asked === "native" || asked === "node" ? asked : "auto";
 };
 
+/** PBS's own launchers lie beside its other commands. */
+const inBin = (launcher: LauncherConfig, bin: string | undefined): LauncherConfig =>
+  bin !== undefined && launcher.program === undefined && launcher.name.startsWith("pbs")
+    ? { ...launcher, program: join(bin, launcher.name) }
+    : launcher;
+
 export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart): Promise<JobRequest> => {
   const { home, cluster, queue, manager } = options;
   const { directory, jobName } = pilot;
@@ -79,7 +86,7 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
     environment: queue.environment,
     prologue: queue.prologue,
     epilogue: queue.epilogue,
-    launcher: queue.launcher ?? defaultLauncher(cluster.type, queue.nodes, parts),
+    launcher: inBin(queue.launcher ?? defaultLauncher(cluster.type, queue.nodes, parts), cluster.bin),
     manager: cluster.type,
     nodes: queue.nodes,
     parts,

@@ -42,7 +42,8 @@ describe("what the prologue changed", () => {
 });
 
 describe("tasks that a signal from outside ended", () => {
-  const result = (code: number, ending: number = Ending.EXIT) => ({ ending, code }) as Result;
+  const result = (code: number, ending: number = code < 0 ? Ending.SIGNAL : Ending.EXIT) =>
+    ({ ending, code }) as Result;
 
   it("are in doubt, others are not", () => {
     for (const code of [-15, -2, -1, -10, -12, 143, 130]) expect(isDoubtful(result(code))).toBe(true);
@@ -61,7 +62,7 @@ describe("tasks that a signal from outside ended", () => {
       ends.interrupted();
       vi.advanceTimersByTime(1000);
       expect(settled).toEqual([
-        ["alone", Ending.EXIT],
+        ["alone", Ending.SIGNAL],
         ["with its pilot", Ending.INTERRUPTED],
       ]);
     } finally {

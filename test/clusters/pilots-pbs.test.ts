@@ -1,0 +1,30 @@
+import { join } from "node:path";
+import { parseJson, type Records } from "../../src/providers/pbs/parse.ts";
+import { hostsOf } from "../../src/providers/pbs/status.ts";
+import { startPbs } from "./lab/pbs.ts";
+import { pilotSuite } from "./pilot-suite.ts";
+
+pilotSuite({
+  name: "PBS",
+  boot: async () => {
+    const lab = await startPbs({ nodes: 3 });
+    const jobs = async (...words: string[]): Promise<Records> =>
+      parseJson((await lab.run(["qstat", "-f", "-F", "json", ...words])).stdout, "Jobs")!;
+    return {
+      cluster: { type: "pbs", bin: join(lab.root, "bin") },
+      queue: { nodes: 1, cores: 2, memory: "500M" },
+      wrong: { keys: { partition: "nowhere" }, words: /Unknown queue/ },
+      shortWalltime: 20,
+      cancelJob: async (id) => {
+        await lab.run(["qdel", id]);
+      },
+      killNodeOf: async (id) => {
+        const [host] = hostsOf((await jobs(id)).get(id)!.get("exec_host")!);
+        await lab.killNode(host!);
+        return () => lab.startNode(host!);
+      },
+      livingJobs: async () => [...(await jobs()).keys()],
+      stop: () => lab.stop(),
+    };
+  },
+});
