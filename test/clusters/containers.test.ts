@@ -37,6 +37,9 @@ beforeAll(() => {
       'runtime = "runc"',
       'cgroup_manager = "cgroupfs"',
       'events_logger = "file"',
+      // nothing is shared with another Podman of this machine
+      'lock_type = "file"',
+      `tmp_dir = "${root}/libpod"`,
     ].join("\n"),
   );
   writeFileSync(
@@ -56,7 +59,7 @@ beforeAll(() => {
 });
 
 afterAll(() => {
-  if (existsSync("/usr/bin/podman") && process.getuid?.() === 0) podman("system", "reset", "--force");
+  if (existsSync("/usr/bin/podman") && process.getuid?.() === 0) podman("rmi", "--all", "--force");
   rmSync(root, { recursive: true, force: true });
 });
 
