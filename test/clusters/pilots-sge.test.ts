@@ -18,6 +18,7 @@ pilotSuite({
         "parallel-environment": "smp",
         "mem-resource": "mem_mb",
       },
+      pair: { "parallel-environment": "two" },
       // what a site's profile sets
       env: { SGE_QMASTER_PORT, SGE_EXECD_PORT },
       wrong: { keys: { partition: "nowhere.q" }, words: /unknown queue "nowhere\.q"/ },

@@ -70,7 +70,8 @@ export const complexes = (defaults: string): string =>
     "",
   ].join("\n");
 
-export const PARALLEL_ENVIRONMENTS = { smp: "$pe_slots", mpi: "$fill_up", spread: "$round_robin" };
+/** Names, and how slots are laid over nodes; `two` takes two of each. */
+export const PARALLEL_ENVIRONMENTS = { smp: "$pe_slots", mpi: "$fill_up", spread: "$round_robin", two: "2" };
 
 export const parallelEnvironment = (name: string, rule: string): string =>
   [

@@ -19,7 +19,7 @@ import { becomeUser, holdUsers } from "./users.ts";
 
 /**
  * A real Grid Engine of several nodes on this machine, from Debian's packages, as root: a cell, ports and networks of its
- * own. Queues all.q and short.q (five minutes at most), parallel environments smp, mpi and spread, consumables mem_mb (per
+ * own. Queues all.q and short.q (five minutes at most), parallel environments smp, mpi, spread and two, consumables mem_mb (per
  * slot), tmp_mb (per job) and gpus.
  */
 export interface SgeLabOptions {
