@@ -4,6 +4,7 @@ import { readdir, readlink, stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { isDead, readProcessStat } from "../../../src/process-stat.ts";
 import { startDaemon, untilDead, type Daemon } from "./daemons.ts";
 
 /**
@@ -26,7 +27,7 @@ export interface NodeNetwork {
 
 const BARE = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LANG: "C.UTF-8" };
 
-const ip = async (...args: string[]): Promise<void> => void (await promisify(execFile)("ip", args));
+const ip = async (...args: string[]): Promise<string> => (await promisify(execFile)("ip", args)).stdout;
 
 /** Words that run a program with this environment and no other. */
 export const withBareEnvironment = (env: Readonly<Record<string, string>>): string[] => [
@@ -57,6 +58,25 @@ const clearNamespace = async (name: string): Promise<void> => {
   await ip("netns", "del", name);
 };
 
+const MARK = "slipway tests of process ";
+
+const remove = async (bridge: string): Promise<void> => {
+  const made = await readdir("/run/netns").catch(() => []);
+  for (const name of made) if (name.startsWith(`${bridge}-`)) await clearNamespace(name);
+  // a bridge that was never made needs no end
+  await ip("link", "del", bridge).catch(() => undefined);
+};
+
+/** Networks of tests whose process was killed. */
+const removeStale = async (): Promise<void> => {
+  const bridges = JSON.parse(await ip("-j", "link", "show", "type", "bridge")) as {
+    ifname?: string;
+    ifalias?: string;
+  }[];
+  for (const { ifname = "", ifalias = "" } of bridges)
+    if (ifalias.startsWith(MARK) && isDead(await readProcessStat(ifalias.slice(MARK.length)))) await remove(ifname);
+};
+
 export const createNodeNetwork = async (root: string, nodes: readonly string[]): Promise<NodeNetwork> => {
   const id = randomBytes(3).toString("hex");
   const bridge = `slw${id}`;
@@ -76,16 +96,15 @@ export const createNodeNetwork = async (root: string, nodes: readonly string[]):
 
   const stop = async (): Promise<void> => {
     await Promise.all(nodes.map(kill));
-    const made = await readdir("/run/netns").catch(() => []);
-    for (const name of made) if (name.startsWith(`slw${id}-`)) await clearNamespace(name);
-    // a bridge that was never made needs no end
-    await ip("link", "del", bridge).catch(() => undefined);
+    await remove(bridge);
   };
 
+  await removeStale();
   const addresses = nodes.map((node) => `${addressOf(node)} ${node}`);
   await writeFile(hosts, ["127.0.0.1 localhost", `${gateway} ${hostname()}`, ...addresses, ""].join("\n"));
   try {
     await ip("link", "add", bridge, "type", "bridge");
+    await ip("link", "set", bridge, "alias", `${MARK}${process.pid}`);
     await ip("addr", "add", `${gateway}/24`, "dev", bridge);
     await ip("link", "set", bridge, "up");
     for (const [index, node] of nodes.entries()) {
