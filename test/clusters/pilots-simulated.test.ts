@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { PilotView, RunView } from "../../src/api/schemas.ts";
+import type { CheckView, PilotView, RunView } from "../../src/api/schemas.ts";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
 import { pilotSuite } from "./pilot-suite.ts";
 
@@ -48,6 +48,23 @@ describe("a simulated cluster with trouble", () => {
     await mkdir(slipway.home, { mode: 0o700 });
   });
   afterEach(() => slipway.cleanup());
+
+  it("clusters check tells which queue the simulation would refuse", async () => {
+    const queues = { good: { nodes: 2 }, bad: { nodes: 3 } };
+    await writeFile(
+      join(slipway.home, "clusters.yaml"),
+      JSON.stringify({ clusters: { hpc: { type: "simulated", simulation: { nodes: 2 }, queues } } }),
+    );
+    await slipway.run(["up"]);
+    const { ok, checks } = await slipway.json<CheckView>(["clusters", "check", "hpc"], { statuses: [4] });
+    expect(ok).toBe(false);
+    expect(checks.map(({ queue, ok: fine }) => [queue, fine])).toEqual([
+      [null, true],
+      ["good", true],
+      ["bad", false],
+    ]);
+    expect(checks[2]!.detail).toContain("3 nodes are asked for; there are 2");
+  });
 
   it("rule 5: lost nodes, preemption and pilots that never start cost tasks nothing", async () => {
     const simulation = {

@@ -7,6 +7,7 @@ import type { ClusterDescription, Provider } from "../../providers/provider.ts";
 import { createProvider, type Manager, MANAGERS } from "../../providers/registry.ts";
 import { placeBundle } from "../fleets/bundle.ts";
 import { preparePilot } from "../fleets/pilot-job.ts";
+import { simulatedProvider, simulatedWords } from "../fleets/simulated-fleets.ts";
 import { findProgram } from "./find-program.ts";
 import { limitChecks } from "./limits.ts";
 import { nodeCheck } from "./node-version.ts";
@@ -115,6 +116,22 @@ const tryQueue = async (
   }
 };
 
+/** The simulation judges a pilot's job of each queue, as a manager would. */
+const simulatedChecks = async ({ home, cluster }: CheckOptions): Promise<Check[]> => {
+  const provider = simulatedProvider(home, cluster);
+  const checks = [good("manager", `${(await provider.describe()).version}: agents run on this machine`)];
+  for (const queue of cluster.queues.values()) {
+    const job = { name: "", directory: "", command: [], options: simulatedWords(queue) };
+    try {
+      checks.push(good("submission", await provider.tryOut!(job), queue.name));
+    } catch (error) {
+      const remedy = "Correct this queue, or `simulation`, in clusters.yaml.";
+      checks.push(bad("submission", (error as Error).message, remedy, queue.name));
+    }
+  }
+  return checks;
+};
+
 const reachCheck = ({ reachable, addresses }: CheckOptions): Check =>
   reachable
     ? good("server", `agents are told ${addresses.join(", ")}`)
@@ -134,6 +151,7 @@ export const checkCluster = async (options: CheckOptions): Promise<CheckView> =>
     ok: checks.every(({ ok }) => ok),
     checks,
   });
+  if (cluster.type === "simulated") return finish(await simulatedChecks(options));
   if (manager === undefined || provider === undefined)
     return finish([good("manager", `${cluster.type}: agents run on this machine`)]);
   const programs = await programChecks(manager, cluster);

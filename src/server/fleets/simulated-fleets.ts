@@ -2,6 +2,7 @@ import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 import type { ClusterConfig, QueueConfig } from "../../config/clusters-file.ts";
 import { toUnits, type Resources } from "../../core/resources.ts";
+import type { Provider } from "../../providers/provider.ts";
 import { simulatedOptions } from "../../providers/simulated/options.ts";
 import { createSimulatedProvider } from "../../providers/simulated/provider.ts";
 import { type Simulation, simulationOf } from "../../providers/simulated/simulation.ts";
@@ -25,17 +26,33 @@ export const simulatedNode = (cluster: ClusterConfig, queue?: QueueConfig): Reso
 
 const directoryName = (cluster: string): string => encodeURIComponent(cluster).replace(/^\./, "%2E");
 
+export const simulatedProvider = (home: string, cluster: ClusterConfig): Provider =>
+  createSimulatedProvider({
+    simulation: simulationOfCluster(cluster),
+    directory: join(home, "simulated", directoryName(cluster.name)),
+  });
+
+/** What a pilot of a queue asks of the simulation. */
+export const simulatedWords = (queue: QueueConfig): string[] =>
+  simulatedOptions({
+    name: "",
+    stdout: "",
+    stderr: "",
+    nodes: queue.nodes,
+    extra: queue.options,
+    skip: queue.skipOptions,
+    ...(queue.cores === undefined ? {} : { cores: queue.cores }),
+    ...(queue.walltime === undefined ? {} : { walltime: queue.walltime }),
+    ...(queue.partition === undefined ? {} : { partition: queue.partition }),
+  });
+
 export const simulatedFleets = (
   home: string,
   cluster: ClusterConfig,
   /** As the fleets of this machine are made. */
   local: (cluster: ClusterConfig) => readonly Fleet[],
 ): Fleet[] => {
-  const simulation = simulationOfCluster(cluster);
-  const provider = createSimulatedProvider({
-    simulation,
-    directory: join(home, "simulated", directoryName(cluster.name)),
-  });
+  const provider = simulatedProvider(home, cluster);
   return [...cluster.queues.values()].flatMap((queue) => {
     const resources = simulatedNode(cluster, queue);
     // the simulation starts the command on each node: each has one agent
@@ -47,17 +64,7 @@ export const simulatedFleets = (
       offer: { ...fleet.offer, ...resources },
       prepare: async (pilot) => ({
         ...(await fleet.prepare(pilot)),
-        options: simulatedOptions({
-          name: pilot.jobName,
-          stdout: "",
-          stderr: "",
-          nodes: queue.nodes,
-          extra: queue.options,
-          skip: queue.skipOptions,
-          ...(queue.cores === undefined ? {} : { cores: queue.cores }),
-          ...(queue.walltime === undefined ? {} : { walltime: queue.walltime }),
-          ...(queue.partition === undefined ? {} : { partition: queue.partition }),
-        }),
+        options: simulatedWords(queue),
       }),
     }));
   });
