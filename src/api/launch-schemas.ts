@@ -27,6 +27,8 @@ export const LaunchView = z.object({
   nodes: z.number(),
   image: z.string().nullable(),
   command: z.array(z.string()),
+  /** What was rounded, replaced or assumed. */
+  notes: z.array(z.string()),
   /** Its directory while it is there: script, staged files, logs. */
   directory: z.string().nullable(),
   submitted: time,

@@ -34,24 +34,30 @@ const begin = (input: JobScriptInput, manager: string, id: string): string[] => 
 ];
 
 /** Files that every rank reads; `slots` has a line for each line of `hosts`. */
-const shared = (id: string): string[] => [
+const shared = (manager: "slurm" | "pbs", id: string): string[] => [
   'mapfile -t hosts <"$job/hosts"',
   'mapfile -t slots <"$job/slots"',
   "[ ${#hosts[@]} -gt 0 ] || { echo 'slipway: the job has no hosts' >&2; finish 125; }",
   "total=0",
   "least=${slots[0]}",
   "pairs=",
+  "counts=",
   ': >"$job/hostfile"',
   'for at in "${!hosts[@]}"; do',
   "  total=$((total + slots[at]))",
   '  [ "${slots[at]}" -ge "$least" ] || least=${slots[at]}',
   "  pairs=$pairs${pairs:+,}${hosts[at]}:${slots[at]}",
+  "  counts=$counts${counts:+,}$((slots[at] > 0 ? slots[at] : 1))",
   '  printf \'%s slots=%s\\n\' "${hosts[at]}" "$((slots[at] > 0 ? slots[at] : 1))" >>"$job/hostfile"',
   "done",
   `number=${id}`,
   "number=${number%%[!0-9]*}",
   "printf 'export %s\\n' \\",
   `  "SLIPWAY_JOB_ID='${id}'" "SLIPWAY_TOTAL_SLOTS=$total" "SLIPWAY_HOST_SLOTS=$pairs" \\`,
+  // to its manager a rank is one task: MPI, which counts processes by that, is told the slots instead
+  manager === "slurm"
+    ? '  "SLURM_TASKS_PER_NODE=$counts" \\'
+    : "  \"OMPI_MCA_ras='^tm'\" \"OMPI_MCA_orte_default_hostfile='$job/hostfile'\" \\",
   '  "MASTER_PORT=$((20000 + ${number:-0} % 12000))" >"$job/shared.sh"',
 ];
 
@@ -77,7 +83,7 @@ export const slurmScript = (input: JobScriptInput): string => {
     'step=(srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --export=ALL --kill-on-bad-exit=1)',
     '[ -z "${SLURM_CPUS_PER_TASK:-}" ] || step+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")',
     ...each,
-    ...shared("$SLURM_JOB_ID"),
+    ...shared("slurm", "$SLURM_JOB_ID"),
     "# what a rank starts itself, with srun or by mpirun, shares what the rank has instead of waiting for its end",
     "{",
     "  echo 'export SLURM_OVERLAP=1 SLURM_MEM_PER_NODE=0'",
@@ -118,7 +124,7 @@ export const pbsScript = (input: JobScriptInput): string =>
     "# a host has a line for each of its chunks",
     'awk \'!seen[$1]++ { print $1 }\' "$PBS_NODEFILE" >"$job/hosts"',
     `awk '{ if (!($1 in lines)) order[n++] = $1; lines[$1]++ } END { for (i = 0; i < n; i++) print int(lines[order[i]] / ${input.linesPerChunk} * ${input.each ?? 1}) }' "$PBS_NODEFILE" >"$job/slots"`,
-    ...shared("$PBS_JOBID"),
+    ...shared("pbs", "$PBS_JOBID"),
     "",
     "# nothing that is exported here reaches a rank: it reads this file",
     '(umask 077 && export -p >"$job/job-environment.sh")',

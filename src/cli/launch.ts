@@ -64,6 +64,7 @@ export const define: Define = (command, { act }) =>
           return 0;
         }
         const launch = await context.client.launch(document);
+        for (const note of launch.notes) context.note(`note: ${note}`);
         if (!wait) {
           context.answer(launch, () => (context.quiet ? String(launch.id) : launchSummary(launch)));
           return 0;

@@ -23,6 +23,8 @@ export interface LaunchAbout {
   readonly nodes: number;
   readonly image: string;
   readonly command: readonly string[];
+  /** What was rounded, replaced or assumed. */
+  readonly notes: readonly string[];
 }
 
 /** Where a launch's files are, absolute, and the options its script is submitted with. */

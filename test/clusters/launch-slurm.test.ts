@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import { chmod, mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -118,14 +118,18 @@ describe.skipIf(reason !== undefined)(`launches on Slurm${reason === undefined ?
   });
 
   it.each([
-    ["hello", ["hello from rank 0 of 2 on n1", "hello from rank 1 of 2 on n2"]],
-    ["mpi", ["rank 0 of 2 on n1", "rank 1 of 2 on n2"]],
-  ])("examples/launch/%s.yaml: two nodes, with nothing but the environment", async (name, expected) => {
-    const file = join(home.root, `${name}.yaml`);
-    await writeFile(file, `${await readFile(join(ROOT, "examples", "launch", `${name}.yaml`), "utf8")}user: alice\n`);
+    ["hello", [0, 1].map((rank) => `rank ${rank} of 2 on n${rank + 1}, among n1,n2`)],
+    ["mpi", [0, 1, 2, 3].map((rank) => `process ${rank} of 4 on n${Math.floor(rank / 2) + 1}`)],
+  ])("examples/launch-%s.yaml needs nothing but the environment", async (name, expected) => {
+    const examples = join(home.root, `examples-${name}`);
+    await cp(join(ROOT, "examples"), examples, { recursive: true });
+    const file = join(examples, `launch-${name}.yaml`);
+    // on two small nodes instead of four large ones
+    const text = (await readFile(file, "utf8")).replace("slots: 64", "slots: 4").replaceAll("node: 16", "node: 2");
+    await writeFile(file, `${text}user: alice\n`);
     const outcome = await home.run(["launch", file, "--wait"]);
     expect(outcome.status, outcome.stderr).toBe(0);
-    const said = outcome.stdout.split("\n").filter((line) => /rank \d/.test(line));
+    const said = outcome.stdout.split("\n").filter((line) => /^(rank|process) \d/.test(line));
     expect(said.sort()).toEqual(expected);
   });
 

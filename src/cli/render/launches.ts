@@ -62,6 +62,7 @@ export const launchScreen = (launch: LaunchView, style: Style, now: number): str
       ["cluster", printable(launch.cluster)],
       ["pool", given(launch.pool)],
       ["size", `${plural(launch.slots, "slot")}, at most ${plural(launch.nodes, "node")}`],
+      ["notes", given(launch.notes.join("; "))],
       ["job", given(launch.nativeId === null ? null : `${launch.nativeId} (${launch.jobName})`)],
       ["manager says", given(launch.managerState)],
       ["reason", given(launch.reason)],

@@ -192,6 +192,7 @@ export const createLaunches = async (options: LaunchesOptions): Promise<Launches
         nodes: plan.sizing.nodes.max,
         image: plan.image ?? "",
         command: spec.command.slice(0, 100).map((word) => word.slice(0, 1000)),
+        notes: plan.notes,
       },
     });
     await engine.whenDurable(lsn);

@@ -23,6 +23,7 @@ export const launchView = (launch: Launch, own: string, output: LaunchView["outp
   nodes: launch.about.nodes,
   image: some(launch.about.image),
   command: [...launch.about.command],
+  notes: [...(launch.about.notes ?? [])],
   directory: launch.cleaned > 0 ? null : launch.directory,
   submitted: isoTime(launch.requested),
   started: isoTime(launch.started),

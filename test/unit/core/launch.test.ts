@@ -25,7 +25,7 @@ const requested = (launch: number, at = 1000): Event => ({
   directory: `/shared/${launch}`,
   files: { script: "s", options: ["-x"], stdout: "o", stderr: "e", exitCode: "c", nativeId: "n" },
   tokenHash: "00",
-  about: { name: "x", type: "cmd", pool: "p", slots: 2, nodes: 1, image: "", command: ["true"] },
+  about: { name: "x", type: "cmd", pool: "p", slots: 2, nodes: 1, image: "", command: ["true"], notes: ["rounded"] },
 });
 
 const id = fc.integer({ min: 1, max: 4 });
