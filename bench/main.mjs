@@ -7,6 +7,7 @@ import { measureGrowth } from "./experiments/growth.mjs";
 import { measureLatency } from "./experiments/latency.mjs";
 import { measureMemory } from "./experiments/memory.mjs";
 import { measureNull } from "./experiments/null.mjs";
+import { measurePilots } from "./experiments/pilots.mjs";
 import { measureProcesses } from "./experiments/process.mjs";
 import { measureRestart } from "./experiments/restart.mjs";
 import { measureScheduler } from "./experiments/scheduler.mjs";
@@ -25,6 +26,7 @@ const EXPERIMENTS = {
   scheduler: measureScheduler,
   memory: measureMemory,
   restart: measureRestart,
+  pilots: measurePilots,
 };
 
 const say = (text) => console.error(text);

@@ -57,7 +57,9 @@ export const openSlipway = async ({ dir, profile, clusters }) => {
   const processes = async () => {
     const { answer } = await ask("status");
     const pilot = answer.pilots.find(({ state }) => state === "PMGR_ACTIVE");
-    const agent = pilot === undefined ? undefined : Number(pilot.nativeId.split(":")[0]);
+    // the local provider's ids begin with the pid
+    const pid = /^(\d+):/.exec(pilot?.nativeId ?? "")?.[1];
+    const agent = pid === undefined ? undefined : Number(pid);
     return { server, agent, spawners: agent === undefined ? [] : childrenOf(agent) };
   };
 

@@ -68,13 +68,15 @@ it("npm run bench: processes, null tasks and the scheduler alone are measured", 
   ]);
 });
 
-it("npm run bench: light agents still connect and answer; graphs run", { timeout: 300_000 }, async () => {
-  expect(namesOf(await smoke("growth,graphs"))).toEqual([
+it("npm run bench: light agents still connect and answer; graphs and pilots run", { timeout: 300_000 }, async () => {
+  expect(namesOf(await smoke("growth,graphs,pilots"))).toEqual([
     "growth-agents",
     "growth-shapes",
     "graph-chain",
     "graph-fan",
     "graph-layered",
+    "pilot-start",
+    "pilots-idle",
   ]);
 });
 
