@@ -96,7 +96,6 @@ describe("what is wrong before anything is sent", () => {
   });
 
   it("what is not supported yet is refused, never ignored", async () => {
-    await file("tasks:\n  - {run: x, nodes: 2}\n", /nodes/, /not supported yet/);
     await file('tasks:\n  - {run: x, in: ["client:a > task:b"]}\n', /not supported yet/);
     await command(["--via", "job"], /not supported yet/);
     await command(["-b", "-A account"], /not supported yet/);
