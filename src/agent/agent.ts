@@ -144,7 +144,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
       pump();
     },
     onEnd: (task, result) => {
-      if (!draining && isDoubtful(result)) doubtful.add(task, result);
+      if (isDoubtful(result)) doubtful.add(task, result);
       else settleEnd(task, result);
     },
     onBroken: (reason) => {

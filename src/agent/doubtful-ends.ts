@@ -21,14 +21,17 @@ export const isDoubtful = ({ ending, code }: Pick<Result, "ending" | "code">): b
 
 export interface DoubtfulEnds<T> {
   add(task: T, result: Result): void;
-  /** The agent is ended too: so were they. */
+  /** The agent is ended too: so were they, and so are those that come after. */
   interrupted(): void;
 }
 
 export const createDoubtfulEnds = <T>(settle: (task: T, result: Result) => void): DoubtfulEnds<T> => {
   const waiting = new Map<T, { readonly result: Result; readonly timer: NodeJS.Timeout }>();
+  let over = false;
   return {
     add: (task, result) => {
+      // it did not live until the agent's own request
+      if (over) return settle(task, { ...result, ending: Ending.INTERRUPTED });
       const timer = setTimeout(() => {
         waiting.delete(task);
         settle(task, result);
@@ -36,6 +39,7 @@ export const createDoubtfulEnds = <T>(settle: (task: T, result: Result) => void)
       waiting.set(task, { result, timer });
     },
     interrupted: () => {
+      over = true;
       for (const [task, { result, timer }] of waiting) {
         clearTimeout(timer);
         waiting.delete(task);

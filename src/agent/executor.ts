@@ -140,9 +140,11 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     }
     const times = { started: exit.startedAt, finished: exit.endedAt };
     // one that was over by itself when we wanted to end it needs no other attempt
-    if (task.ending !== undefined && exit.ended) {
+    if (exit.ended) {
       const code = exit.code ?? (exit.signal === null ? NO_CODE : -exit.signal);
-      return finish(task, { ...times, ending: task.ending, code, detail: task.detail });
+      // not at our request: then the spawner itself was told to end, with the pilot
+      const { ending = Ending.INTERRUPTED, detail = "its pilot was told to end" } = task;
+      return finish(task, { ...times, ending, code, detail });
     }
     if (task.warned && (exit.signal !== null || exit.code !== 0)) {
       const code = exit.code ?? (exit.signal === null ? NO_CODE : -exit.signal);

@@ -37,7 +37,7 @@ const main = async (): Promise<void> => {
     log,
   });
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const)
-    process.on(signal, () => agent.drain(true, `the pilot got ${signal}`));
+    process.on(signal, () => agent.drain(true, `its pilot was told to end (${signal})`));
   onParentGone(() => agent.drain(true, "the pilot is gone"));
   log(`ended: ${await agent.ended}`);
   process.exit(0);

@@ -10,9 +10,16 @@ const NOTHING = "Nothing to do: it starts by itself.";
 const ADMINISTRATOR = "Ask the cluster's administrators.";
 const LESS = "Ask for less (nodes, cores, memory, gpus, walltime) in the queue, or for fewer pilots at once.";
 
-/** Of Slurm's reasons; the first row that fits counts, so the narrow ones come first. */
+/** Of Slurm's reasons, and of states that it gives no reason for; the first row that fits counts, so the narrow ones come first. */
 const SLURM: readonly Row[] = [
-  [/^None$/, "the scheduler has not looked at it yet", NOTHING],
+  [/^(None|PENDING)$/, "the scheduler has not looked at it yet", NOTHING],
+  [/^CONFIGURING$/, "its nodes are being prepared", NOTHING],
+  [
+    /^(SUSPENDED|STOPPED)$/,
+    "it was stopped where it runs, and keeps what it has",
+    "It goes on when the job that took its place has ended, or when an administrator says `scontrol resume ID`.",
+  ],
+  [/^REQUEUED$/, "it was put back into the queue", NOTHING],
   [/^Resources$/, "it is next in line and waits for nodes to become free", "Wait, or ask for less."],
   [
     /^Priority$/,
@@ -32,7 +39,7 @@ const SLURM: readonly Row[] = [
     "Look for a full disk, a missing home or a failing prolog on that node; then `scontrol release ID`.",
   ],
   [
-    /requeued in held state|special exit/i,
+    /requeued in held state|special.exit|^REQUEUE_HOLD$/i,
     "it was put back into the queue and is held",
     "`scontrol release ID` lets it go.",
   ],

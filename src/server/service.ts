@@ -16,7 +16,7 @@ import type { Pilots } from "./fleets/pilots.ts";
 import { type LogSource, runOutput, stderrTail, taskOutput } from "./logs.ts";
 import type { PilotService } from "./pilot-service.ts";
 import { groupViews, runView, summaryView, taskView } from "./views.ts";
-import { type Surroundings, whyRun, whyTask } from "./why.ts";
+import { type ManagerSays, type Surroundings, whyRun, whyTask } from "./why.ts";
 
 /** The server as the API sees it. */
 
@@ -82,6 +82,12 @@ export const createService = (options: ServiceOptions): Service => {
     tailOf: (agent, run, row) => agents.link(agent)?.tails.get(`${run}.${row}`) ?? -1,
   };
 
+  /** What the manager says of a pilot that waits or is suspended. */
+  const saidOf = (pilot: number): ManagerSays | null => {
+    const waiting = options.pilots.waiting(pilot);
+    return waiting === null ? null : { text: `pilot ${pilot} is ${waiting.text}`, remedy: waiting.remedy };
+  };
+
   const surroundings = (shape: Shape): Surroundings => {
     const able = options.pilots.able(shape);
     const serve = ({ cluster, queue }: { cluster: string; queue: string }): boolean =>
@@ -105,10 +111,9 @@ export const createService = (options: ServiceOptions): Service => {
       lastFailure:
         able.map(({ cluster, queue }) => options.pilots.failure(cluster, queue)).find((text) => text !== null) ?? null,
       livePilots: live.length,
-      waitingPilots: live.flatMap(({ id }) => {
-        const waiting = options.pilots.waiting(id);
-        return waiting === null ? [] : [{ text: `pilot ${id} is ${waiting.text}`, remedy: waiting.remedy }];
-      }),
+      waitingPilots: live.map(({ id }) => saidOf(id)).filter((said) => said !== null),
+      stalledBy: (agent) =>
+        agents.link(agent)?.channel === undefined ? saidOf(state.agents.get(agent)?.pilot ?? 0) : null,
       connectedAgents: links.filter((link) => link.channel !== undefined).length,
       suspectAgents: links.filter((link) => link.channel === undefined).length,
       tooLate: taking.length > 0 && taking.every(({ endsAt }) => endsAt - now < shape.timeRequest * 1000),

@@ -8,6 +8,11 @@ import type { WhyView } from "../api/schemas.ts";
 
 /** Why a run or a task is not running, or why it failed, and what would help: in words that need no expert. */
 
+export interface ManagerSays {
+  readonly text: string;
+  readonly remedy: string | null;
+}
+
 export interface Surroundings {
   readonly state: State;
   readonly now: number;
@@ -20,8 +25,10 @@ export interface Surroundings {
   readonly fleetProblem: string | null;
   readonly lastFailure: string | null;
   readonly livePilots: number;
-  /** Pilots that the manager has not started, each with what it says of them. */
-  readonly waitingPilots: readonly { readonly text: string; readonly remedy: string | null }[];
+  /** Pilots that the manager has not started or does not let go on, each with what it says of them. */
+  readonly waitingPilots: readonly ManagerSays[];
+  /** The same of the pilot of an agent that does not answer. */
+  stalledBy(agent: number): ManagerSays | null;
   readonly connectedAgents: number;
   readonly suspectAgents: number;
   /** All agents that take tasks end before its time-request would be over. */
@@ -48,6 +55,17 @@ const openDependencies = (run: Run, group: Group): string[] =>
       : [`${other.spec.name} (${ended} of ${other.count} ended)`];
   });
 
+const whyWaits = ({ waitingPilots }: Surroundings, what: string): WhyView =>
+  why(
+    "pilot-queued",
+    `${what}: ${waitingPilots
+      .slice(0, 3)
+      .map(({ text }) => text)
+      .join("; ")}`,
+    waitingPilots.find(({ remedy }) => remedy !== null)?.remedy ??
+      "They start when the manager has room for them; `slipway pilots list` shows each.",
+  );
+
 const whyReady = (around: Surroundings, what: string): WhyView => {
   if (around.blocked !== null)
     return why(
@@ -68,21 +86,14 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
       `${what}; no pilot runs: ${around.fleetProblem}${last}`,
       "`slipway pilots list` shows each pilot's reason, with --json also what it printed; logs are in jobs/ inside the home.",
     );
+  // silent agents of such pilots are no riddle
+  if (around.connectedAgents === 0 && around.waitingPilots.length > 0)
+    return whyWaits(around, `${what}; its pilots wait in the workload manager`);
   if (around.connectedAgents === 0 && around.suspectAgents > 0)
     return why(
       "agent-silent",
       `${what}; its agent does not answer`,
       "It is given up when its lease is over or its process is gone; then the tasks run again.",
-    );
-  if (around.connectedAgents === 0 && around.waitingPilots.length > 0)
-    return why(
-      "pilot-queued",
-      `${what}; its pilots wait in the workload manager: ${around.waitingPilots
-        .slice(0, 3)
-        .map(({ text }) => text)
-        .join("; ")}`,
-      around.waitingPilots.find(({ remedy }) => remedy !== null)?.remedy ??
-        "They start when the manager has room for them; `slipway pilots list` shows each.",
     );
   if (around.connectedAgents === 0)
     return why(
@@ -131,6 +142,13 @@ export const whyTask = (around: Surroundings, run: Run, row: number, lastStderr:
       "dependencies",
       `it waits for ${openDependencies(run, group).join(", ")}`,
       "It starts when these have ended.",
+    );
+  const stalled = state >= Task.EXECUTING ? around.stalledBy(page!.agent[slot]!) : null;
+  if (stalled !== null)
+    return why(
+      "stalled",
+      `it stands still: ${stalled.text}`,
+      stalled.remedy ?? "It goes on, or is run again, by itself.",
     );
   if (state >= Task.EXECUTING)
     return why(
@@ -201,6 +219,8 @@ export const whyRun = (around: Surroundings, run: Run): WhyView => {
   const text = TASK_STATES.flatMap((name, code) =>
     counts[code]! > 0 && !isFinalTask(code) ? [`${counts[code]} ${name}`] : [],
   ).join(", ");
+  if (running > 0 && around.connectedAgents === 0 && around.waitingPilots.length > 0)
+    return whyWaits(around, `${running} tasks stand still; ${text}`);
   if (running > 0) return why("running", `${running} tasks run; ${text}`, "Nothing is needed.");
   if (run.counts[Task.PENDING]! + run.counts[Task.SCHEDULING]! > 0)
     return whyReady(around, `tasks are ready (${text})`);

@@ -81,7 +81,8 @@ export const pilotSuite = (manager: PilotManager): void => {
     const ended = async (run: number, status: number): Promise<RunView> => {
       const outcome = await slipway.run(["wait", String(run)], { ...options(), timeoutMs: 170_000 });
       const view = await json<RunView>("show", String(run));
-      expect({ status: outcome.status, view }).toMatchObject({ status });
+      const told = (await slipway.run(["why", String(run)], options())).stdout;
+      expect({ status: outcome.status, told, view }, told).toMatchObject({ status });
       return view;
     };
     const fresh = (): string => {

@@ -71,7 +71,7 @@ export interface Waiting {
 
 /** `queued: PENDING (Priority), jobs with a higher priority stand before it`. */
 export const waitingOf = (manager: string | undefined, { state, raw, reason = "" }: JobStatus): Waiting => {
-  const known = waitingReason(manager ?? "", reason);
+  const known = waitingReason(manager ?? "", reason === "" ? raw : reason);
   const said = `${state}: ${raw}${reason === "" ? "" : ` (${reason})`}`;
   return { text: known === undefined ? said : `${said}, ${known.meaning}`, remedy: known?.remedy ?? null };
 };

@@ -32,6 +32,8 @@ export interface SlurmLab {
   /** slurmd stops answering while jobs go on, and answers again. */
   pauseNode(name: string): Promise<void>;
   resumeNode(name: string): Promise<void>;
+  /** Seconds of silence after which a node is down, from now on. */
+  setNodeTimeout(seconds: number): Promise<void>;
   killController(): Promise<void>;
   startController(): Promise<void>;
   /**
@@ -250,6 +252,10 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
     },
     pauseNode: (name) => signalNode(name, "SIGSTOP"),
     resumeNode: (name) => signalNode(name, "SIGCONT"),
+    setNodeTimeout: async (seconds) => {
+      await writeFile(env.SLURM_CONF, slurmConf({ ...plan, options: { ...options, nodeTimeout: seconds } }));
+      await must(["scontrol", "reconfigure"]);
+    },
     killController: async () => {
       await controller?.kill();
     },

@@ -60,10 +60,12 @@ describe("tasks that a signal from outside ended", () => {
       vi.advanceTimersByTime(1000);
       ends.add("with its pilot", result(-15));
       ends.interrupted();
+      ends.add("after its pilot", result(-15));
       vi.advanceTimersByTime(1000);
       expect(settled).toEqual([
         ["alone", Ending.SIGNAL],
         ["with its pilot", Ending.INTERRUPTED],
+        ["after its pilot", Ending.INTERRUPTED],
       ]);
     } finally {
       vi.useRealTimers();
