@@ -66,7 +66,7 @@ const prints = async (lines: string[], options: string[] = [], env = {}): Promis
 beforeAll(async () => {
   lab = await startPbs({
     users: isRoot ? ["alice"] : [],
-    copyMs: 1500,
+    copyMs: 4000,
     nodes: [{}, {}, { custom: { bigmem: "True" } }],
   });
   work = join(lab.root, "work");

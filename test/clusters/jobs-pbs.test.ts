@@ -1,0 +1,126 @@
+import { chmod, mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createCommands } from "../../src/providers/commands.ts";
+import { pbsDirectives } from "../../src/providers/pbs/directives.ts";
+import { createPbsProvider, pbsIsTransient } from "../../src/providers/pbs/provider.ts";
+import type { PilotAsk } from "../../src/providers/pilot-ask.ts";
+import type { JobStatus, Provider } from "../../src/providers/provider.ts";
+import { scriptRequest } from "../contract/provider-contract.ts";
+import { until } from "./lab/daemons.ts";
+import { startPbs, type PbsLab } from "./lab/pbs.ts";
+
+/** Every end of a job as PBS's driver tells it, and what it says when there is nothing to tell. */
+
+let lab: PbsLab;
+let provider: Provider;
+let jobs = 0;
+
+beforeAll(async () => {
+  lab = await startPbs({ nodes: 3, copyMs: 4000 });
+  const run = createCommands({ env: lab.env, isTransient: pbsIsTransient, pausesMs: [50] });
+  provider = createPbsProvider({ run });
+});
+afterAll(() => lab.stop());
+
+const submit = async (
+  line: string,
+  ask: Partial<PilotAsk> = {},
+  options: readonly string[] = [],
+): Promise<{ id: string; directory: string }> => {
+  jobs += 1;
+  const directory = join(lab.root, `job-${jobs}`);
+  await mkdir(directory);
+  await chmod(directory, 0o777);
+  const job = await scriptRequest({ name: `ends-${jobs}`, directory, line, options }, pbsDirectives, ask);
+  return { id: (await provider.submit(job)).nativeId, directory };
+};
+const statusOf = async (id: string): Promise<JobStatus> => (await provider.poll([id])).get(id)!;
+const reaches = (id: string, ...states: JobStatus["state"][]): Promise<JobStatus> =>
+  until(`job ${id} to be ${states.join(" or ")}`, async () => {
+    const status = await statusOf(id);
+    return states.includes(status.state) ? status : undefined;
+  });
+
+describe("ends of jobs on PBS", () => {
+  it("its walltime is over: timeout, with PBS's own words", async () => {
+    const { id } = await submit("sleep 1000", { walltime: 1 });
+    expect(await reaches(id, "ended")).toMatchObject({
+      outcome: "timeout",
+      reason: expect.stringContaining("exceeded resource walltime"),
+    });
+  });
+
+  it("its node dies: lost; one that may run again is queued again, whatever its last status", async () => {
+    const on = { pbs: { selectOptions: "host=n3" } };
+    const once = await submit("sleep 1000", on);
+    const again = await submit("sleep 1000", { ...on, skip: ["-r n"], extra: ["-r y"] });
+    for (const { id } of [once, again]) expect((await reaches(id, "active")).hosts).toEqual(["n3"]);
+    await lab.killNode("n3");
+    expect(await reaches(once.id, "ended")).toMatchObject({ outcome: "lost" });
+    const waiting = await reaches(again.id, "queued");
+    expect([waiting.outcome, waiting.exitCode, waiting.hosts]).toEqual([undefined, undefined, undefined]);
+    await lab.startNode("n3");
+    await reaches(again.id, "active");
+    await provider.cancel([again.id]);
+    expect(await reaches(again.id, "ended")).toMatchObject({ outcome: "cancelled" });
+  });
+
+  it("what it depends on failed: it never started, although its substate is that of success", async () => {
+    const first = await submit("exit 1");
+    const second = await submit("true", {}, ["-W", `depend=afterok:${first.id}`]);
+    expect(await reaches(second.id, "ended")).toMatchObject({
+      outcome: "start-failed",
+      reason: expect.stringContaining(`afterok:${first.id}`),
+    });
+  });
+
+  it("its output cannot be brought back: it has ended all the same, while PBS still tries", async () => {
+    const { id } = await submit("exit 4", { stdout: "/no/such/directory/out" });
+    const status = await reaches(id, "ended");
+    expect(status).toMatchObject({ raw: "E", outcome: "failed", exitCode: 4 });
+    expect(await provider.list("ends-")).not.toContainEqual(expect.objectContaining({ nativeId: id }));
+    await until("PBS to give up", async () => (await statusOf(id)).raw === "F");
+    expect(await statusOf(id)).toMatchObject({ outcome: "failed", exitCode: 4 });
+  });
+
+  it("it can never run: queued, with the reason", async () => {
+    const { id } = await submit("true", { cores: 99 });
+    await until("the reason", async () => (await statusOf(id)).reason?.startsWith("Can Never Run"));
+    expect((await statusOf(id)).state).toBe("queued");
+    await provider.cancel([id]);
+    expect(await reaches(id, "ended")).toMatchObject({ outcome: "cancelled" });
+  });
+
+  it("a server that cannot be reached ends nothing, and takes nothing that would be taken twice", async () => {
+    const { id } = await submit("sleep 1000");
+    await reaches(id, "active");
+    await lab.cutServer();
+    await expect(provider.poll([id])).rejects.toMatchObject({ code: "cluster-unreachable" });
+    await expect(provider.list("ends-")).rejects.toMatchObject({ code: "cluster-unreachable" });
+    await expect(submit("true")).rejects.toMatchObject({ code: "cluster-unreachable" });
+    await lab.mendServer();
+    expect((await statusOf(id)).state).toBe("active");
+    expect((await provider.list("ends-")).map(({ nativeId }) => nativeId)).toEqual([id]);
+    await provider.cancel([id]);
+    await reaches(id, "ended");
+  });
+
+  it("directives: chunks on nodes of their own, project, output where it was asked for, readable for others", async () => {
+    const { id, directory } = await submit('cat "$PBS_NODEFILE"; echo oops >&2', {
+      nodes: 2,
+      cores: 2,
+      gpus: 1,
+      memoryBytes: 100 * 1024 ** 2,
+      account: "proj1",
+      exclusive: true,
+    });
+    expect(await reaches(id, "ended")).toMatchObject({ outcome: "done", hosts: ["n1", "n2"] });
+    await until("the output", async () => (await statusOf(id)).raw === "F");
+    expect(await readFile(join(directory, "stdout"), "utf8")).toBe("n1\nn2\n");
+    expect(await readFile(join(directory, "stderr"), "utf8")).toBe("oops\n");
+    const { stdout } = await lab.run(["qstat", "-x", "-f", id]);
+    expect(stdout).toContain("place = scatter:excl");
+    expect(stdout).toContain("project = proj1");
+  });
+});
