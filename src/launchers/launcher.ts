@@ -41,17 +41,19 @@ export const launcherWords = ({ config }: Launch, program: string, options: read
     " ",
   );
 
-/**
- * A command of PBS, whose directory is on the PATH where the job was submitted, but not in the job: the line that finds
- * it, and the word for it from then on.
- */
-export const pbsProgram = (
+/** Where a manager's programs are, in a job whose PATH does not lead to them. */
+const PROGRAMS: Readonly<Partial<Record<ClusterType, string>>> = { pbs: "$PBS_O_PATH", sge: "$SGE_BINARY_PATH" };
+
+/** A program of the manager's own: the line that finds it, and the word for it from then on. */
+export const managerProgram = (
   launch: Launch,
   program: string,
 ): { readonly find: readonly string[]; readonly words: string } =>
   launch.config.program === undefined
     ? {
-        find: [`slipway_program=$(PATH="$PATH:$PBS_O_PATH"; command -v ${program}) || slipway_program=${program}`],
+        find: [
+          `slipway_program=$(PATH="$PATH:${PROGRAMS[launch.manager] ?? ""}"; command -v ${program}) || slipway_program=${program}`,
+        ],
         words: ['"$slipway_program"', ...launch.config.overrides.map((word) => shellWords([word]))].join(" "),
       }
     : { find: [], words: launcherWords(launch, program, []) };

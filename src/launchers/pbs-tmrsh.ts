@@ -1,4 +1,4 @@
-import { hostsOf, type Launcher, pbsProgram, shellWords } from "./launcher.ts";
+import { hostsOf, type Launcher, managerProgram, shellWords } from "./launcher.ts";
 
 /**
  * PBS's own remote shell, once for each node. What it starts belongs to the job, so that qdel ends it; but it passes no
@@ -6,7 +6,7 @@ import { hostsOf, type Launcher, pbsProgram, shellWords } from "./launcher.ts";
  * process: signals are delivered by another one.
  */
 export const pbsTmrsh: Launcher = (launch) => {
-  const { find, words } = pbsProgram(launch, "pbs_tmrsh");
+  const { find, words } = managerProgram(launch, "pbs_tmrsh");
   return {
     start: [
       ...find,

@@ -1,11 +1,11 @@
-import { type Launcher, pbsProgram, shellWords } from "./launcher.ts";
+import { type Launcher, managerProgram, shellWords } from "./launcher.ts";
 
 /**
  * PBS's pbsdsh, once for each node: `-n` counts the lines of the node file, of which a node may have several. It passes
  * no environment, and returns 0 even when what it started failed: whether an agent came up, its connection tells.
  */
 export const pbsdsh: Launcher = (launch) => {
-  const { find, words } = pbsProgram(launch, "pbsdsh");
+  const { find, words } = managerProgram(launch, "pbsdsh");
   return {
     start: [
       ...find,

@@ -1,4 +1,4 @@
-import { hostsOf, type Launcher, launcherWords, shellWords } from "./launcher.ts";
+import { hostsOf, type Launcher, managerProgram, shellWords } from "./launcher.ts";
 
 /**
  * Grid Engine's `qrsh -inherit`, once for each node of a parallel environment with `control_slaves TRUE`. The first line
@@ -6,10 +6,12 @@ import { hostsOf, type Launcher, launcherWords, shellWords } from "./launcher.ts
  * only slot.
  */
 export const qrsh: Launcher = (launch) => {
-  const remote = launcherWords(launch, "qrsh", ["-inherit", "-nostdin"]);
+  const { find, words } = managerProgram(launch, "qrsh");
+  const remote = `${words} -inherit -nostdin`;
   const command = shellWords(launch.command);
   return {
     start: [
+      ...find,
       `slipway_first=yes`,
       `slipway_hosts=$(${hostsOf(launch.manager)})`,
       `for slipway_host in $slipway_hosts; do`,

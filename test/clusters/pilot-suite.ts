@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { PilotView, RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
+import type { CheckView, PilotView, RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
 import { until, untilDead } from "./lab/daemons.ts";
@@ -233,6 +233,16 @@ export const pilotSuite = (manager: PilotManager): void => {
       expect(await ended(await submit("main", "1-3", "true"), 0)).toMatchObject({ counts: { DONE: 3 } });
       await slipway.run(["cancel", String(stuck)], options());
       await ended(stuck, 1);
+      await empty();
+    });
+
+    promise("clusters check lets the manager judge each queue, and leaves no job", async () => {
+      const words = ["clusters", "check", "hpc"];
+      const view = await slipway.json<CheckView>(words, { ...options(), statuses: [4], timeoutMs: 170_000 });
+      const wrong = view.checks.filter(({ ok }) => !ok);
+      expect(wrong.filter(({ queue }) => queue !== "wrong")).toEqual([]);
+      expect(wrong.map(({ detail }) => detail).join("\n")).toMatch(booted.wrong.words);
+      expect(view.checks).toContainEqual(expect.objectContaining({ what: "submission", queue: "main", ok: true }));
       await empty();
     });
 

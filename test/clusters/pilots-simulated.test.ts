@@ -23,6 +23,9 @@ const kill = async (nativeId: string): Promise<void> => {
 
 pilotSuite({
   name: "a simulated cluster",
+  skip: {
+    "clusters check lets the manager judge each queue, and leaves no job": "there is no manager beside the server",
+  },
   boot: async () => ({
     cluster: { type: "simulated", simulation: { nodes: 4, "cores-per-node": 2, "kill-after": "2s" } },
     queue: { nodes: 1, cores: 2 },
