@@ -43,6 +43,12 @@ describe("docs/clusters-file.md", () => {
     expect(combineClusters([readClustersFile(text, name)]).clusters.size).toBeGreaterThan(0);
   });
 
+  const guide = snippets(read("clusters.md"));
+  it.each(guide)("docs/clusters.md: %s is a clusters.yaml", (name, text) => {
+    expect(guide.length).toBeGreaterThan(3);
+    expect(combineClusters([readClustersFile(text, name)]).clusters.size).toBeGreaterThan(1);
+  });
+
   const known = [
     ...[ClustersInput, FleetInput].flatMap(({ shape }) => Object.keys(shape)),
     ...CLUSTER_NAMES,
