@@ -66,6 +66,8 @@ export interface RunningAgent {
   /** Take nothing new; end when empty. `now` interrupts what runs, at no cost to it. */
   drain(now: boolean, reason: string): void;
   readonly ended: Promise<string>;
+  /** Whether a server ever took it. */
+  readonly joined: () => boolean;
 }
 
 export const startAgent = async (options: AgentOptions): Promise<RunningAgent> => {
@@ -421,7 +423,8 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     }
     tasks.push(...parts.progress());
     if (tasks.length > 0 && connection.open) connection.send({ t: "progress", tasks });
-    if (held.size === 0 && parts.size === 0 && connection.lonelyMs() > settings.patienceMs) finish("no server");
+    const patience = epoch === 0 ? (settings.firstPatienceMs ?? settings.patienceMs) : settings.patienceMs;
+    if (held.size === 0 && parts.size === 0 && connection.lonelyMs() > patience) finish("no server");
   }, PROGRESS_MS);
 
   pilotEnd.arm({
@@ -437,5 +440,5 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     },
   });
   log(`agent ${uuid} on ${hostname()}: ${shapeKey(found.resources)}; ${executor.kind} spawner`);
-  return { drain, ended };
+  return { drain, ended, joined: () => epoch > 0 };
 };

@@ -40,7 +40,8 @@ const main = async (): Promise<void> => {
     process.on(signal, () => agent.drain(true, `its pilot was told to end (${signal})`));
   onParentGone(() => agent.drain(true, "the pilot is gone"));
   log(`ended: ${await agent.ended}`);
-  process.exit(0);
+  // a job that never reached its server has failed
+  process.exit(agent.joined() ? 0 : 1);
 };
 
 main().catch((error: unknown) => {

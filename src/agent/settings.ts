@@ -15,6 +15,8 @@ export interface AgentSettings {
   readonly pin: boolean;
   /** How long an idle agent waits for a server before it ends. */
   readonly patienceMs: number;
+  /** The same for one that no server has ever taken: nodes are not held for long where nothing can come. */
+  readonly firstPatienceMs?: number;
   readonly spawner: "auto" | "native" | "node";
   /** A cgroup v2 directory for the tasks' own ones; `auto`: the agent's, if it was delegated to this user. */
   readonly cgroup: string;

@@ -40,6 +40,13 @@ clusters:
         cleanup: always
         log-directory: LOGS
         fleet: { max: 1, idle: 1s, period: 1s }
+      mpi:
+        partition: batch
+        nodes: 2
+        cores: 1
+        launcher: mpirun
+        environment: { OMPI_ALLOW_RUN_AS_ROOT: 1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: 1 }
+        fleet: { max: 1, idle: 1h, period: 1s }
       mixed:
         partition: batch
         partition1: plain
@@ -124,6 +131,33 @@ describe.skipIf(reason !== undefined)(
       const outcome = await home.run(["wait", String(run)], { timeoutMs: 170_000 });
       expect(outcome.status).toBe(0);
       expect((await pilots()).find(({ id }) => id === pilot!.id)!.state).toBe("CANCELED");
+    });
+
+    it("a signal to the script reaches the agents through srun: they end in order, and the job with 0", async () => {
+      expect((await home.run(["run", "--queue", "two", "--", "true"], { timeoutMs: 170_000 })).status).toBe(0);
+      const pilot = await until("a pilot with two agents", async () =>
+        (await pilots()).find(
+          ({ queue, state, agents }) => queue === "two" && state === "PMGR_ACTIVE" && agents.length === 2,
+        ),
+      );
+      await lab.run(["scancel", "--batch", "--signal=TERM", pilot.nativeId!]);
+      const job = await until("the job to end", async () => {
+        const { stdout } = await lab.run(["scontrol", "-o", "show", "job", pilot.nativeId!]);
+        return /JobState=(COMPLETED|FAILED|CANCELLED)/.test(stdout) ? stdout : undefined;
+      });
+      expect(job).toMatch(/JobState=COMPLETED .*ExitCode=0:0/);
+      await until("the pilot to be done", async () =>
+        (await pilots()).some(({ id, state }) => id === pilot.id && state === "DONE"),
+      );
+    });
+
+    it("Open MPI's mpirun starts one agent on each node", async () => {
+      expect((await home.run(["run", "--queue", "mpi", "--", "true"], { timeoutMs: 170_000 })).status).toBe(0);
+      const pilot = await until("both agents", async () =>
+        (await pilots()).find(({ queue, agents }) => queue === "mpi" && agents.length === 2),
+      );
+      expect(new Set(pilot.agents.map(({ host }) => host)).size).toBe(2);
+      expect((await home.run(["pilots", "cancel", pilot.id])).status).toBe(0);
     });
 
     it("one node needs no launcher; its directory is where the queue says, and goes when it ends", async () => {

@@ -25,6 +25,8 @@ const SETTINGS = "settings.json";
 
 /** An idle agent of a cluster waits this long for a server that has gone: long enough for a new one, no waste of a night. */
 const PATIENCE_MS = 600_000;
+/** One that cannot reach the server at all would hold its nodes for nothing. */
+const FIRST_PATIENCE_MS = 180_000;
 
 export interface PilotJobOptions {
   readonly home: string;
@@ -67,6 +69,7 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
     graceMs: cluster.grace * 1000,
     pin: cluster.pin,
     patienceMs: PATIENCE_MS,
+    firstPatienceMs: FIRST_PATIENCE_MS,
     spawner: spawnerOf(),
     cgroup: process.env["SLIPWAY_CGROUP"] ?? "auto",
     executor: cluster.executor,
