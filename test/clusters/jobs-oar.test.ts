@@ -122,7 +122,7 @@ describe.skipIf(reason !== undefined)(title, () => {
     await lab.killServer();
     await lab.killDatabase();
     const run = createCommands({ isTransient: oarIsTransient, become: becomeUser, pausesMs: [], timeoutMs: 5000 });
-    await expect(createOarProvider({ run }).poll([id])).rejects.toThrow();
+    await expect(createOarProvider({ run }).poll([id])).rejects.toMatchObject({ code: "cluster-unreachable" });
     await lab.startDatabase();
     await lab.startServer();
     expect((await provider.poll([id])).get(id)).toMatchObject({ state: "active", hosts: [expect.any(String)] });

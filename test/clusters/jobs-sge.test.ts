@@ -167,6 +167,10 @@ describe.skipIf(reason !== undefined)(title, () => {
     await must("qdel", deleted);
     expect(await becomes(deleted, ["ended"])).toMatchObject({ outcome: "cancelled" });
     await lab.killMaster();
+    const impatient = createSgeProvider({ run: createCommands({ env: lab.env, pausesMs: [] }) });
+    await expect(impatient.poll([kept])).rejects.toMatchObject({ code: "cluster-unreachable" });
+    await expect(impatient.cancel([kept])).rejects.toMatchObject({ code: "cluster-unreachable" });
+    await expect(impatient.submit(await request("true"))).rejects.toMatchObject({ code: "cluster-unreachable" });
     const [asked] = await Promise.all([provider.poll([kept]), lab.startMaster()]);
     expect(asked.get(kept)).toMatchObject({ state: "active" });
   });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FRACTION } from "../../core/resources.ts";
 import { SlipwayError } from "../../errors.ts";
-import type { CommandResult, RunCommand } from "../commands.ts";
+import { CommandError, type CommandOptions, type CommandResult, type RunCommand } from "../commands.ts";
 import type { JobRequest, JobStatus, Provider, Submitted } from "../provider.ts";
 import { isOarAnswer, parseNodes, parseOarstat, parseSubmitted, refusalOf, statusOfJob, type OarJob } from "./parse.ts";
 
@@ -47,18 +47,29 @@ export const createOarProvider = (options: OarOptions): Provider => {
   /** In whose name a job was submitted, when not in ours. */
   const owners = new Map<string, string>();
 
-  const failed = ({ stderr, stdout }: CommandResult): SlipwayError =>
+  const refused = ({ stderr, stdout }: CommandResult): SlipwayError =>
     new SlipwayError("cluster-refused", { cluster: "OAR", detail: refusalOf(stderr, stdout) });
+  const unreachable = ({ stderr, stdout }: CommandResult): SlipwayError =>
+    new SlipwayError("cluster-unreachable", { cluster: "OAR", detail: refusalOf(stderr, stdout) });
+  /** Rejects as unreachable, except for a submission of which nothing is known. */
+  const call = async (name: string, args: readonly string[], how: CommandOptions = {}): Promise<CommandResult> => {
+    try {
+      return await options.run([program(name), ...args], how);
+    } catch (error) {
+      if (!(error instanceof CommandError) || (error.timedOut && how.once === true)) throw error;
+      throw new SlipwayError("cluster-unreachable", { cluster: "OAR", detail: error.message }, error);
+    }
+  };
 
   const jobsWhere = async (condition: string): Promise<OarJob[]> => {
-    const result = await options.run([program("oarstat"), "-J", "-f", "--sql", condition]);
+    const result = await call("oarstat", ["-J", "-f", "--sql", condition]);
     // no jobs is no error, but an error must not pass for no jobs
     if (
       result.code !== 0 ||
       !isOarAnswer(result.stdout) ||
       (result.stdout.trim() === "" && result.stderr.trim() !== "")
     )
-      throw failed(result);
+      throw unreachable(result);
     return parseOarstat(result.stdout);
   };
 
@@ -91,12 +102,12 @@ export const createOarProvider = (options: OarOptions): Provider => {
       byOwner.set(owners.get(id), [...(byOwner.get(owners.get(id)) ?? []), id]);
     const denied: string[] = [];
     for (const [user, ids] of byOwner) {
-      const result = await options.run([program("oardel"), ...ids], user === undefined ? {} : { user });
+      const result = await call("oardel", ids, user === undefined ? {} : { user });
       if (result.code === 0) continue;
       // it says the same of jobs that never were, and of those of others
-      const refused = [...result.stderr.matchAll(/Cannot frag (\d+)/g)].map(([, id]) => id!);
-      if (refused.length === 0 && !/REGISTERED/.test(result.stdout)) throw failed(result);
-      denied.push(...refused);
+      const others = [...result.stderr.matchAll(/Cannot frag (\d+)/g)].map(([, id]) => id!);
+      if (others.length === 0 && !/REGISTERED/.test(result.stdout)) throw unreachable(result);
+      denied.push(...others);
     }
     if (denied.length === 0) return;
     const alive = [...(await poll(denied))].filter(([, { state }]) => state !== "ended");
@@ -119,23 +130,21 @@ export const createOarProvider = (options: OarOptions): Provider => {
     const { mode } = await stat(script);
     // executable for whoever may read it: else the job ends with 126
     if ((mode & 0o111) !== (mode & 0o444) >> 2) await chmod(script, (mode & 0o7777) | ((mode & 0o444) >> 2));
-    const words = [program("oarsub"), "-S", ...extra, ...(job.options ?? []), script];
+    const words = ["-S", ...extra, ...(job.options ?? []), script];
     const user = job.user === undefined || job.user === me ? {} : { user: job.user };
     // where the job runs is read from PWD, not from the directory itself
-    const result = await options.run(words, { cwd: directory, env: { PWD: directory }, once: true, ...user });
+    const result = await call("oarsub", words, { cwd: directory, env: { PWD: directory }, once: true, ...user });
     const nativeId = parseSubmitted(result.stdout);
-    if (result.code !== 0 || nativeId === undefined) throw failed(result);
+    if (oarIsTransient(result)) throw unreachable(result);
+    if (result.code !== 0 || nativeId === undefined) throw refused(result);
     if (user.user !== undefined) owners.set(nativeId, user.user);
     return { nativeId, ...(result.stderr.trim() === "" ? {} : { note: refusalOf(result.stderr, "") }) };
   };
 
   return {
     describe: async () => {
-      const [version, nodes] = await Promise.all([
-        options.run([program("oarstat"), "-V"]),
-        options.run([program("oarnodes"), "-J"]),
-      ]);
-      if (nodes.code !== 0) throw failed(nodes);
+      const [version, nodes] = await Promise.all([call("oarstat", ["-V"]), call("oarnodes", ["-J"])]);
+      if (nodes.code !== 0) throw unreachable(nodes);
       const all = parseNodes(nodes.stdout, options.memoryPerCoreProperty);
       const most = (of: readonly number[]): number => Math.max(0, ...of);
       const gpus = most(all.map((node) => node.gpus));

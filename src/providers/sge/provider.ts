@@ -2,7 +2,7 @@ import { userInfo } from "node:os";
 import { join } from "node:path";
 import { FRACTION } from "../../core/resources.ts";
 import { SlipwayError } from "../../errors.ts";
-import type { CommandResult, RunCommand } from "../commands.ts";
+import { CommandError, type CommandOptions, type CommandResult, type RunCommand } from "../commands.ts";
 import type { JobRequest, JobStatus, Provider, Submitted } from "../provider.ts";
 import {
   parseHosts,
@@ -42,8 +42,11 @@ export const sgeIsTransient = (result: CommandResult): boolean => {
   const text = `${result.stderr}\n${result.stdout}`;
   if (/unable to (send message to|contact) qmaster|commlib error|got select error|can't resolve host/i.test(text))
     return true;
-  return /failed receiving gdi request|communication error|got read error/i.test(text) && !isSubmission(result.argv);
+  return isLost(result) && !isSubmission(result.argv);
 };
+
+const isLost = ({ stderr, stdout }: CommandResult): boolean =>
+  /failed receiving gdi request|communication error|got read error/i.test(`${stderr}\n${stdout}`);
 
 const isSubmission = (argv: readonly string[]): boolean => argv.some((word) => /(^|\/)qsub$/.test(word));
 
@@ -106,11 +109,22 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
   const owners = new Map<string, string>();
   let lastReasons = -Infinity;
 
-  const failed = ({ stderr, stdout }: CommandResult): SlipwayError =>
+  const refused = ({ stderr, stdout }: CommandResult): SlipwayError =>
     new SlipwayError("cluster-refused", { cluster: "Grid Engine", detail: refusalOf(stderr, stdout) });
+  const unreachable = ({ stderr, stdout }: CommandResult): SlipwayError =>
+    new SlipwayError("cluster-unreachable", { cluster: "Grid Engine", detail: refusalOf(stderr, stdout) });
+  /** Rejects as unreachable, except for a submission of which nothing is known. */
+  const call = async (name: string, args: readonly string[], how: CommandOptions = {}): Promise<CommandResult> => {
+    try {
+      return await options.run([program(name), ...args], { ...how, env });
+    } catch (error) {
+      if (!(error instanceof CommandError) || (error.timedOut && how.once === true)) throw error;
+      throw new SlipwayError("cluster-unreachable", { cluster: "Grid Engine", detail: error.message }, error);
+    }
+  };
   const ask = async (name: string, ...args: string[]): Promise<string> => {
-    const result = await options.run([program(name), ...args], { env });
-    if (result.code !== 0) throw failed(result);
+    const result = await call(name, args);
+    if (result.code !== 0) throw unreachable(result);
     return result.stdout;
   };
 
@@ -148,7 +162,7 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
     if (wanted.length === 0) return;
     if (isTime) lastReasons = now();
     // some may have gone meanwhile: that is no error here
-    const { stdout } = await options.run([program("qstat"), "-j", wanted.map(({ row }) => row.id).join(",")], { env });
+    const { stdout } = await call("qstat", ["-j", wanted.map(({ row }) => row.id).join(",")]);
     const reasons = parseReasons(stdout);
     for (const { row, known } of wanted) {
       const reason = reasons.get(row.id);
@@ -230,14 +244,15 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
     for (const [user, ids] of byOwner)
       for (let at = 0; at < ids.length; at += MOST_IDS) {
         const some = ids.slice(at, at + MOST_IDS);
-        const words = [program("qdel"), some.join(",")];
-        const result = await options.run(words, user === undefined ? { env } : { env, user });
+        const result = await call("qdel", [some.join(",")], user === undefined ? {} : { user });
         const lines = `${result.stdout}\n${result.stderr}`.split("\n").filter((line) => line.trim() !== "");
         const problems = lines.filter(
           (line) => !/has (deleted|registered)|does not exist|already in deletion/.test(line),
         );
-        if (result.code !== 0 && problems.length > 0)
-          throw failed({ ...result, stdout: "", stderr: problems.join("\n") });
+        if (result.code !== 0 && problems.length > 0) {
+          const words = { ...result, stdout: "", stderr: problems.join("\n") };
+          throw sgeIsTransient(result) ? unreachable(words) : refused(words);
+        }
         for (const id of some) {
           const known = seen.get(id);
           if (known !== undefined) known.dying = true;
@@ -248,11 +263,14 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
   const submit = async (job: JobRequest, extra: readonly string[] = []): Promise<Submitted> => {
     if (job.script === undefined) throw new SlipwayError("internal", { detail: "a job for Grid Engine has no script" });
     // what can never be satisfied is refused, not queued for ever
-    const words = [program("qsub"), "-terse", "-w", "e", "-N", job.name, ...extra, ...(job.options ?? []), job.script];
+    const words = ["-terse", "-w", "e", "-N", job.name, ...extra, ...(job.options ?? []), job.script];
     const user = job.user === undefined || job.user === me ? {} : { user: job.user };
-    const result = await options.run(words, { env, cwd: job.directory, once: true, ...user });
+    const result = await call("qsub", words, { cwd: job.directory, once: true, ...user });
     const submitted = parseSubmitted(result.stdout);
-    if (result.code !== 0 || submitted === undefined) throw failed(result);
+    if (result.code !== 0 && sgeIsTransient(result)) throw unreachable(result);
+    // the answer was lost: by its name it is looked for
+    if (result.code !== 0 && isLost(result)) throw new CommandError(refusalOf(result.stderr, ""), result.argv, true);
+    if (result.code !== 0 || submitted === undefined) throw refused(result);
     remember(submitted.nativeId, job.name);
     if (user.user !== undefined) owners.set(submitted.nativeId, user.user);
     return { nativeId: submitted.nativeId, ...(submitted.note === "" ? {} : { note: submitted.note }) };
@@ -260,7 +278,7 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
 
   return {
     describe: async () => {
-      const version = (await options.run([program("qstat"), "-help"], { env })).stdout.split("\n", 1)[0]!.trim();
+      const version = (await call("qstat", ["-help"])).stdout.split("\n", 1)[0]!.trim();
       const hosts = parseHosts(await ask("qhost", "-F", "-q", "-xml"));
       const names = [...new Set(hosts.flatMap(({ queues }) => queues.map(({ name }) => name)))];
       const limits = names.length === 0 ? "" : await ask("qconf", "-sq", names.join(","));
