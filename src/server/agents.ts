@@ -21,6 +21,8 @@ import type { Engine } from "./engine.ts";
  */
 
 export const HEARTBEAT_MS = 5000;
+/** After an agent had nothing to give back. */
+const ASK_AGAIN_MS = 1000;
 /** No manager lets a pilot live longer than its walltime and this. */
 const OVERDUE_MS = 120_000;
 /** A connection that has not said hello by then is closed. */
@@ -244,6 +246,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
         link.asked = false;
         if (message.parts.length > 0)
           engine.commit({ type: "tasks.returned", at: engine.clock(), agent: link.id, parts: message.parts });
+        // asked before they had arrived there: nothing else may happen that would lead to asking again
+        else setTimeout(() => engine.schedulePass(), ASK_AGAIN_MS).unref();
         return;
       case "ranks-ended":
         return gangs.ended(link, message);
