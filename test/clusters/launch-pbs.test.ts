@@ -133,7 +133,10 @@ describe.skipIf(reason !== undefined)("launches on a PBS that forgets jobs at on
   let own: LaunchHome;
   beforeAll(async () => {
     forgetful = await startPbs({ nodes: 1, history: false, users: ["alice"] });
-    own = await createLaunchHome({ env: forgetful.env, cluster: { type: "pbs", container_run_type: "none" } });
+    own = await createLaunchHome({
+      env: forgetful.env,
+      cluster: { type: "pbs", container_run_type: "none", job_retention: "1h" },
+    });
     expect((await own.run(["up"])).status).toBe(0);
   });
   afterAll(async () => {
@@ -144,7 +147,12 @@ describe.skipIf(reason !== undefined)("launches on a PBS that forgets jobs at on
   it("the exit status that the script wrote last tells how one ended; without it the launch is lost", async () => {
     const ended = async (facts: object): Promise<LaunchView> =>
       own.reaches((await own.launched(spec(facts))).id, isOver);
-    expect(await ended({ command: "true" })).toMatchObject({ state: "succeeded", exitCode: 0 });
+    const kept = await ended({ command: "true" });
+    expect(kept).toMatchObject({ state: "succeeded", exitCode: 0 });
+    // kept as long as job_retention says, or until it is cleaned
+    expect((await stat(join(kept.directory!, "output.log"))).isFile()).toBe(true);
+    expect((await own.run(["jobs", "clean", String(kept.id)])).status).toBe(0);
+    expect(existsSync(kept.directory!)).toBe(false);
     expect(await ended({ command: "exit 5" })).toMatchObject({ state: "failed", exitCode: 5 });
     const gone = await own.launched(spec({ command: "sleep 600" }));
     await own.reaches(gone.id, ({ state }) => state === "running");

@@ -1,9 +1,11 @@
+import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { chmod, cp, mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LaunchView } from "../../src/api/launch-schemas.ts";
+import { connect } from "../../src/client/index.ts";
 import { type Gate, createGate, until } from "../cli/gate.ts";
 import { ROOT, type Started } from "../cli/slipway-process.ts";
 import { type SlurmLab, skipReason, startSlurm } from "./lab/slurm.ts";
@@ -247,6 +249,20 @@ describe.skipIf(reason !== undefined)(`launches on Slurm${reason === undefined ?
     const ended = await home.reaches(launch!.id, isOver);
     expect(ended).toMatchObject({ state: "failed", exitCode: 3 });
     expect((await logs(launch!.id)).match(/run by/g)).toHaveLength(1);
+  });
+
+  it("rule 7: the same request twice, also at the same time, is one launch", async () => {
+    const client = connect({ home: home.home });
+    try {
+      const document = { ...spec({ name: "once", command: "true" }), uuid: randomUUID() };
+      const both = await Promise.all([client.launch(document), client.launch(document)]);
+      const third = await client.launch(document);
+      expect(new Set([...both, third].map(({ id }) => id)).size).toBe(1);
+      expect(new Set([...both, third].map(({ nativeId }) => nativeId)).size).toBe(1);
+      expect(await home.reaches(third.id, isOver)).toMatchObject({ state: "succeeded" });
+    } finally {
+      client.close();
+    }
   });
 
   it("a node that goes away loses the job, and the manager's reason is kept", async () => {

@@ -75,7 +75,7 @@ export const createLaunches = async (options: LaunchesOptions): Promise<Launches
     if (config.type === "slurm" || config.type === "pbs")
       clusters.set(config.name, createLaunchCluster(config, config.type, settingsOf(config), jobs));
   const published = new Map<string, Promise<Published>>();
-  const inFlight = new Map<string, Promise<Launch>>();
+  const inFlight = new Map<string | symbol, Promise<Launch>>();
   const watcher = createWatcher({ engine, clusters, storage, output, log });
 
   const publishTo = (root: string): Promise<Published> => {
@@ -211,20 +211,19 @@ export const createLaunches = async (options: LaunchesOptions): Promise<Launches
 
   const launch = async (caller: Caller, document: unknown): Promise<LaunchView> => {
     options.mayTake();
-    const uuid = (document as { uuid?: unknown } | null)?.uuid;
-    if (typeof uuid === "string") {
-      const before = state.launchByUuid.get(uuid);
-      const going = inFlight.get(uuid);
-      if (going !== undefined) await going.catch(() => undefined);
-      if (before !== undefined) return view(find(caller, before));
-    }
-    const prepared = await prepare(caller, document);
-    const work = begin(prepared);
-    inFlight.set(prepared.uuid, work);
+    const given = (document as { uuid?: unknown } | null)?.uuid;
+    const uuid = typeof given === "string" ? given : undefined;
+    // a repeated request is the same launch, also while the first one is being answered
+    const before =
+      uuid === undefined ? undefined : (inFlight.get(uuid) ?? state.launches.get(state.launchByUuid.get(uuid) ?? 0));
+    if (before !== undefined) return view(find(caller, (await before).id));
+    const work = prepare(caller, document).then(begin);
+    const key = uuid ?? Symbol("launch");
+    inFlight.set(key, work);
     try {
       return view(await work);
     } finally {
-      inFlight.delete(prepared.uuid);
+      inFlight.delete(key);
     }
   };
 

@@ -74,13 +74,17 @@ export const createStorage = (run: RunCommand, homeHash: string): Storage => {
   return {
     make: async (wanted) => {
       const root = dirname(wanted.directory);
+      let isOurs = false;
       try {
         await makeDirectory(root);
         if (wanted.owner !== undefined) await reach(root);
-        await writeFile(join(root, `.${basename(wanted.directory)}${OWNER_MARK}`), `${homeHash}\n`, { mode: 0o600 });
+        // made by whoever was first: a second one leaves the first one's alone
+        const mark = join(root, `.${basename(wanted.directory)}${OWNER_MARK}`);
+        await writeFile(mark, `${homeHash}\n`, { mode: 0o600, flag: "wx" });
+        isOurs = true;
         await fill(wanted);
       } catch (error) {
-        await remove(wanted.directory, wanted.owner !== undefined).catch(() => undefined);
+        if (isOurs) await remove(wanted.directory, wanted.owner !== undefined).catch(() => undefined);
         throw error instanceof SlipwayError ? error : failed(wanted.directory, (error as Error).message);
       }
     },

@@ -1,5 +1,5 @@
 import type { LaunchView } from "../../api/launch-schemas.ts";
-import type { Launch } from "../../core/launch.ts";
+import { type Launch, isFinalLaunch } from "../../core/launch.ts";
 import { isoTime } from "../views.ts";
 
 const some = (text: string): string | null => (text === "" ? null : text);
@@ -30,5 +30,5 @@ export const launchView = (launch: Launch, own: string, output: LaunchView["outp
   finished: isoTime(launch.ended),
   errorLog: some(launch.excerpt),
   cancelledBy: some(launch.cancelBy),
-  output,
+  output: { ...output, live: output.live && !isFinalLaunch(launch.state) },
 });
