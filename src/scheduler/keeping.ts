@@ -25,3 +25,16 @@ export const keepFor = (shape: Shape, pilots: Iterable<readonly AgentLoad[]>): R
   }
   return new Set(best);
 };
+
+/**
+ * Whether another shape may go to an agent that is kept: only if it uses nothing that the kept task still lacks there.
+ * What waits for a licence keeps nobody from the cores. Ranks need all of theirs at once: nothing of it is given away.
+ */
+export const mayPass = (agent: AgentLoad, keptFor: Shape, other: Shape): boolean => {
+  for (const name in keptFor.resources) {
+    const asked = keptFor.resources[name]!;
+    const lacking = asked > 0 && (keptFor.ranks !== undefined || (agent.free[name] ?? 0) < asked);
+    if (lacking && (other.resources[name] ?? 0) > 0) return false;
+  }
+  return true;
+};

@@ -13,7 +13,7 @@ import {
 import { type Bounds, boundsOf } from "./bounds.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy, prefetchLoad } from "./capacity.ts";
 import { type RankPlacement, placeRanks } from "./gangs.ts";
-import { keepFor } from "./keeping.ts";
+import { keepFor, mayPass } from "./keeping.ts";
 import { type TakeBack, takeBacks } from "./take-back.ts";
 import {
   type Sample,
@@ -247,6 +247,12 @@ export const createScheduler = (
     kept = undefined;
   };
 
+  /** What an agent may take: all of it, unless it is kept for the first in order. */
+  const openTo = (agent: AgentLoad, part: readonly ShapeQueue[], first: ShapeQueue): readonly ShapeQueue[] =>
+    kept?.agents.has(agent) === true
+      ? part.filter((queue) => queue === first || mayPass(agent, first.shape, queue.shape))
+      : part;
+
   /** Fills slots: queues in order, gangs where they stand in it; kept agents take only what they are kept for. */
   const fillSlots = (
     active: readonly AgentLoad[],
@@ -265,8 +271,7 @@ export const createScheduler = (
       while (end < order.length && order[end]!.shape.ranks === undefined) end += 1;
       const part = from === 0 && end === order.length ? order : order.slice(from, end);
       for (const agent of active) {
-        if (kept?.agents.has(agent) !== true) fill(agent, part, undefined, now, out);
-        else if (from === 0) fill(agent, order.slice(0, 1), undefined, now, out);
+        fill(agent, openTo(agent, part, order[0]!), undefined, now, out);
       }
       from = end;
     }
@@ -366,8 +371,7 @@ export const createScheduler = (
       const left = single.reduce((sum, queue) => sum + queue.waiting, 0);
       if (left > 0) {
         const share = Math.ceil(left / Math.max(1, agents.size));
-        const alone = single[0] === first ? [first] : [];
-        for (const agent of active) fill(agent, kept?.agents.has(agent) === true ? alone : single, share, now, out);
+        for (const agent of active) fill(agent, openTo(agent, single, first), share, now, out);
       }
       return [...out.values(), ...gangs];
     },

@@ -109,6 +109,22 @@ const apply = (runs: readonly Run[], assignments: readonly Assignment[]): void =
         }
 };
 
+describe("the first task in order", () => {
+  it("that waits for a licence keeps others from the licence, not from the cores", () => {
+    const scheduler = createScheduler();
+    const resources = { cpus: 4 * FRACTION, licence: FRACTION };
+    scheduler.addAgent({ id: 1, resources, cluster: "c", queue: "q", pilot: 1, endsAt: Infinity });
+    const licensed = makeRun(group("licensed", 10, { resources: { cpus: FRACTION, licence: FRACTION } }));
+    const plain = makeRun(group("plain", 100));
+    scheduler.ready(licensed, 0, 10);
+    apply([licensed], scheduler.pass(0));
+    scheduler.ready(plain, 0, 100);
+    const placed = scheduler.pass(0).flatMap(({ parts }) => parts.filter(({ run }) => run === plain.id));
+    expect(placed.length).toBe(1);
+    expect(placed[0]!.ranges[1]).toBeGreaterThanOrEqual(3);
+  });
+});
+
 describe("a task with ranks", () => {
   it("gets agents of one pilot, all at once, and gives them all back", () => {
     const scheduler = createScheduler();
