@@ -187,7 +187,7 @@ describe.skipIf(reason !== undefined)(
         });
     });
 
-    it("each user launches as themselves, sees and cancels their own, and the home's owner sees all", async () => {
+    it("rule 16: each user launches as themselves, sees and cancels their own, and the home's owner sees all", async () => {
       const done = await slipway("alice", "launch", await spec("alice", "mine", { command: "id -un; pwd" }), "--wait");
       expect(done.status, done.stderr).toBe(0);
       expect(done.stdout).toMatch(/^alice$/m);
@@ -210,7 +210,7 @@ describe.skipIf(reason !== undefined)(
       expect((await words("bob", ["cat", join(directory!, "stream.json")])).status).toBe(0);
       expect((await words(SERVICE, ["cat", join(directory!, "stream.json")])).status).not.toBe(0);
       expect((await stat(directory!)).uid).toBe((await idOf("bob")).uid);
-      // rule 16: a job's token is good for its own log alone, and is not the agents'
+      // a job's token is good for its own log alone, and is not the agents'
       const { token } = JSON.parse(await readFile(join(directory!, "stream.json"), "utf8")) as { token: string };
       const bobs = tokens.get("bob")!;
       expect(await asked(bobs, token, "POST", `/launches/${id}/output?stream=stderr&rank=7&offset=0`, "x")).toBe(200);

@@ -1,0 +1,82 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createHome, type SlipwayHome } from "./slipway-process.ts";
+
+/** `launch`, `jobs`, `tokens` and `sudoers` where there is no cluster to launch on: test/clusters/launch-*.test.ts has some. */
+
+let slipway: SlipwayHome;
+
+beforeEach(async () => {
+  slipway = await createHome();
+});
+afterEach(() => slipway.cleanup());
+
+const spec = async (text: string): Promise<string> => {
+  await writeFile(join(slipway.cwd, "spec.yaml"), text);
+  return "spec.yaml";
+};
+
+const codeOf = (stderr: string): string => (JSON.parse(stderr) as { error: { code: string } }).error.code;
+
+describe("launch without a cluster", () => {
+  it("a bad file is refused with its line, before a server is needed; a good one needs a server", async () => {
+    const bad = await slipway.run(["launch", await spec("command: x\nslots: many\n")]);
+    expect(bad).toMatchObject({ status: 2, stdout: "" });
+    expect(bad.stderr).toContain("spec.yaml:2:8: slots:");
+    const files = await slipway.run(["launch", await spec("command: x\nfiles:\n  - { path: a, from: nonsuch }\n")]);
+    expect(files.stderr).toMatch(/spec\.yaml:3:\d+: files\[0\]\.from: cannot read .*nonsuch/);
+    const lonely = await slipway.run(["launch", await spec("command: x\n"), "--json"]);
+    expect(lonely.status).toBe(3);
+    expect(codeOf(lonely.stderr)).toBe("no-server");
+  });
+
+  it("the local cluster launches nothing, lists are empty, and unknown launches are no crash", async () => {
+    expect((await slipway.run(["up"])).status).toBe(0);
+    const local = await slipway.run(["launch", await spec("command: x\n"), "--json"]);
+    expect(local.status).toBe(2);
+    expect(JSON.parse(local.stderr)).toMatchObject({ error: { code: "bad-value", facts: { key: "cluster" } } });
+    expect(await slipway.json(["jobs", "list"])).toEqual([]);
+    expect((await slipway.run(["jobs", "list"])).stdout).toBe("no launches\n");
+    for (const verb of ["show", "logs", "cancel", "clean"]) {
+      const unknown = await slipway.run(["jobs", verb, "7", "--json"]);
+      expect(unknown.status).toBe(2);
+      expect(codeOf(unknown.stderr)).toBe("no-such-launch");
+    }
+    expect((await slipway.run(["jobs", "show", "x"])).status).toBe(2);
+  });
+
+  it("tokens are told once, replaced and taken back; root has none", async () => {
+    expect((await slipway.run(["up"])).status).toBe(0);
+    const add = async (): Promise<{ user: string; token: string }> => {
+      const { stdout } = await slipway.run(["tokens", "add", "daemon"]);
+      return JSON.parse(stdout) as { user: string; token: string };
+    };
+    const [first, second] = [await add(), await add()];
+    expect(first.user).toBe("daemon");
+    expect(first.token).toMatch(/^[\w-]{43}$/);
+    expect(second.token).not.toBe(first.token);
+    expect((await slipway.json<{ user: string }[]>(["tokens", "list"])).map(({ user }) => user)).toEqual(["daemon"]);
+    const again = await slipway.run(["tokens", "add", "root", "--json"]);
+    expect(codeOf(again.stderr)).toBe("user-refused");
+    expect((await slipway.run(["tokens", "remove", "daemon"])).status).toBe(0);
+    expect((await slipway.run(["tokens", "remove", "daemon"])).status).toBe(2);
+    expect(await slipway.json(["tokens", "list"])).toEqual([]);
+  });
+
+  it("sudoers are printed for the clusters that need them", async () => {
+    const none = await slipway.run(["sudoers", "--user", "daemon"]);
+    expect(none.status).toBe(2);
+    expect(none.stderr).toContain("no cluster of type slurm or pbs");
+    const clusters = join(slipway.cwd, "c.yaml");
+    await writeFile(
+      clusters,
+      "clusters: { hpc: { type: slurm, job_storage_root: /shared/jobs, sudo_authorized: ['%users'] } }\n",
+    );
+    const { status, stdout } = await slipway.run(["sudoers", "--user", "daemon", "--clusters", clusters]);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^Runas_Alias SLIPWAY_HPC_USERS = %users, !root, !#0$/m);
+    expect(stdout).toMatch(/^daemon ALL = \(SLIPWAY_HPC_USERS\) NOPASSWD: SLIPWAY_HPC_COMMANDS$/m);
+    expect((await slipway.run(["sudoers", "--user", "root", "--clusters", clusters])).status).toBe(2);
+  });
+});
