@@ -112,8 +112,7 @@ export const createService = (options: ServiceOptions): Service => {
         able.map(({ cluster, queue }) => options.pilots.failure(cluster, queue)).find((text) => text !== null) ?? null,
       livePilots: live.length,
       waitingPilots: live.map(({ id }) => saidOf(id)).filter((said) => said !== null),
-      stalledBy: (agent) =>
-        agents.link(agent)?.channel === undefined ? saidOf(state.agents.get(agent)?.pilot ?? 0) : null,
+      stalledBy: (agent) => saidOf(state.agents.get(agent)?.pilot ?? 0),
       connectedAgents: links.filter((link) => link.channel !== undefined).length,
       suspectAgents: links.filter((link) => link.channel === undefined).length,
       tooLate: taking.length > 0 && taking.every(({ endsAt }) => endsAt - now < shape.timeRequest * 1000),

@@ -27,7 +27,7 @@ export interface Surroundings {
   readonly livePilots: number;
   /** Pilots that the manager has not started or does not let go on, each with what it says of them. */
   readonly waitingPilots: readonly ManagerSays[];
-  /** The same of the pilot of an agent that does not answer. */
+  /** The same of an agent's pilot. */
   stalledBy(agent: number): ManagerSays | null;
   readonly connectedAgents: number;
   readonly suspectAgents: number;
@@ -219,7 +219,7 @@ export const whyRun = (around: Surroundings, run: Run): WhyView => {
   const text = TASK_STATES.flatMap((name, code) =>
     counts[code]! > 0 && !isFinalTask(code) ? [`${counts[code]} ${name}`] : [],
   ).join(", ");
-  if (running > 0 && around.connectedAgents === 0 && around.waitingPilots.length > 0)
+  if (running > 0 && around.waitingPilots.length > 0 && around.waitingPilots.length === around.livePilots)
     return whyWaits(around, `${running} tasks stand still; ${text}`);
   if (running > 0) return why("running", `${running} tasks run; ${text}`, "Nothing is needed.");
   if (run.counts[Task.PENDING]! + run.counts[Task.SCHEDULING]! > 0)

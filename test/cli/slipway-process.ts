@@ -180,10 +180,12 @@ const installFor = async (root: string): Promise<string> => {
 export interface HomeOptions {
   /** An account of this machine whose commands and whose home these are; needs root. */
   readonly user?: string;
+  /** Where it lies, when not among the temporary files. */
+  readonly under?: string;
 }
 
-export const createHome = async ({ user }: HomeOptions = {}): Promise<SlipwayHome> => {
-  const root = await mkdtemp(join(tmpdir(), "slw-"));
+export const createHome = async ({ user, under = tmpdir() }: HomeOptions = {}): Promise<SlipwayHome> => {
+  const root = await mkdtemp(join(under, "slw-"));
   const [home, cwd, tmp] = [join(root, "home"), join(root, "work"), join(root, "tmp")];
   await Promise.all([mkdir(cwd), mkdir(tmp)]);
   let place: Place = { product: ROOT, cwd };

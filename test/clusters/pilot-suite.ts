@@ -18,6 +18,8 @@ export interface PilotManager {
   boot(): Promise<BootedPilots>;
   /** By the title of a promise, why it is not kept. */
   readonly skip?: Readonly<Record<string, string>>;
+  /** Further promises by their title, each given what runs one command line on a pilot of the queue main: its output. */
+  readonly also?: Readonly<Record<string, (output: (script: string) => Promise<string>) => Promise<void>>>;
 }
 
 export interface BootedPilots {
@@ -33,6 +35,8 @@ export interface BootedPilots {
   readonly shortWalltime: number;
   /** Whose server it is, where it cannot be that of whoever runs the tests. */
   readonly user?: string;
+  /** Where its home lies, when not among the temporary files. */
+  readonly under?: string;
   /** For the server and whatever it starts. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Told where the server's state is. */
@@ -51,7 +55,7 @@ const CORES = 2;
 const ATTEMPT = 'echo "$SLIPWAY_TASK.$SLIPWAY_ATTEMPT" >>';
 
 export const pilotSuite = (manager: PilotManager): void => {
-  const { name, skip = {}, unavailable } = manager;
+  const { name, skip = {}, also = {}, unavailable } = manager;
   const title = `pilots on ${name}${unavailable === undefined ? "" : ` (skipped: ${unavailable})`}`;
   const promise = (what: string, test: () => Promise<void>): void => {
     const reason = skip[what];
@@ -109,7 +113,10 @@ export const pilotSuite = (manager: PilotManager): void => {
 
     beforeAll(async () => {
       booted = await manager.boot();
-      slipway = await createHome(booted.user === undefined ? {} : { user: booted.user });
+      slipway = await createHome({
+        ...(booted.user === undefined ? {} : { user: booted.user }),
+        ...(booted.under === undefined ? {} : { under: booted.under }),
+      });
       booted.onHome?.(slipway.home);
       const fleet = { strategy: "auto", min: 0, max: MOST, idle: "2s", period: "1s" };
       const queues = {
@@ -164,6 +171,15 @@ export const pilotSuite = (manager: PilotManager): void => {
       expect(await ended(run, 0)).toMatchObject({ counts: { DONE: 2 * CORES }, losses: 0 });
       await empty();
     });
+
+    for (const [what, test] of Object.entries(also))
+      promise(what, () =>
+        test(async (script) => {
+          const run = await submit("main", "1-1", script);
+          await ended(run, 0);
+          return (await slipway.run(["logs", `${run}.1`], options())).stdout;
+        }),
+      );
 
     promise("a run that is cancelled ends on its pilots too", async () => {
       const gate = fresh();

@@ -1,48 +1,5 @@
-import { readdir, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { skipReason, startSlurm } from "./lab/slurm.ts";
+import { skipReason } from "./lab/slurm.ts";
 import { pilotSuite } from "./pilot-suite.ts";
+import { bootForPilots } from "./slurm-pilots.ts";
 
-/** A node that was switched off comes back with an empty directory for temporary files. */
-const clearScratch = async (home: string): Promise<void> => {
-  const tmp = join(dirname(home), "tmp");
-  for (const name of await readdir(tmp)) await rm(join(tmp, name), { recursive: true, force: true });
-};
-
-pilotSuite({
-  name: "Slurm",
-  unavailable: skipReason(),
-  boot: async () => {
-    const lab = await startSlurm({ nodes: 3, cpus: 2, bigNodes: 0, plainNodes: 0, gpus: {} });
-    let home = "";
-    const listed = async (format: string, ...options: readonly string[]): Promise<string[]> => {
-      const { stdout } = await lab.run(["squeue", "--noheader", "--format", format, ...options]);
-      return stdout.split("\n").filter((line) => line !== "");
-    };
-    return {
-      cluster: { type: "slurm", config: lab.env["SLURM_CONF"] },
-      queue: { partition: "batch", nodes: 1, cores: 2, memory: "500M" },
-      wrong: { keys: { partition: "nowhere" }, words: /invalid partition specified: nowhere/ },
-      shortWalltime: 20,
-      onHome: (path) => {
-        home = path;
-      },
-      cancelJob: async (id) => {
-        await lab.run(["scancel", id]);
-      },
-      killNodeOf: async (id) => {
-        const [host = ""] = await listed("%N", "--jobs", id);
-        await lab.killNode(host);
-        // only now: a node of a busy machine may be silent for long without being dead
-        await lab.setNodeTimeout(10);
-        return async () => {
-          await lab.setNodeTimeout(60);
-          await clearScratch(home);
-          await lab.startNode(host);
-        };
-      },
-      livingJobs: () => listed("%A"),
-      stop: () => lab.stop(),
-    };
-  },
-});
+pilotSuite({ name: "Slurm", unavailable: skipReason(), boot: () => bootForPilots() });

@@ -50,11 +50,12 @@ export const createPilotEnds = (
     if (status.outcome === "cancelled" && !starts.parting.delete(pilot.id))
       return void roster.change(pilot.id, "CANCELED", { reason });
     if (status.outcome === "timeout") return void roster.change(pilot.id, "DONE", { reason });
-    if (living.length === 0 || status.outcome === "done") {
-      notes.shortLives = 0;
-      return void roster.change(pilot.id, "DONE");
-    }
-    notes.shortLives = engine.clock() - pilot.active < SHORT_MS ? notes.shortLives + 1 : 0;
+    const orderly = living.length === 0 || status.outcome === "done";
+    if (orderly) notes.shortLives = 0;
+    if (orderly && status.outcome !== "preempted")
+      // something in it was killed, though its agents left in good order
+      return void roster.change(pilot.id, "DONE", status.outcome === "out-of-memory" ? { reason } : {});
+    if (!orderly) notes.shortLives = engine.clock() - pilot.active < SHORT_MS ? notes.shortLives + 1 : 0;
     if (notes.shortLives > 0) notes.failedAt = performance.now();
     roster.change(pilot.id, "FAILED", { reason: reason === "" ? "ended unexpectedly" : reason });
   };

@@ -134,7 +134,17 @@ export const createNodeNetwork = async (root: string, nodes: readonly string[]):
       starts += 1;
       const inside =
         'echo "$4" >/proc/sys/kernel/ns_last_pid; hostname "$1"; mount --bind "$2" /etc/hosts; eval "$3" & wait';
-      const enter = ["ip", "netns", "exec", space(node), "unshare", ...namespaces, "bash", "-c", inside, "node"];
+      // not `ip netns exec`: it would hide the control groups
+      const enter = [
+        "nsenter",
+        `--net=/run/netns/${space(node)}`,
+        "unshare",
+        ...namespaces,
+        "bash",
+        "-c",
+        inside,
+        "node",
+      ];
       const argv = [...withBareEnvironment(env), ...enter, node, hosts, command, String(starts * 1000)];
       running.set(node, await startDaemon(argv, { log: join(root, `${node}.log`) }));
     },

@@ -21,6 +21,11 @@ export interface SlurmLabOptions {
   readonly users?: readonly string[];
   /** proctrack/cgroup, task/cgroup and task/affinity: `scancel` ends also what left the job's session. */
   readonly cgroups?: boolean;
+  /**
+   * Nodes apart from each other and from this machine, as a site's are: each in a network of its own, with its own /tmp;
+   * what they share is mounted at `shared`.
+   */
+  readonly apart?: boolean;
   /** Seconds of silence after which a node is down. Small only for tests that kill nodes: a busy machine is silent too. */
   readonly nodeTimeout?: number;
   /** By partition (high over batch), or by QOS (urgent over low) where there is accounting. */
@@ -37,6 +42,7 @@ export interface SlurmLabOptions {
 
 export interface LabNode {
   readonly name: string;
+  readonly address: string;
   readonly port: number;
   readonly cpus: number;
   readonly memoryMb: number;
@@ -47,6 +53,8 @@ export interface LabNode {
 export interface LabPlan {
   readonly root: string;
   readonly options: SlurmLabOptions;
+  /** Where nodes find the controller. */
+  readonly address: string;
   readonly nodes: readonly LabNode[];
   readonly ports: { readonly controller: number; readonly accounting: number; readonly database: number };
 }
@@ -55,7 +63,7 @@ export interface LabPlan {
 const nodeLine = (node: LabNode): string => {
   const gpus = Object.entries(node.gpus).map(([type, count]) => `gpu:${type}:${count}`);
   return [
-    `NodeName=${node.name} NodeHostname=${hostname()} NodeAddr=127.0.0.1 Port=${node.port}`,
+    `NodeName=${node.name} NodeHostname=${hostname()} NodeAddr=${node.address} Port=${node.port}`,
     `CPUs=${node.cpus} RealMemory=${node.memoryMb} Feature=${node.kind},${Object.keys(node.gpus).join(",") || "nogpu"}`,
     ...(gpus.length === 0 ? [] : [`Gres=${gpus.join(",")}`]),
     "State=UNKNOWN",
@@ -100,11 +108,11 @@ const preemptionLines = ({ preemption, accounting }: SlurmLabOptions): string[] 
 
 /** Every timer that would call a busy machine broken is long; those that only cost time are short. */
 export const slurmConf = (plan: LabPlan): string => {
-  const { root, options, nodes, ports } = plan;
+  const { root, options, address, nodes, ports } = plan;
   const nodeTimeout = options.nodeTimeout ?? 60;
   return [
     "ClusterName=lab",
-    `SlurmctldHost=${hostname()}(127.0.0.1)`,
+    `SlurmctldHost=${hostname()}(${address})`,
     `SlurmctldPort=${ports.controller}`,
     "AuthType=auth/munge",
     "CredType=cred/munge",

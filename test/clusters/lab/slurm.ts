@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { createCommands, type RunCommand } from "../../../src/providers/commands.ts";
 import { childrenOf, freePorts, startDaemon, until, type Daemon } from "./daemons.ts";
+import { createNodeNetwork, type NodeNetwork } from "./node-network.ts";
 import { startAccounting } from "./slurm-accounting.ts";
 import { cgroupConf, gresConf, slurmConf, type LabNode, type LabPlan, type SlurmLabOptions } from "./slurm-config.ts";
 import { holdUsers } from "./users.ts";
@@ -19,6 +20,8 @@ export interface SlurmLab {
   /** What its commands need in their environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly root: string;
+  /** A file system that only nodes `apart` and this machine share, for homes. */
+  readonly shared: string;
   /** Names of the nodes: the common ones first, then big, then plain. */
   readonly nodes: readonly string[];
   /** Runs a command in its environment, also in another's name. */
@@ -29,7 +32,7 @@ export interface SlurmLab {
   /** The administrator takes it out of service at once, and back. */
   downNode(name: string): Promise<void>;
   upNode(name: string): Promise<void>;
-  /** slurmd stops answering while jobs go on, and answers again. */
+  /** slurmd stops answering while jobs go on, and answers again; not of nodes `apart`. */
   pauseNode(name: string): Promise<void>;
   resumeNode(name: string): Promise<void>;
   /** Seconds of silence after which a node is down, from now on. */
@@ -45,6 +48,8 @@ export interface SlurmLab {
   stop(): Promise<void>;
 }
 
+const call = promisify(execFile);
+
 const PROGRAMS = ["/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/bin/sbatch", "/usr/sbin/munged", "/usr/bin/unshare"];
 const ACCOUNTING_PROGRAMS = ["/usr/sbin/slurmdbd", "/usr/sbin/mariadbd", "/usr/bin/mariadb-install-db"];
 
@@ -57,6 +62,7 @@ export const skipReason = (options: Pick<SlurmLabOptions, "accounting"> = {}): s
   return missing === undefined ? undefined : `${missing} is not installed`;
 };
 
+/** Before the nodes' network is known, they are on this machine. */
 const planOf = async (root: string, options: SlurmLabOptions): Promise<LabPlan> => {
   const { nodes = 3, cpus = 8, memoryMb = 16_000, gpus = { a100: 4 }, bigNodes = 1, plainNodes = 1 } = options;
   const kinds: readonly LabNode["kind"][] = [
@@ -71,11 +77,13 @@ const planOf = async (root: string, options: SlurmLabOptions): Promise<LabPlan> 
   return {
     root,
     options,
+    address: "127.0.0.1",
     ports: { controller, accounting, database },
     nodes: kinds.map((kind, at) => {
       const times = kind === "big" ? 2 : 1;
       return {
         name: `${stem}${at + 1}`,
+        address: "127.0.0.1",
         port: ports[at]!,
         cpus: options.cgroups === true ? real : cpus * times,
         memoryMb: memoryMb * times,
@@ -92,7 +100,7 @@ const planOf = async (root: string, options: SlurmLabOptions): Promise<LabPlan> 
 const writeFiles = async (plan: LabPlan): Promise<void> => {
   const { root, nodes } = plan;
   await chmod(root, 0o755);
-  for (const name of ["munge", "state", "log", "spool", "dev", "conf"]) await mkdir(join(root, name));
+  for (const name of ["munge", "state", "log", "spool", "dev", "conf", "shared", "tmp"]) await mkdir(join(root, name));
   await chmod(join(root, "munge"), 0o711);
   for (const { name } of nodes) await mkdir(join(root, "spool", name));
   await writeFile(join(root, "munge", "key"), randomBytes(128), { mode: 0o400 });
@@ -105,8 +113,18 @@ const writeFiles = async (plan: LabPlan): Promise<void> => {
   let minor = 0;
   for (const [type, count] of most)
     for (let at = 0; at < count; at++)
-      await promisify(execFile)("mknod", ["-m", "666", `${root}/dev/${type}-${at}`, "c", "240", String(minor++)]);
+      await call("mknod", ["-m", "666", `${root}/dev/${type}-${at}`, "c", "240", String(minor++)]);
 };
+
+const unmount = (path: string): Promise<unknown> =>
+  until(`${path} to be unmounted`, async () => {
+    const { stdout } = await call("findmnt", ["--noheadings", "--output", "TARGET", "--mountpoint", path]).catch(
+      () => ({ stdout: "" }),
+    );
+    if (stdout.trim() === "") return true;
+    await call("umount", [path]).catch(() => undefined);
+    return false;
+  });
 
 /** A suspended job's processes are frozen, and what is frozen does not die. */
 const thaw = async (node: string): Promise<void> => {
@@ -135,9 +153,21 @@ const removeControlGroups = async (nodes: readonly LabNode[]): Promise<void> => 
     }
 };
 
+/** A network, a directory for temporary files for each node, and one file system for all. */
+const setApart = async (plan: LabPlan): Promise<{ readonly plan: LabPlan; readonly network: NodeNetwork }> => {
+  const names = plan.nodes.map(({ name }) => name);
+  const network = await createNodeNetwork(plan.root, names);
+  const nodes = plan.nodes.map((node) => ({ ...node, address: network.addressOf(node.name) }));
+  return { plan: { ...plan, address: network.gateway, nodes }, network };
+};
+
 export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLab> => {
-  const root = await mkdtemp(join(tmpdir(), "slw-slurm-"));
-  const plan = await planOf(root, options);
+  const apart = options.apart === true;
+  // what a node has of its own hides this machine's
+  const root = await mkdtemp(join(apart ? "/var/tmp" : tmpdir(), "slw-slurm-"));
+  const shared = join(root, "shared");
+  let plan = await planOf(root, options);
+  let network: NodeNetwork | undefined;
   const env = { SLURM_CONF: join(root, "conf", "slurm.conf") };
   const run = createCommands({
     env,
@@ -164,6 +194,13 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
   let releaseUsers = async (): Promise<void> => undefined;
 
   const startNode = async (name: string): Promise<void> => {
+    if (network !== undefined) {
+      const own = join(root, "tmp", name);
+      await rm(own, { recursive: true, force: true });
+      await mkdir(own);
+      await chmod(own, 0o1777);
+      return network.start(name, `mount --bind ${own} /tmp && exec slurmd -D -N ${name}`, env);
+    }
     const script = 'hostname "$1" && exec slurmd -D -N "$1"';
     const spaces = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts"];
     nodes.set(
@@ -174,6 +211,7 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
 
   const killNode = async (name: string): Promise<void> => {
     if (options.cgroups === true) await thaw(name);
+    await network?.kill(name);
     await nodes.get(name)?.kill();
     nodes.delete(name);
     await rm(`${root}/slurmd-${name}.pid`, { force: true });
@@ -190,11 +228,13 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
   };
 
   const stop = async (): Promise<void> => {
-    await Promise.all([...nodes.keys()].map(killNode));
+    await Promise.all(plan.nodes.map(({ name }) => killNode(name)));
+    await network?.stop();
     await controller?.kill();
     for (const daemon of services.toReversed()) await daemon.kill();
     services.length = 0;
     if (options.cgroups === true) await removeControlGroups(plan.nodes);
+    if (apart) await unmount(shared);
     await rm(root, { recursive: true, force: true });
     await releaseUsers();
   };
@@ -217,7 +257,9 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
 
   try {
     releaseUsers = await holdUsers(options.users ?? []);
+    if (apart) ({ plan, network } = await setApart(plan));
     await writeFiles(plan);
+    if (apart) await call("mount", ["-t", "tmpfs", "-o", "size=1g,mode=755", "slw-shared", shared]);
     const munge = ["key-file", "socket", "pid-file", "log-file", "seed-file"].map(
       (what) => `--${what}=${root}/munge/${what.replace("-file", "")}`,
     );
@@ -240,6 +282,7 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
   return {
     env,
     root,
+    shared,
     nodes: plan.nodes.map(({ name }) => name),
     run,
     killNode,
