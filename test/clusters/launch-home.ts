@@ -67,8 +67,11 @@ export const createLaunchHome = async ({ env, cluster }: LaunchHomeOptions): Pro
         return undefined;
       }),
     cleanup: async () => {
-      await home.cleanup();
-      await rm(storage, { recursive: true, force: true });
+      try {
+        await home.cleanup();
+      } finally {
+        await rm(storage, { recursive: true, force: true });
+      }
     },
   };
 };

@@ -40,9 +40,12 @@ describe.skipIf(reason !== undefined)(`launches on PBS${reason === undefined ? "
     expect((await home.run(["up"])).status).toBe(0);
   });
   afterAll(async () => {
-    await home?.cleanup();
-    await lab?.stop();
-    if (shared !== undefined) await rm(shared, { recursive: true, force: true });
+    try {
+      await home?.cleanup();
+    } finally {
+      await lab?.stop();
+      if (shared !== undefined) await rm(shared, { recursive: true, force: true });
+    }
   });
 
   it("runs one task on each host with its rank, hosts and environment, and clears its directory away", async () => {
@@ -140,8 +143,11 @@ describe.skipIf(reason !== undefined)("launches on a PBS that forgets jobs at on
     expect((await own.run(["up"])).status).toBe(0);
   });
   afterAll(async () => {
-    await own?.cleanup();
-    await forgetful?.stop();
+    try {
+      await own?.cleanup();
+    } finally {
+      await forgetful?.stop();
+    }
   });
 
   it("the exit status that the script wrote last tells how one ended; without it the launch is lost", async () => {
