@@ -39,6 +39,10 @@ export interface SlurmLab {
   setNodeTimeout(seconds: number): Promise<void>;
   killController(): Promise<void>;
   startController(): Promise<void>;
+  /** In good order: what the accounting has not heard yet is kept for it. */
+  stopController(): Promise<void>;
+  /** Of a controller that is stopped: started again it knows of no job, and what has ended is left to the accounting. */
+  forgetJobs(): Promise<void>;
   /**
    * The controller has written down all that happened before. One that is killed earlier does not know of it: it starts
    * a job a second time whose start it had not written.
@@ -303,6 +307,13 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
       await controller?.kill();
     },
     startController,
+    stopController: async () => {
+      await controller?.kill("SIGTERM");
+    },
+    forgetJobs: async () => {
+      for (const file of await readdir(`${root}/state`))
+        if (file.startsWith("job_state")) await rm(`${root}/state/${file}`);
+    },
     saved,
     stop,
   };
