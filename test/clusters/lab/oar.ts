@@ -209,9 +209,10 @@ export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => 
       FINAUD_FREQUENCY: "0",
       // with 1, a job takes 11 s to start
       SCHEDULER_MIN_TIME_BETWEEN_2_CALLS: "0",
-      // how long a deletion waits before it insists
+      // a deletion that came too early is repeated at the next look, ten seconds later; one that is given up would cost
+      // the node, which is suspected then
       JOBDEL_SOFTWALLTIME: "1",
-      JOBDEL_WALLTIME: "5",
+      JOBDEL_WALLTIME: "20",
     });
     await save(CONFIGURATION);
     await writeFile(CONFIGURATION, text);
