@@ -62,6 +62,8 @@ export interface OarLab {
 const LOCK = "/tmp/slw-oar.lock";
 const CONFIGURATION = "/etc/oar/oar.conf";
 const SSH = "/var/lib/oar/.ssh/config";
+/** Written by oarsh, with the nodes' addresses. */
+const KNOWN_HOSTS = "/var/lib/oar/.ssh/known_hosts";
 const RUNTIME = "/var/lib/oar";
 /** The longest that other test files may take before it is this one's turn. */
 const TURN_S = 900;
@@ -131,7 +133,7 @@ export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => 
   let network: NodeNetwork | undefined;
   let database: Daemon | undefined;
   let server: Daemon | undefined;
-  let madeRunSshd = false;
+  const made: string[] = [];
   let releaseUsers = async (): Promise<void> => undefined;
 
   const clearRuntime = async (): Promise<void> => {
@@ -147,7 +149,7 @@ export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => 
     await clearRuntime();
     await restore(CONFIGURATION);
     await restore(SSH);
-    if (madeRunSshd) await rm("/run/sshd", { recursive: true, force: true });
+    for (const path of made) await rm(path, { recursive: true, force: true });
     await rm(root, { recursive: true, force: true });
     await releaseUsers();
     await turn?.kill();
@@ -267,7 +269,7 @@ export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => 
     await startDatabase();
     await configure(network.gateway);
     await must(["oar-database", "--create", "--db-admin-user=postgres", "--db-admin-pass=x"]);
-    madeRunSshd = !existsSync("/run/sshd");
+    for (const path of ["/run/sshd", KNOWN_HOSTS]) if (!existsSync(path)) made.push(path);
     await mkdir("/run/sshd", { recursive: true });
     await Promise.all(nodes.map(startNode));
     await startServer();
