@@ -84,11 +84,11 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
     return why(
       "no-pilot",
       `${what}; no pilot runs: ${around.fleetProblem}${last}`,
-      "`slipway pilots list` shows each pilot's reason, with --json also what it printed; logs are in jobs/ inside the home.",
+      `\`slipway clusters check ${around.place}\` tells what to fix; \`slipway pilots list\` shows each pilot's reason, with --json also what it printed.`,
     );
   // silent agents of such pilots are no riddle
   if (around.connectedAgents === 0 && around.waitingPilots.length > 0)
-    return whyWaits(around, `${what}; its pilots wait in the workload manager`);
+    return whyWaits(around, `${what}; the pilots wait in the workload manager`);
   if (around.connectedAgents === 0 && around.suspectAgents > 0)
     return why(
       "agent-silent",

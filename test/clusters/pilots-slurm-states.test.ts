@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -20,7 +20,17 @@ describe.skipIf(reason !== undefined)(
     let lab: SlurmLab;
     let slipway: SlipwayHome;
 
-    const QUEUES = ["held", "suspended", "preempted", "requeued", "putback", "drained", "cancelled", "memory"] as const;
+    const QUEUES = [
+      "held",
+      "suspended",
+      "preempted",
+      "requeued",
+      "putback",
+      "drained",
+      "cancelled",
+      "memory",
+      "lost",
+    ] as const;
     type Queue = (typeof QUEUES)[number];
     const nodeOf = (queue: Queue): string => lab.nodes[QUEUES.indexOf(queue)]!;
     const MORE: Readonly<Partial<Record<Queue, Readonly<Record<string, unknown>>>>> = {
@@ -210,6 +220,22 @@ describe.skipIf(reason !== undefined)(
         retries: 1,
       });
       await isTold("memory", /its job was out of memory: OUT_OF_MEMORY/);
+    });
+
+    // alone: with so short a time of silence, other nodes of a busy machine might seem dead
+    it("rule 5: lost with its node, without a word from anybody: the tasks run again", async () => {
+      const { run } = await startedOn("lost");
+      await lab.killNode(nodeOf("lost"));
+      await lab.setNodeTimeout(5);
+      try {
+        await isTold("lost", /its node was lost: NODE_FAIL/);
+      } finally {
+        await lab.setNodeTimeout(60);
+        await lab.startNode(nodeOf("lost"));
+      }
+      expect(await endsWell("lost", run)).toMatchObject({ losses: TASKS });
+      // a node that was switched off comes back with an empty directory for temporary files
+      for (const name of await readdir(slipway.tmp)) await rm(join(slipway.tmp, name), { recursive: true });
     });
   },
 );

@@ -36,20 +36,12 @@ export const bootForPilots = async (options: SlurmLabOptions = {}): Promise<Boot
     killNodeOf: async (id) => {
       const [host = ""] = await listed("%N", "--jobs", id);
       await lab.killNode(host);
-      if (options.apart === true) {
-        // the administrator is quicker than the time of silence
-        await lab.downNode(host);
-        return async () => {
-          await lab.startNode(host);
-          await lab.upNode(host);
-        };
-      }
-      // only now: a node of a busy machine may be silent for long without being dead
-      await lab.setNodeTimeout(5);
+      // the administrator is quicker than Slurm, which takes half a minute: that is tried among the states of pilots
+      await lab.downNode(host);
       return async () => {
-        await lab.setNodeTimeout(60);
         await clearScratch(home);
         await lab.startNode(host);
+        await lab.upNode(host);
       };
     },
     livingJobs: () => listed("%A"),
