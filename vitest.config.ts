@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import LongestFirst from "./test/longest-first.ts";
 
 /** Tests of one room each that start processes of their own. */
 const PROCESSES = [
@@ -14,20 +15,38 @@ const PROCESSES = [
 const SECOND_TRY = 1;
 
 // `unit` needs no processes and stays under 20 s; `processes` starts some; `system` drives the built binaries;
-// `clusters` boots real workload managers.
+// `clusters` boots real workload managers. One after the other: each has its own number of files at a time.
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     projects: [
-      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], exclude: PROCESSES, testTimeout: 15_000 } },
-      { test: { name: "processes", include: PROCESSES, testTimeout: 60_000, retry: SECOND_TRY } },
+      {
+        test: {
+          name: "unit",
+          include: ["test/unit/**/*.test.ts"],
+          exclude: PROCESSES,
+          testTimeout: 15_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          name: "processes",
+          include: PROCESSES,
+          testTimeout: 60_000,
+          retry: SECOND_TRY,
+          sequence: { groupOrder: 1 },
+        },
+      },
       {
         test: {
           name: "system",
           include: ["test/cli/**/*.test.ts", "test/contract/**/*.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 60_000,
-          fileParallelism: false,
+          maxWorkers: 2,
           retry: SECOND_TRY,
+          sequence: { groupOrder: 2 },
         },
       },
       {
@@ -37,8 +56,9 @@ export default defineConfig({
           testTimeout: 180_000,
           // tests of OAR take turns: there is one of it on a machine
           hookTimeout: 600_000,
-          maxWorkers: 3,
+          maxWorkers: 5,
           retry: SECOND_TRY,
+          sequence: { groupOrder: 3 },
         },
       },
     ],
