@@ -202,8 +202,10 @@ describe("rule 14: text and paths", () => {
 
   it("rule 16: keys and tokens are readable by their owner alone", async () => {
     await slipway.run(["up"]);
-    for (const name of await readdir(join(slipway.home, "keys")))
-      expect((await stat(join(slipway.home, "keys", name))).mode & 0o777).toBe(0o600);
+    for (const name of await readdir(join(slipway.home, "keys"), { recursive: true })) {
+      const found = await stat(join(slipway.home, "keys", name));
+      expect(found.mode & 0o777, name).toBe(found.isDirectory() ? 0o700 : 0o600);
+    }
     expect((await stat(slipway.home)).mode & 0o777).toBe(0o700);
   });
 });
