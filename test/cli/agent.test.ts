@@ -6,6 +6,12 @@ import { createHome, type SlipwayHome } from "./slipway-process.ts";
 /** Agents that a person starts. */
 describe("slipway agent", () => {
   let home: SlipwayHome;
+  /** A cluster whose fleet starts nothing: what runs there, an agent by hand runs. */
+  const byHandOnly = (): Promise<void> =>
+    writeFile(
+      join(home.home, "clusters.yaml"),
+      "default: hand\nclusters: { hand: { type: local, queues: { far: { fleet: { strategy: none, init: 0 } } } } }\n",
+    );
   beforeEach(async () => {
     home = await createHome();
     await mkdir(home.home, { recursive: true, mode: 0o700 });
@@ -13,10 +19,7 @@ describe("slipway agent", () => {
   afterEach(() => home.cleanup());
 
   it("joins the home's server, takes the tasks of its cluster, and gives them back when it is ended", async () => {
-    await writeFile(
-      join(home.home, "clusters.yaml"),
-      "default: hand\nclusters: { hand: { type: local, queues: { far: { fleet: { strategy: none, init: 0 } } } } }\n",
-    );
+    await byHandOnly();
     expect((await home.run(["up"])).status).toBe(0);
     const agent = home.start(
       ["agent", "--cpus", "3", "--mem", "1G", "--resource", "licence=2", "--cluster", "hand", "--queue", "far"],
@@ -39,7 +42,8 @@ describe("slipway agent", () => {
   });
 
   it("without a server it says so once, finds the one that comes, and names every address that does not answer", async () => {
-    const agent = home.start(["agent", "--cpus", "1"], { timeoutMs: 100_000 });
+    await byHandOnly();
+    const agent = home.start(["agent", "--cpus", "1", "--cluster", "hand", "--queue", "far"], { timeoutMs: 100_000 });
     await agent.saw(/no server runs: there is no endpoint in .*server\.json/, "stderr");
     expect((await home.run(["up"])).status).toBe(0);
     const run = await home.run(["run", "--", "true"]);
