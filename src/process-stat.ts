@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 
 /** What /proc says about a process. */
@@ -8,11 +9,22 @@ export interface ProcessStat {
   readonly start: string;
 }
 
-/** Fields 3 and 22 of /proc/PID/stat (the name before them may contain anything, also ")"); undefined if there is none. */
-export const readProcessStat = async (pid: number | string): Promise<ProcessStat | undefined> => {
-  const text = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
+const parse = (text: string): ProcessStat | undefined => {
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   return text === "" || fields.length < 20 ? undefined : { state: fields[0]!, start: fields[19]! };
+};
+
+/** Fields 3 and 22 of /proc/PID/stat (the name before them may contain anything, also ")"); undefined if there is none. */
+export const readProcessStat = async (pid: number | string): Promise<ProcessStat | undefined> =>
+  parse(await readFile(`/proc/${pid}/stat`, "latin1").catch(() => ""));
+
+/** Whether a process is over now, also one that nobody has waited for yet. */
+export const isOver = (pid: number): boolean => {
+  try {
+    return isDead(parse(readFileSync(`/proc/${pid}/stat`, "latin1")));
+  } catch {
+    return true;
+  }
 };
 
 export const isDead = (stat: ProcessStat | undefined): boolean =>

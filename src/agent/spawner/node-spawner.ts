@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { closeSync, readdirSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
+import { isOver } from "../../process-stat.ts";
 import { errnoName, writeExit } from "./events.ts";
 import { createFifoPool, PIPES_VARIABLE } from "./fifo-pool.ts";
 import { createFrameReader } from "./frames.ts";
@@ -140,6 +141,8 @@ export const runNodeSpawner = (stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStr
     const deadline = performance.now() + graceMs;
     const first = !task.ending && !task.left;
     if (!first && (!task.ending || deadline >= task.deadline)) return;
+    // over by itself, though we have not heard of it yet: not ended by us
+    if (first && task.pid > 0 && isOver(task.pid)) return;
     task.ending = true;
     task.deadline = deadline;
     if (first && task.pid > 0) sweeper.term(task);

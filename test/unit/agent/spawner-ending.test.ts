@@ -181,6 +181,21 @@ for (const { kind, absent } of implementations) {
         expect(await task.ended).toMatchObject({ signal: 15, ended: true });
       });
 
+      it("a task that was over by itself when its end was asked for was not ended by us", async () => {
+        const gate = newFile();
+        const task = session.start(["/bin/sh", "-c", `echo up; until [ -e ${gate} ]; do sleep 0.01; done`]);
+        await task.said("up");
+        const pid = await task.pid;
+        // the spawner hears of its end and of our request in one turn
+        process.kill(session.spawner.pid, "SIGSTOP");
+        writeFileSync(gate, "");
+        while (!/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "latin1")))
+          await new Promise((resolve) => setTimeout(resolve, 5));
+        session.spawner.end(task.id, 60_000);
+        process.kill(session.spawner.pid, "SIGCONT");
+        expect(await task.ended).toMatchObject({ code: 0, ended: false });
+      });
+
       it("sends signals to the group", async () => {
         const task = session.start(["/bin/sh", "-c", 'trap "exit 9" USR1; echo up; while :; do sleep 0.01; done']);
         await task.said("up");
