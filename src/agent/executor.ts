@@ -139,11 +139,13 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       return options.onDropped(task);
     }
     const times = { started: exit.startedAt, finished: exit.endedAt };
-    // one that was over by itself when we wanted to end it needs no other attempt
-    if (exit.ended) {
+    // not at our request: then the spawner itself was told to end, with the pilot
+    const { ending = Ending.INTERRUPTED, detail = "its pilot was told to end" } = task;
+    // one that was over by itself when we wanted to end it needs no other attempt; nor does one that ends well when its
+    // pilot goes: exit code 0 is success, and whatever gives up early says so with another
+    const endedWell = exit.code === 0 && (ending === Ending.INTERRUPTED || ending === Ending.CUT_OFF);
+    if (exit.ended && !endedWell) {
       const code = exit.code ?? (exit.signal === null ? NO_CODE : -exit.signal);
-      // not at our request: then the spawner itself was told to end, with the pilot
-      const { ending = Ending.INTERRUPTED, detail = "its pilot was told to end" } = task;
       return finish(task, { ...times, ending, code, detail });
     }
     if (task.warned && (exit.signal !== null || exit.code !== 0)) {
