@@ -131,7 +131,8 @@ describe.skipIf(reason !== undefined)(`launches on PBS${reason === undefined ? "
   });
 });
 
-describe.skipIf(reason !== undefined)("launches on a PBS that forgets jobs at once", () => {
+const forgetful = `launches on a PBS that forgets jobs at once${reason === undefined ? "" : ` (skipped: ${reason})`}`;
+describe.skipIf(reason !== undefined)(forgetful, () => {
   let forgetful: PbsLab;
   let own: LaunchHome;
   beforeAll(async () => {
