@@ -133,7 +133,9 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
   /** Tells how the part ended, once everything that must be known is. */
   const settle = (part: Part): void => {
     const { message, failure } = part;
-    if (part.settled || part.live.size > 0 || (part.head && failure === undefined && !part.othersDone)) return;
+    // ranks that wait for slots are not done, though none of them runs
+    const isDone = part.begun && (!part.head || part.othersDone);
+    if (part.settled || part.live.size > 0 || (failure === undefined && !isDone)) return;
     part.settled = true;
     const ended = part.output.current === undefined ? undefined : output.end(part.output.current);
     const { ending, code, detail } = failure ?? { ending: Ending.EXIT, code: 0, detail: "" };

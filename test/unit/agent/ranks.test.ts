@@ -1,0 +1,183 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createAssignedTasks } from "../../../src/agent/assigned-tasks.ts";
+import type { Executor } from "../../../src/agent/executor.ts";
+import type { OutputStream } from "../../../src/agent/output-stream.ts";
+import { type RankParts, createRankParts } from "../../../src/agent/ranks.ts";
+import type { Result } from "../../../src/agent/results.ts";
+import { SlotPool } from "../../../src/agent/slots.ts";
+import type { AgentTask } from "../../../src/agent/task.ts";
+import { defineRun } from "../../../src/agent/templates.ts";
+import { Ending, NO_CODE } from "../../../src/core/events.ts";
+import { FRACTION } from "../../../src/core/resources.ts";
+import type { AgentMessage, GroupTemplate, RanksEndedMessage } from "../../../src/protocol/messages.ts";
+
+/** One task of four ranks on two agents, whose messages and processes take as long as they like. */
+
+const RANKS = [2, 2];
+const NAME = { run: 1, row: 0, attempt: 1 };
+const RESOURCES = { cpus: FRACTION };
+const GROUP = { index: 0, command: ["true"], env: {}, executor: "process", resources: RESOURCES, priority: 0 };
+const RUN = defineRun(undefined, {
+  t: "define",
+  run: 1,
+  runName: "r",
+  cwd: "/",
+  env: {},
+  numbering: { start: 0, step: 1 },
+  groups: [GROUP as unknown as GroupTemplate],
+} as Parameters<typeof defineRun>[1]);
+
+interface Node {
+  readonly parts: RankParts;
+  readonly pool: SlotPool;
+  readonly started: AgentTask[];
+  readonly live: Map<AgentTask, { ending: number; code: number }>;
+  readonly sent: AgentMessage[];
+  readonly results: Result[];
+}
+
+const startNode = (): Node => {
+  const pool = new SlotPool({ capacity: { cpus: 2 * FRACTION }, cpus: [0, 1], gpus: [] });
+  const started: AgentTask[] = [];
+  const live: Node["live"] = new Map();
+  const sent: AgentMessage[] = [];
+  const results: Result[] = [];
+  const executor = {
+    start: (task: AgentTask) => {
+      started.push(task);
+      live.set(task, { ending: Ending.EXIT, code: 0 });
+    },
+    end: (task: AgentTask, ending: number) => live.set(task, { ending, code: NO_CODE }),
+  } as unknown as Executor;
+  const parts = createRankParts({
+    uuid: "0123456789",
+    scratch: "/nowhere",
+    pool,
+    output: {} as OutputStream,
+    executor: () => executor,
+    make: createAssignedTasks().make,
+    send: (message) => sent.push(message),
+    result: (result) => results.push(result),
+    changed: () => undefined,
+  });
+  return { parts, pool, started, live, sent, results };
+};
+
+const take = ({ parts }: Node, node: number): void =>
+  parts.take(
+    {
+      t: "ranks",
+      ...NAME,
+      group: 0,
+      item: undefined,
+      resources: RESOURCES,
+      node,
+      hosts: ["a", "b"],
+      ranks: RANKS,
+      by: "agents",
+    },
+    RUN,
+  );
+
+const endRank = ({ parts, live }: Node, task: AgentTask, own?: { ending: number; code: number }): void => {
+  const outcome = own ?? live.get(task)!;
+  live.delete(task);
+  parts.rankEnded(task, { ...NAME, started: 0, finished: 1, outAt: -1, outBytes: 0, errBytes: 0, ...outcome });
+};
+
+describe("parts of a task on two agents", () => {
+  it("is not over when the others are done and its own ranks still wait for slots", () => {
+    const head = startNode();
+    const foreign = head.pool.allocate(RESOURCES)!;
+    take(head, 0);
+    head.parts.pump();
+    head.parts.othersDone({ t: "ranks-done", ...NAME, ending: Ending.EXIT, code: 0, detail: "" });
+    expect([head.results, head.started]).toEqual([[], []]);
+    head.pool.release(foreign);
+    head.parts.pump();
+    expect(head.started.length).toBe(2);
+    for (const task of head.started) endRank(head, task);
+    expect(head.results).toMatchObject([{ ending: Ending.EXIT, code: 0 }]);
+    expect([head.parts.size, head.pool.size]).toEqual([0, 0]);
+  });
+
+  it("is not started any more when another's rank failed while its own waited", () => {
+    const head = startNode();
+    const foreign = head.pool.allocate(RESOURCES)!;
+    take(head, 0);
+    head.parts.othersDone({ t: "ranks-done", ...NAME, ending: Ending.EXIT, code: 3, detail: "rank 2 on b" });
+    expect(head.results).toMatchObject([{ code: 3, detail: "rank 2 on b" }]);
+    head.pool.release(foreign);
+    head.parts.pump();
+    expect([head.started, head.parts.size, head.pool.size]).toEqual([[], 0, 0]);
+  });
+
+  it("ends once, well only if every rank on every agent ran and ended well, in whatever order things happen", () => {
+    fc.assert(
+      fc.property(
+        fc.infiniteStream(fc.nat()),
+        fc.array(fc.constantFrom(0, 0, 0, 7), { minLength: 4, maxLength: 4 }),
+        fc.tuple(fc.nat(2), fc.nat(2)),
+        (choices, codes, busy) => {
+          const nodes = [startNode(), startNode()];
+          const [head, other] = nodes as [Node, Node];
+          const foreign = nodes.map(({ pool }, nth) =>
+            Array.from({ length: busy[nth]! }, () => pool.allocate(RESOURCES)!),
+          );
+          // the server's side, one message at a time to each
+          const toDo: (() => void)[][] = [[() => take(head, 0)], [() => take(other, 1)]];
+          let told = 0;
+          let isOver = false;
+          for (;;) {
+            const open: (() => void)[] = [];
+            for (const [nth, node] of nodes.entries()) {
+              const next = toDo[nth]![0];
+              if (next !== undefined)
+                open.push(() => {
+                  toDo[nth]!.shift();
+                  next();
+                });
+              const slot = foreign[nth]![0];
+              if (slot !== undefined)
+                open.push(() => {
+                  foreign[nth]!.shift();
+                  node.pool.release(slot);
+                });
+              if (node.parts.waiting && foreign[nth]!.length === 0) open.push(() => node.parts.pump());
+              for (const [task, wanted] of node.live) {
+                const code = codes[task.rank!.number]!;
+                open.push(() =>
+                  endRank(node, task, wanted.ending === Ending.EXIT ? { ending: Ending.EXIT, code } : wanted),
+                );
+              }
+            }
+            if (told < other.sent.length) {
+              const message = other.sent[told]! as RanksEndedMessage;
+              open.push(() => {
+                told += 1;
+                const { ending, code, detail } = message;
+                toDo[1]!.push(() => other.parts.kept(1, 0, 1));
+                toDo[0]!.push(() => head.parts.othersDone({ t: "ranks-done", ...NAME, ending, code, detail }));
+              });
+            }
+            if (head.results.length > 0 && !isOver)
+              open.push(() => {
+                isOver = true;
+                for (const [nth, { parts }] of nodes.entries()) toDo[nth]!.push(() => parts.over(1, 0, 1));
+              });
+            if (open.length === 0) break;
+            open[choices.next().value! % open.length]!();
+          }
+          const wellDone = codes.every((code) => code === 0);
+          expect(head.results.length).toBe(1);
+          expect(head.results[0]).toMatchObject(
+            wellDone ? { ending: Ending.EXIT, code: 0 } : { ending: Ending.EXIT, code: 7 },
+          );
+          if (wellDone) expect(nodes.map(({ started }) => started.length)).toEqual(RANKS);
+          for (const { parts, pool } of nodes) expect([parts.size, pool.size]).toEqual([0, 0]);
+        },
+      ),
+    );
+  });
+});
