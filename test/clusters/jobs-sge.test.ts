@@ -136,8 +136,13 @@ describe.skipIf(reason !== undefined)(title, () => {
   });
 
   it("says of a job whose node died that it was lost, when the node is back", async () => {
-    const id = await submit("sleep 1000", { sge: { hard: ["hostname=n2"] } });
+    const asked = await request("echo begun; sleep 1000", { sge: { hard: ["hostname=n2"] } });
+    const { nativeId: id } = await provider.submit(asked);
     expect(await becomes(id, ["active"])).toMatchObject({ hosts: ["n2"] });
+    // one that dies before the job's first command puts the job back into the queue, and takes no other
+    await until("its first command", async () =>
+      (await readFile(join(asked.directory, "stdout"), "utf8").catch(() => "")).includes("begun"),
+    );
     await lab.killNode("n2");
     expect((await provider.poll([id])).get(id)).toMatchObject({ state: "active" });
     await lab.startNode("n2");

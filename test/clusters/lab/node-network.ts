@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
-import { readdir, readlink, stat, writeFile } from "node:fs/promises";
+import { readFile, readdir, readlink, stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -21,6 +21,8 @@ export interface NodeNetwork {
   readonly hosts: string;
   /** Starts a node's one daemon, in the foreground, with this environment and no other: it would leak into jobs. */
   start(node: string, command: string, env?: Readonly<Record<string, string>>): Promise<void>;
+  /** What the daemon of a node printed that has ended by itself; undefined while it runs. */
+  lastWords(node: string): Promise<string | undefined>;
   kill(node: string): Promise<void>;
   stop(): Promise<void>;
 }
@@ -147,6 +149,10 @@ export const createNodeNetwork = async (root: string, nodes: readonly string[]):
       ];
       const argv = [...withBareEnvironment(env), ...enter, node, hosts, command, String(starts * 1000)];
       running.set(node, await startDaemon(argv, { log: join(root, `${node}.log`) }));
+    },
+    lastWords: async (node) => {
+      const daemon = running.get(node);
+      return daemon?.hasEnded() === true ? await readFile(daemon.log, "utf8") : undefined;
     },
     kill,
     stop,

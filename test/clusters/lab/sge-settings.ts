@@ -36,6 +36,8 @@ export const globalConfiguration = (defaults: string, root: string): string =>
     reporting_params:
       "accounting=true reporting=false flush_time=00:00:01 accounting_flush_time=00:00:00 joblog=false sharelog=00:00:00",
     load_report_time: "00:00:02",
+    // the master writes down when a node's daemon has come
+    loglevel: "log_info",
     max_unheard: "00:00:10",
     // a narrow range makes jobs fail at their start when many come at once
     gid_range: "200000-209999",

@@ -129,12 +129,24 @@ export const startSge = async (options: SgeLabOptions = {}): Promise<SgeLab> => 
     });
   };
 
-  const isUp = async (node: string): Promise<boolean> => {
+  const reportsLoad = async (node: string): Promise<boolean> => {
     const line = (await must(["qhost"])).split("\n").find((one) => one.startsWith(`${node} `)) ?? "";
-    // the load of one that reports
     return (line.split(/\s+/)[6] ?? "-") !== "-";
   };
-  const startNode = (node: string): Promise<void> => network.start(node, `${BIN}/sge_execd`, daemonEnv);
+  const registrations = async (node: string): Promise<number> => {
+    const messages = await readFile(join(root, "spool/qmaster/messages"), "utf8");
+    return messages.split(`|execd on ${node} registered\n`).length - 1;
+  };
+  const startNode = async (node: string): Promise<void> => {
+    // the load of one that died stays for a while: it does not tell that the node is back
+    const before = await registrations(node);
+    await network.start(node, `${BIN}/sge_execd`, daemonEnv);
+    await until(`node ${node}`, async () => {
+      const words = await network.lastWords(node);
+      if (words !== undefined) throw new Error(`sge_execd of ${node} ended: ${words}`);
+      return (await registrations(node)) > before && (await reportsLoad(node));
+    });
+  };
 
   const writeCell = async (): Promise<void> => {
     for (const directory of ["sge/default/common", "spool/qmaster/job_scripts", "spool/execd", "spool/db"])
@@ -180,7 +192,6 @@ export const startSge = async (options: SgeLabOptions = {}): Promise<SgeLab> => 
     await configure("-Aq", queue("all.q", nodes, slots, root));
     await configure("-Aq", queue("short.q", nodes, slots, root, "h_rt 00:05:00"));
     await Promise.all(nodes.map(startNode));
-    for (const node of nodes) await until(`node ${node}`, () => isUp(node));
   } catch (error) {
     await stop();
     throw error;
@@ -195,10 +206,7 @@ export const startSge = async (options: SgeLabOptions = {}): Promise<SgeLab> => 
     bridge: network.bridge,
     run,
     killNode: network.kill,
-    startNode: async (node) => {
-      await startNode(node);
-      await until(`node ${node}`, () => isUp(node));
-    },
+    startNode,
     killMaster: async () => {
       await daemon?.kill();
     },
