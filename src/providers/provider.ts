@@ -94,6 +94,8 @@ export interface JobStatus {
   readonly raw: string;
   /** The manager's own reason, as it says it. */
   readonly reason?: string;
+  /** With `held`: it could not be started, and is not tried again before somebody steps in; the reason says why. */
+  readonly stuck?: boolean;
   /** With `ended`. */
   readonly outcome?: JobOutcome;
   readonly exitCode?: number;

@@ -69,10 +69,10 @@ describe.skipIf(reason !== undefined)(title, () => {
   it("shows a job in error with Grid Engine's reason, and as a failed start when it is deleted", async () => {
     const id = await submit("true", { stdout: "/no/such/directory/out" });
     const status = await until("the reason", async () => {
-      const { state, reason: why, raw } = (await provider.poll([id])).get(id)!;
-      return state === "held" && why !== undefined && /open output file/.test(why) ? raw : undefined;
+      const found = (await provider.poll([id])).get(id)!;
+      return found.state === "held" && /open output file/.test(found.reason ?? "") ? found : undefined;
     });
-    expect(status).toBe("Eqw");
+    expect(status).toMatchObject({ raw: "Eqw", stuck: true });
     await provider.cancel([id]);
     expect(await becomes(id, ["ended"])).toMatchObject({
       outcome: "start-failed",

@@ -16,6 +16,8 @@ export interface PilotManager {
   /** Why nothing of it can be tried here. */
   readonly unavailable?: string | undefined;
   boot(): Promise<BootedPilots>;
+  /** Keys of a queue whose pilots are taken, cannot be started and stay with the manager, and its words about that. */
+  readonly stuck?: { readonly keys: Readonly<Record<string, unknown>>; readonly words: RegExp };
   /** By the title of a promise, why it is not kept. */
   readonly skip?: Readonly<Record<string, string>>;
   /** Further promises by their title, each given what runs one command line on a pilot of the queue main: its output. */
@@ -55,7 +57,7 @@ const CORES = 2;
 const ATTEMPT = 'echo "$SLIPWAY_TASK.$SLIPWAY_ATTEMPT" >>';
 
 export const pilotSuite = (manager: PilotManager): void => {
-  const { name, skip = {}, also = {}, unavailable } = manager;
+  const { name, skip = {}, also = {}, stuck, unavailable } = manager;
   const title = `pilots on ${name}${unavailable === undefined ? "" : ` (skipped: ${unavailable})`}`;
   const promise = (what: string, test: () => Promise<void>): void => {
     const reason = skip[what];
@@ -124,6 +126,9 @@ export const pilotSuite = (manager: PilotManager): void => {
         pair: { walltime: "30m", ...booted.queue, nodes: 2, ...booted.pair, fleet: { ...fleet, max: 1 } },
         short: { ...booted.queue, walltime: booted.shortWalltime, "signal-before": "1s", fleet: { ...fleet, max: 1 } },
         wrong: { walltime: "30m", ...booted.queue, ...booted.wrong.keys, fleet: { ...fleet, max: 1 } },
+        ...(stuck === undefined
+          ? {}
+          : { stuck: { walltime: "30m", ...booted.queue, ...stuck.keys, fleet: { ...fleet, max: 1 } } }),
       };
       await mkdir(slipway.home, { mode: 0o700 });
       await writeFile(
@@ -237,20 +242,33 @@ export const pilotSuite = (manager: PilotManager): void => {
     });
 
     promise("a queue that the manager refuses says why, and holds up no other", async () => {
-      const stuck = await submit("wrong", "1-3", "true");
+      const refused = await submit("wrong", "1-3", "true");
       await until("the refusal", async () => {
         const { fleets } = await json<StatusView>("status");
         const fleet = fleets.find(({ queue }) => queue === "wrong")!;
         return booted.wrong.words.test(`${fleet.problem} ${fleet.failure}`);
       });
       await until("why to tell it", async () =>
-        booted.wrong.words.test((await slipway.run(["why", String(stuck)], options())).stdout),
+        booted.wrong.words.test((await slipway.run(["why", String(refused)], options())).stdout),
       );
       expect(await ended(await submit("main", "1-3", "true"), 0)).toMatchObject({ counts: { DONE: 3 } });
-      await slipway.run(["cancel", String(stuck)], options());
-      await ended(stuck, 1);
+      await slipway.run(["cancel", String(refused)], options());
+      await ended(refused, 1);
       await empty();
     });
+
+    if (stuck !== undefined)
+      promise("a pilot that the manager could not start and keeps is given up as a failed start", async () => {
+        const run = await submit("stuck", "1-1", "true");
+        const pilot = await until("its pilot to be given up", async () =>
+          (await json<PilotView[]>("pilots", "list")).find(({ queue, ended: at }) => queue === "stuck" && at !== null),
+        );
+        expect(pilot).toMatchObject({ state: "FAILED", reason: expect.stringMatching(stuck.words) });
+        expect((await slipway.run(["why", String(run)], options())).stdout).toMatch(stuck.words);
+        await slipway.run(["cancel", String(run)], options());
+        await ended(run, 1);
+        await empty();
+      });
 
     promise("clusters check lets the manager judge each queue, and leaves no job", async () => {
       const words = ["clusters", "check", "hpc"];

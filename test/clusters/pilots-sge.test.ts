@@ -5,6 +5,8 @@ import { pilotSuite } from "./pilot-suite.ts";
 pilotSuite({
   name: "Grid Engine",
   unavailable: skipReason(),
+  // state Eqw
+  stuck: { keys: { "skip-options": ["-cwd"], options: ["-wd /no/such/place"] }, words: /chdir to \/no\/such\/place/ },
   boot: async () => {
     const lab = await startSge({ nodes: 3, slots: 2 });
     const { SGE_ROOT: root, SGE_CELL: cell, SGE_QMASTER_PORT, SGE_EXECD_PORT } = lab.env;

@@ -226,7 +226,12 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
       if (status.state === "active" || status.state === "suspended") known.wasActive = true;
       if (row.state.includes("d")) known.dying = true;
       const reason = status.state === "queued" || status.state === "held" ? known.reason : undefined;
-      answers.set(row.id, { ...status, ...(reason === undefined ? {} : { reason }) });
+      const stuck = row.state.includes("E") && known.error !== undefined;
+      answers.set(row.id, {
+        ...status,
+        ...(reason === undefined ? {} : { reason }),
+        ...(stuck ? { stuck } : {}),
+      });
     }
     for (const id of left) {
       const status = history.get(id);

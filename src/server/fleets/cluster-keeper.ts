@@ -162,14 +162,16 @@ export const createClusterKeeper = (
   const isSpent = (pilot: Pilot): boolean =>
     roster.everJoined(pilot.id) && roster.agentsOf(pilot.id).length === 0 && ends.waiting(pilot.id) === null;
 
-  /** Jobs that were told to end and did not, and those that have lost their agents for good. */
+  /** Jobs that were told to end and did not, those that cannot start, and those that have lost their agents for good. */
   const clearAway = async (): Promise<void> => {
     const now = performance.now();
     const live = fleets.flatMap((fleet) => roster.live(fleet));
     const spent = live.filter(isSpent);
     for (const id of spentSince.keys()) if (!spent.some((pilot) => pilot.id === id)) spentSince.delete(id);
     for (const { id } of spent) if (!spentSince.has(id)) spentSince.set(id, now);
-    const over = live.filter(({ id }) => starts.unwanted.has(id) || now - (spentSince.get(id) ?? now) > SPENT_MS);
+    const over = live.filter(
+      ({ id }) => starts.unwanted.has(id) || ends.isStuck(id) || now - (spentSince.get(id) ?? now) > SPENT_MS,
+    );
     await cancels.cancel(over);
   };
 

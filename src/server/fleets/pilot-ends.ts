@@ -12,6 +12,7 @@ import type { PilotStarts } from "./pilot-starts.ts";
  * What the manager says of a pilot's job, carried over to the pilot and its agents:
  *
  *   queued, held   no agent can live: those that do not answer are lost. After a requeue the same pilot waits again
+ *   stuck          held because it could not be started: it is to be cancelled, and then was a failed start
  *   active         nothing, but that a pilot which had waited does so no longer
  *   suspended      its agents are silent, and keep what they have
  *   ended          its agents are lost; DONE, CANCELED or FAILED, and a failed start if no agent ever connected
@@ -21,6 +22,8 @@ export interface PilotEnds {
   heard(fleet: Fleet, pilot: Pilot, status: JobStatus, askedAt: number): Promise<void>;
   /** What the manager last said of a pilot that has not begun or does not go on; null otherwise. */
   waiting(pilot: number): Waiting | null;
+  /** Its job could not be started, and would keep its place until somebody steps in. */
+  isStuck(pilot: number): boolean;
 }
 
 /** A pilot whose agents are lost so soon after they connected is none that works. */
@@ -33,11 +36,16 @@ export const createPilotEnds = (
 ): PilotEnds => {
   const { engine, agents, roster, spools, log } = context;
   const said = new Map<number, Waiting>();
+  /** What was said of jobs that could not be started. */
+  const stuck = new Map<number, JobStatus>();
 
   const ended = async (fleet: Fleet, pilot: Pilot, status: JobStatus): Promise<void> => {
     // what its agents wrote on their way out counts before they are given up
     await spools.importAll();
-    const reason = endingText(status);
+    const unstarted = stuck.get(pilot.id);
+    stuck.delete(pilot.id);
+    // it was cancelled for that: the manager may no longer tell it
+    const reason = endingText(unstarted === undefined ? status : { ...unstarted, outcome: "start-failed" });
     const living = roster.agentsOf(pilot.id);
     const joined = roster.everJoined(pilot.id);
     agents.lose(living, `pilot ${pilot.id} ended${reason === "" ? "" : `: ${reason}`}`);
@@ -45,7 +53,7 @@ export const createPilotEnds = (
     said.delete(pilot.id);
     const unwanted = starts.unwanted.delete(pilot.id);
     if (unwanted) return void roster.change(pilot.id, "CANCELED", pilot.reason === "" ? { reason: "cancelled" } : {});
-    if (!joined) return starts.failed(fleet, pilot, reason);
+    if (!joined || unstarted !== undefined) return starts.failed(fleet, pilot, reason);
     const notes = notesOf(fleet);
     if (status.outcome === "cancelled" && !starts.parting.delete(pilot.id))
       return void roster.change(pilot.id, "CANCELED", { reason });
@@ -86,6 +94,7 @@ export const createPilotEnds = (
 
   return {
     waiting: (pilot) => said.get(pilot) ?? null,
+    isStuck: (pilot) => stuck.has(pilot),
     heard: async (fleet, pilot, status, askedAt) => {
       if (status.successor !== undefined && status.successor !== pilot.nativeId) {
         log(`pilot ${pilot.id} goes on as ${status.successor}`);
@@ -94,6 +103,9 @@ export const createPilotEnds = (
         agents.lose(gone, `pilot ${pilot.id} goes on as job ${status.successor}`);
         return;
       }
+      if (status.stuck === true) stuck.set(pilot.id, status);
+      // somebody stepped in
+      else if (status.state === "queued" || status.state === "active") stuck.delete(pilot.id);
       switch (status.state) {
         case "ended": {
           const connected = roster.agentsOf(pilot.id).some((id) => agents.link(id)?.channel !== undefined);

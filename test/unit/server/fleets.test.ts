@@ -136,6 +136,21 @@ describe("pilots that do not start", () => {
     expect(pilot.output!.length).toBeLessThan(4000);
   });
 
+  it("one that the manager could not start and keeps is cancelled, with the reason it was kept for", async () => {
+    const manager = createManager();
+    const setup = await start([fleetOf(manager, { max: 1 })]);
+    setup.work(1);
+    await until("there is a job", () => manager.jobs.size === 1);
+    manager.statuses.set("100", { state: "held", raw: "Eqw", reason: "no such directory", stuck: true });
+    await until("it failed", () => setup.pilot(1)?.state === "FAILED");
+    expect(setup.pilot(1)?.reason).toBe("its job could not be started: Eqw (no such directory)");
+    expect(setup.pilots.failure("hpc", "cpu")).toContain("no such directory");
+    await until("the pause is told", () =>
+      setup.pilots.problem("hpc", "cpu")?.includes("1 pilot in a row did not start"),
+    );
+    expect([manager.cancelled, manager.jobs.size]).toEqual([["100"], 1]);
+  });
+
   it("simple: the tasks that only this queue could run fail with each pilot's reason; others go on waiting", async () => {
     const bad = createManager({ submit: async () => Promise.reject(new Error("no such account")) });
     const setup = await start([fleetOf(bad, { errorHandler: "simple" })]);
