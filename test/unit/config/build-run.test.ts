@@ -173,11 +173,14 @@ tasks:
 });
 
 describe("size", () => {
-  it("ten million tasks in one array take no time", () => {
+  it("ten million tasks in one array are one range", () => {
     const document = read("tasks: [{run: a, each: {array: 1-10000000}}]");
-    const start = performance.now();
-    expect(taskCount(buildRun(document, { cwd: "/" }).spec)).toBe(10_000_000);
-    expect(performance.now() - start).toBeLessThan(100);
+    const before = process.memoryUsage().arrayBuffers;
+    const { spec, items } = buildRun(document, { cwd: "/" });
+    expect(taskCount(spec)).toBe(10_000_000);
+    // nothing is made for each of them
+    expect([spec.groups[0]!.items, items.size]).toEqual([{ kind: "range", from: 1, step: 1, count: 10_000_000 }, 0]);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1_000_000);
   });
 
   it("a chain of 100,000 entries is checked in linear time, without recursion", () => {
@@ -186,12 +189,10 @@ describe("size", () => {
       run: "x",
       ...(i > 0 ? { after: `t${i - 1}` } : {}),
     }));
-    const start = performance.now();
     expect(buildRun(readRunBody({ tasks }), { cwd: "/" }).spec.groups).toHaveLength(100_000);
     tasks[0]!.after = "t99999";
     expect(() => buildRun(readRunBody({ tasks }), { cwd: "/" })).toThrow(/t\d+ → .*… → t\d+/);
-    // by the square of their number it would take hours, also on a machine that is busy with other things
-    expect(performance.now() - start).toBeLessThan(100_000);
+    // by the square of their number it would take hours: the limit is none of a busy machine's
   }, 120_000);
 
   it("wide graphs and many keys stay linear", () => {
