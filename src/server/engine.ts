@@ -25,7 +25,7 @@ export interface Engine {
   /** Runs when everything committed so far, or up to `lsn`, is on disk; in order. */
   afterDurable(action: () => void, lsn?: number): void;
   whenDurable(lsn?: number): Promise<void>;
-  /** Asks for a scheduling pass in this turn of the loop. */
+  /** Asks for a scheduling pass at the end of this turn of the loop. */
   schedulePass(): void;
   /** Fills the queues from the state, once, after replay. */
   rebuildQueues(): void;
@@ -48,13 +48,10 @@ export interface EngineListeners {
   mayPlace: () => boolean;
 }
 
-const PASS_MS = 1;
-
 export const createEngine = (state: State, scheduler: Scheduler, journal: Journal, clock: Clock): Engine => {
   const outbox: { lsn: number; action: () => void }[] = [];
   let outboxHead = 0;
   let passPlanned = false;
-  let lastPass = 0;
   const nothing = (): void => undefined;
   const listeners: EngineListeners = {
     assigned: nothing,
@@ -136,8 +133,8 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
   });
 
   const pass = (): void => {
+    if (!passPlanned) return;
     passPlanned = false;
-    lastPass = performance.now();
     if (!listeners.mayPlace()) return;
     const at = clock();
     for (const { agent, parts, gang } of scheduler.pass(at)) {
@@ -147,16 +144,14 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
     for (const { agent, count } of scheduler.rebalance()) listeners.takeBack(agent, count);
   };
 
-  /**
-   * In this very turn if there was none just before, so that assignments share a commit with what made them possible;
-   * else with the next turn, so that the messages of many agents share a pass.
-   */
+  /** At the end of this turn, so that all messages that came with it share a pass. */
   const schedulePass = (): void => {
     if (passPlanned) return;
     passPlanned = true;
-    if (performance.now() - lastPass > PASS_MS) queueMicrotask(pass);
-    else setImmediate(pass);
+    setImmediate(pass);
   };
+  // assignments share a commit with what made them possible: one wait for the disk, not two
+  journal.beforeCommit(pass);
 
   const rebuildRun = (run: Run): void => {
     const { table } = run;

@@ -35,6 +35,8 @@ export interface Journal {
   readonly durable: number;
   /** Bytes taken that are not on disk yet; they grow without bound while the state is `full`. */
   readonly pendingBytes: number;
+  /** Called before a group commit takes what was appended: what the listener appends is part of it. */
+  beforeCommit(listener: () => void): void;
   /** Called after each group commit. */
   onDurable(listener: (lsn: number) => void): void;
   /** Rejects if the journal fails or closes before. */
@@ -106,6 +108,7 @@ export const openJournal = async (options: JournalOptions, replay: Replay): Prom
   }
   const chain = createChain({ io, dir, epoch, segmentBytes }, loaded);
   const gatherer = createGatherer(loaded.lastLsn);
+  const commitListeners: (() => void)[] = [];
   const durableListeners: ((lsn: number) => void)[] = [];
   const stateListeners: ((state: JournalState, detail: JournalStateDetail) => void)[] = [];
   let waiters: { lsn: number; resolve(): void; reject(error: unknown): void }[] = [];
@@ -162,7 +165,12 @@ export const openJournal = async (options: JournalOptions, replay: Replay): Prom
     setState("closed", { reason: (error as Error).message, error, fatal: true });
   };
 
-  const take = (): Work | undefined => queue.shift() ?? (gatherer.count > 0 ? { batch: gatherer.take() } : undefined);
+  const take = (): Work | undefined => {
+    if (queue.length > 0) return queue.shift();
+    if (gatherer.count === 0) return undefined;
+    for (const listener of commitListeners) tell(listener);
+    return { batch: gatherer.take() };
+  };
 
   /** Commits one batch after the other until nothing is left; what arrives during a commit shares the next one. */
   const pump = async (first: Work | undefined): Promise<void> => {
@@ -245,6 +253,7 @@ export const openJournal = async (options: JournalOptions, replay: Replay): Prom
     get pendingBytes() {
       return queue.reduce((sum, work) => sum + work.batch.bytes, gatherer.bytes + underWay);
     },
+    beforeCommit: (listener) => void commitListeners.push(listener),
     onDurable: (listener) => void durableListeners.push(listener),
     whenDurable: (lsn) => {
       if (lsn <= durable) return Promise.resolve();

@@ -137,6 +137,29 @@ describe("journal", () => {
     await journal.close();
   });
 
+  it("lets a listener add to a commit before it begins, whenever that is", async () => {
+    const disk = fakeDisk();
+    const journal = await openJournal({ dir: "/j", epoch: 1, io: disk.io }, () => undefined);
+    const commits: number[] = [];
+    let due = 0;
+    journal.onDurable((lsn) => commits.push(lsn));
+    journal.beforeCommit(() => {
+      for (; due > 0; due -= 1) journal.append(2, text("answer"));
+    });
+    journal.append(1, text("question"));
+    due = 1;
+    await journal.whenDurable(2);
+    expect(commits).toEqual([2]);
+    // and while another commit is under way
+    journal.append(1, text("first"));
+    await new Promise((resolve) => setImmediate(resolve));
+    journal.append(1, text("second"));
+    due = 2;
+    await journal.whenDurable(6);
+    expect(commits).toEqual([2, 3, 6]);
+    await journal.close();
+  });
+
   it("takes records of 0 bytes and of several MB, and refuses its own types and closed journals", async () => {
     const { journal } = await start();
     journal.append(7, Buffer.alloc(0));
