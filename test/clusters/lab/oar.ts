@@ -239,8 +239,15 @@ export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => 
     });
   };
 
-  const startNode = (node: string): Promise<void> =>
-    network!.start(node, "/usr/sbin/sshd -D -e -f /etc/oar/sshd_config -o PidFile=none");
+  const startNode = async (node: string): Promise<void> => {
+    await network!.start(node, "/usr/sbin/sshd -D -e -f /etc/oar/sshd_config -o PidFile=none");
+    const knock = ["bash", "-c", `exec 3<>/dev/tcp/${network!.addressOf(node)}/6667`];
+    await until(`node ${node}`, async () => {
+      const words = await network!.lastWords(node);
+      if (words !== undefined) throw new Error(`sshd of ${node} ended: ${words}`);
+      return (await run(knock)).code === 0;
+    });
+  };
 
   const addResources = async (): Promise<void> => {
     for (const words of [["cpu"], ["core"], ["host", "-c"], ["memnode"], ["memcore"]])
@@ -290,9 +297,6 @@ export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => 
     killNode: network.kill,
     startNode: async (node) => {
       await startNode(node);
-      const address = network.addressOf(node);
-      const knock = ["bash", "-c", `exec 3<>/dev/tcp/${address}/6667`];
-      await until(`node ${node}`, async () => (await run(knock)).code === 0);
       await must(["oarnodesetting", "-h", node, "-s", "Alive"]);
     },
     killServer: async () => {

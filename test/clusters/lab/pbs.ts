@@ -146,6 +146,8 @@ export const startPbs = async (options: PbsLabOptions = {}): Promise<PbsLab> => 
     moms.set(name, await startDaemon([...(isRoot ? spaces : []), ...words], { log: `${root}/log/${name}` }));
   };
   const startNode = async (name: string): Promise<void> => {
+    // one whose death was not noticed would seem to be back at once
+    await until(`the end of node ${name}`, async () => (await states()).get(name) === "down");
     await bootNode(name);
     await until(`node ${name}`, async () => (await states()).get(name) !== "down");
   };

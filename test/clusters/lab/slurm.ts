@@ -221,6 +221,18 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
     await rm(`${root}/slurmd-${name}.pid`, { force: true });
   };
 
+  /** As the controller tells it: seconds since the epoch. */
+  const daemonStarted = async (name: string): Promise<number> => {
+    const shown = await must(["scontrol", "show", "node", name]);
+    return Date.parse(/SlurmdStartTime=(\S+)/.exec(shown)?.[1] ?? "") / 1000;
+  };
+  const bringBack = async (name: string): Promise<void> => {
+    const from = Math.floor(Date.now() / 1000);
+    await startNode(name);
+    // a node whose death was not noticed has every sign of being back but this
+    await until(`node ${name}`, async () => (await daemonStarted(name)) >= from);
+  };
+
   const startController = async (): Promise<void> => {
     // -i: a controller that was killed before it wrote anything starts all the same
     const daemon = await startDaemon(["slurmctld", "-D", "-i"], { log: `${root}/log/slurmctld.out`, env });
@@ -290,7 +302,7 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
     nodes: plan.nodes.map(({ name }) => name),
     run,
     killNode,
-    startNode,
+    startNode: bringBack,
     downNode: async (name) => {
       await must(["scontrol", "update", `nodename=${name}`, "state=down", "reason=test"]);
     },
