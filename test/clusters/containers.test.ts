@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { planLaunch } from "../../src/batch/plan.ts";
 import { sampleInput } from "../unit/batch/sample.ts";
 import { until } from "./lab/daemons.ts";
 import { writePlan } from "./launch-directory.ts";
+import { noTinyImage, writeTinyImage } from "./tiny-image.ts";
 
 /** Ranks of launches in real containers, started by the script that a node runs; from a tiny root file system. */
 
@@ -20,13 +21,8 @@ let podmanEnv: Record<string, string>;
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), "slw-containers-"));
   const image = join(root, "image");
-  for (const name of ["bin", "tmp", "etc", "dev", "proc", "sys", "run", "root", "home", "data", "usr/bin"])
-    mkdirSync(join(image, name), { recursive: true });
-  if (!existsSync("/usr/bin/busybox")) return;
-  execFileSync("cp", ["/usr/bin/busybox", join(image, "bin/busybox")]);
-  for (const name of ["sh", "env", "cat", "ls", "echo", "sleep", "pwd", "touch", "printf", "mkdir", "readlink"])
-    symlinkSync("busybox", join(image, "bin", name));
-  for (const name of ["passwd", "group", "hosts", "resolv.conf"]) writeFileSync(join(image, "etc", name), "");
+  writeTinyImage(image);
+  if (noTinyImage() !== undefined) return;
   writeFileSync(
     join(root, "containers.conf"),
     [
@@ -80,7 +76,7 @@ interface Kind {
 const missing = (path: string): string | undefined => (existsSync(path) ? undefined : `${path} is not installed`);
 const noPodman =
   missing("/usr/bin/podman") ??
-  missing("/usr/bin/busybox") ??
+  noTinyImage() ??
   (process.getuid?.() === 0 ? undefined : "Podman with a storage of its own needs root");
 
 const KINDS: readonly Kind[] = [
@@ -90,7 +86,7 @@ const KINDS: readonly Kind[] = [
     name: "Charliecloud",
     runType: "charliecloud",
     image: () => join(root, "image"),
-    skip: missing("/usr/bin/ch-run") ?? missing("/usr/bin/busybox"),
+    skip: missing("/usr/bin/ch-run") ?? noTinyImage(),
   },
   { name: "no container", runType: "none" },
 ];

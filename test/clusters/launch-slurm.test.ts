@@ -10,10 +10,12 @@ import { type Gate, createGate, until } from "../cli/gate.ts";
 import { ROOT, type Started } from "../cli/slipway-process.ts";
 import { type SlurmLab, skipReason, startSlurm } from "./lab/slurm.ts";
 import { type LaunchHome, createLaunchHome, isOver } from "./launch-home.ts";
+import { noTinyImage, writeTinyImage } from "./tiny-image.ts";
 
 /** The launcher on a real Slurm of three nodes. The server runs as root, the jobs as alice. */
 
 const reason = skipReason();
+const noContainer = existsSync("/usr/bin/ch-run") ? noTinyImage() : "/usr/bin/ch-run is not installed";
 let lab: SlurmLab;
 let home: LaunchHome;
 /** Of the jobs, for files that they and the test share. */
@@ -139,6 +141,39 @@ describe.skipIf(reason !== undefined)(`launches on Slurm${reason === undefined ?
     const said = outcome.stdout.split("\n").filter((line) => /^(rank|process) \d/.test(line));
     expect(said.sort()).toEqual(expected);
   });
+
+  it.skipIf(noContainer !== undefined)(
+    `runs a container on each node, as its user${noContainer === undefined ? "" : ` (skipped: ${noContainer})`}`,
+    async () => {
+      const image = join(shared, "image");
+      writeTinyImage(image);
+      await writeFile(join(image, "etc", "whose"), "the container's\n");
+      const outcome = await home.launch(
+        spec({
+          name: "contained",
+          slots: 4,
+          slurm: { slots_per_node: 2 },
+          image,
+          container_run_type: "charliecloud",
+          env: { VALUE: "a b" },
+          bind_mounts: [{ host_path: shared, container_path: "/data" }],
+          files: [{ path: "in.txt", content: "staged\n" }],
+          command:
+            'echo "$SLIPWAY_RANK of $SLIPWAY_NODES: $(cat /etc/whose) $VALUE, $(cat in.txt), $(id -u)"; touch /tmp/own /data/contained.$SLIPWAY_RANK; ls /tmp/own',
+        }),
+        ["--wait"],
+      );
+      expect(outcome).toMatchObject({ status: 0 });
+      const alice = (await lab.run(["id", "-u", "alice"])).stdout.trim();
+      const said = outcome.stdout.split("\n").filter((line) => / of 2: /.test(line));
+      expect(said.sort()).toEqual([0, 1].map((rank) => `${rank} of 2: the container's a b, staged, ${alice}`));
+      for (const rank of [0, 1]) {
+        const { uid } = await stat(join(shared, `contained.${rank}`));
+        expect(String(uid)).toBe(alice);
+      }
+      expect(existsSync("/tmp/own")).toBe(false);
+    },
+  );
 
   it("an image that is not there is refused before anything is submitted", async () => {
     const missing = spec({ image: `${shared}/nonsuch.sif`, container_run_type: "apptainer", command: "true" });
