@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stringify } from "yaml";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { CheckView, PilotView, RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
@@ -68,6 +68,7 @@ export const pilotSuite = (manager: PilotManager): void => {
     let booted: BootedPilots;
     let slipway: SlipwayHome;
     let files = 0;
+    const submitted: number[] = [];
 
     const options = (): { env: Readonly<Record<string, string | undefined>> } => ({ env: booted.env ?? {} });
     const json = <T>(...words: string[]): Promise<T> => slipway.json<T>(words, options());
@@ -81,7 +82,9 @@ export const pilotSuite = (manager: PilotManager): void => {
       );
     const submit = async (queue: string, array: string, script: string): Promise<number> => {
       const words = ["--cluster", "hpc", "--queue", queue, "--array", array, "--", "sh", "-c", script];
-      return (await json<{ run: number }>("submit", ...words)).run;
+      const { run } = await json<{ run: number }>("submit", ...words);
+      submitted.push(run);
+      return run;
     };
     /** Waits for its end; the run as it is then. */
     const ended = async (run: number, status: number): Promise<RunView> => {
@@ -144,6 +147,14 @@ export const pilotSuite = (manager: PilotManager): void => {
       } finally {
         await booted?.stop();
       }
+    });
+
+    // what a test that failed left waiting at a gate would be in the way of its second try, and of all others
+    afterEach(async ({ task }) => {
+      const runs = submitted.splice(0).map(String);
+      if (task.result?.state !== "fail" || runs.length === 0) return;
+      await slipway.run(["cancel", ...runs], options());
+      await empty();
     });
 
     promise("2,000 tasks on a fleet that grows from nothing to its most, and goes back to nothing", async () => {
