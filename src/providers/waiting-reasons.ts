@@ -129,14 +129,14 @@ const SGE: readonly Row[] = [
   [
     /can't (open (output|error|input)|chdir|stat)|can't read .*job script|mkdir/i,
     "its node could not start it, and it is held in error",
-    "Look whether the nodes see the home and the `log-directory`; then `qmod -cj ID`, or `slipway pilots cancel ID`.",
+    "Look whether the nodes see the home and the `log-directory`.",
   ],
   [
     /can't get password entry|can't set (u|g)id/i,
     "its node does not know its user, and it is held in error",
-    "Ask the cluster's administrators; then `qmod -cj ID`, or `slipway pilots cancel ID`.",
+    ADMINISTRATOR,
   ],
-  [/^Job is in error state/, "it could not be started and is held in error", "`qstat -j ID` tells why; `qmod -cj ID`."],
+  [/^Job is in error state/, "it could not be started and is held in error", "`qstat -j ID` tells why."],
   [/^Job is in hold state/, "it is held", "`qrls ID` lets it go, if it was held by its owner."],
   [/because of job dependencies/, "it waits for another job", NOTHING],
   [/execution time not reached/, "its time to begin has not come", NOTHING],
