@@ -39,6 +39,8 @@ export interface AgentLoad {
   backlog: number;
   /** The backlog in multiples of what the agent runs at once. */
   backlogLoad: number;
+  /** When it was last given something, in the server's milliseconds. */
+  givenAt: number;
   /** Gets nothing new: suspect, draining, or of an older version. */
   paused: boolean;
 }
@@ -51,6 +53,7 @@ export const createLoad = (offer: AgentOffer): AgentLoad => ({
   count: 0,
   backlog: 0,
   backlogLoad: 0,
+  givenAt: -Infinity,
   paused: false,
 });
 

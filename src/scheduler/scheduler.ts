@@ -14,7 +14,7 @@ import { type Bounds, boundsOf } from "./bounds.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy, prefetchLoad } from "./capacity.ts";
 import { type RankPlacement, placeRanks } from "./gangs.ts";
 import { keepFor, mayPass } from "./keeping.ts";
-import { type TakeBack, takeBacks } from "./take-back.ts";
+import { NOTHING_TO_ASK, type Rebalance, takeBacks } from "./take-back.ts";
 import {
   type Sample,
   type ShapeQueue,
@@ -32,11 +32,12 @@ import {
  * Each agent's tasks are of two kinds, counted per shape: slotted ones fit into its resources together, the others
  * wait there for a slot (its backlog, the prefetch), so that a free slot never waits for a round trip. First every
  * agent's slots are filled, those of agents that have tasks already before those of idle ones, so that pilots which
- * are not needed empty; then the backlogs, each agent at most its share of what waits.
+ * are not needed empty; then the backlogs, each agent up to its share of all that is not begun, here or at agents: who
+ * has its share already leaves the rest to the others, so that a few large assignments do, and not many small ones.
  */
 
 export type { AgentOffer } from "./agent-load.ts";
-export type { TakeBack } from "./take-back.ts";
+export type { Rebalance, TakeBack } from "./take-back.ts";
 
 export interface Assignment {
   readonly agent: number;
@@ -62,7 +63,7 @@ export interface Scheduler {
   /** Places what can be placed now. The caller applies the assignments to the state before the next pass. */
   pass(now: number): Assignment[];
   /** Where free slots could take what waits at other agents, when nothing waits here. */
-  rebalance(): TakeBack[];
+  rebalance(now: number): Rebalance;
   /** Waiting tasks by shape, and what the next of them are expected to take. */
   demand(): WaitingShape[];
   waiting(): number;
@@ -104,8 +105,9 @@ export const createScheduler = (
 
   /** Of what waits in this pass. */
   let bounds: Bounds = boundsOf([], prefetch);
-  /** Agents with tasks that wait there for a slot. */
+  /** Agents with tasks that wait there for a slot, and how many those are together. */
   const backlogged = new Set<AgentLoad>();
+  let backlog = 0;
 
   const queueOf = (shape: Shape): ShapeQueue => {
     let queue = queues.get(shape.key);
@@ -135,12 +137,16 @@ export const createScheduler = (
 
   /** Gives an agent tasks, or takes some away, and keeps in mind who has a backlog and who has room. */
   const give = (agent: AgentLoad, placed: Placed, count: number): void => {
+    backlog -= agent.backlog;
     add(agent, placed, count);
+    backlog += agent.backlog;
     if (agent.backlog > 0) backlogged.add(agent);
   };
 
   const take = (agent: AgentLoad, placed: Placed, count: number): void => {
+    backlog -= agent.backlog;
     release(agent, placed, count);
+    backlog += agent.backlog;
     if (agent.backlog === 0) backlogged.delete(agent);
     roomy.add(agent);
   };
@@ -189,6 +195,7 @@ export const createScheduler = (
         const taken = takeRows(queue, count);
         if (taken === undefined) break;
         placed.expectedMs = expected;
+        agent.givenAt = now;
         give(agent, placed, taken.count);
         budget -= taken.count;
         record(out, agent.offer.id, taken.run.id, taken.from, taken.count);
@@ -311,6 +318,7 @@ export const createScheduler = (
       if (agent !== undefined) {
         roomy.delete(agent);
         backlogged.delete(agent);
+        backlog -= agent.backlog;
       }
       agents.delete(id);
     },
@@ -370,16 +378,16 @@ export const createScheduler = (
       const single = order.filter((queue) => queue.shape.ranks === undefined);
       const left = single.reduce((sum, queue) => sum + queue.waiting, 0);
       if (left > 0) {
-        const share = Math.ceil(left / Math.max(1, agents.size));
-        for (const agent of active) fill(agent, openTo(agent, single, first), share, now, out);
+        const share = Math.ceil((left + backlog) / Math.max(1, agents.size));
+        for (const agent of active)
+          if (agent.backlog < share) fill(agent, openTo(agent, single, first), share - agent.backlog, now, out);
       }
       return [...out.values(), ...gangs];
     },
-    rebalance: () => {
-      if (backlogged.size === 0) return [];
-      for (const queue of queues.values()) if (queue.waiting > 0) return [];
-      const others = [...agents.values()].filter((agent) => !agent.paused && agent.backlog === 0);
-      return takeBacks(backlogged, others, belongs);
+    rebalance: (now) => {
+      if (backlogged.size === 0) return NOTHING_TO_ASK;
+      for (const queue of queues.values()) if (queue.waiting > 0) return NOTHING_TO_ASK;
+      return takeBacks(backlogged, agents.values(), belongs, now);
     },
     demand: () =>
       [...queues.values()]

@@ -1,5 +1,5 @@
 import type { Shape } from "../core/run.ts";
-import { type AgentLoad, placedOf, room } from "./agent-load.ts";
+import { type AgentLoad, type Placed, placedOf, room } from "./agent-load.ts";
 
 /** What agents should give back of tasks they have not begun, for free slots elsewhere. Pure. */
 
@@ -9,11 +9,30 @@ export interface TakeBack {
   readonly count: number;
 }
 
+/** Whom to ask now, and in how many milliseconds to look again at those that were left alone. */
+export interface Rebalance {
+  readonly asks: readonly TakeBack[];
+  readonly againMs: number | undefined;
+}
+
+export const NOTHING_TO_ASK: Rebalance = { asks: [], againMs: undefined };
+
+/** What should be done sooner than this is done before it could be begun elsewhere: asking for it is work for nothing. */
+const HANDED_OVER_MS = 10;
+/** For so long that is believed: expectations come from other tasks. */
+const PATIENCE_MS = 200;
+
+/** How long to leave an agent alone that should be through with its backlog in a moment; 0 not at all. */
+const patience = (agent: AgentLoad, { expectedMs }: Placed, now: number): number =>
+  expectedMs >= 0 && agent.backlogLoad * expectedMs < HANDED_OVER_MS
+    ? Math.max(0, Math.min(PATIENCE_MS, agent.givenAt + PATIENCE_MS - now))
+    : 0;
+
 type Belongs = (agent: AgentLoad, shape: Shape) => boolean;
 
-/** The shape of what waits at an agent that has a backlog. */
-const backlogShape = (agent: AgentLoad): Shape => {
-  for (const placed of agent.placed.values()) if (placed.count > placed.slotted) return placed.shape;
+/** What waits at an agent that has a backlog. */
+const backlogOf = (agent: AgentLoad): Placed => {
+  for (const placed of agent.placed.values()) if (placed.count > placed.slotted) return placed;
   throw new RangeError("a backlog of no shape");
 };
 
@@ -24,13 +43,26 @@ const freeSlots = (among: readonly AgentLoad[], shape: Shape, belongs: Belongs):
   return { slots: rooms.reduce((sum, each) => sum + each, 0), agents: rooms.filter((each) => each > 0).length };
 };
 
-/** Donors have a backlog, the others none. */
-export const takeBacks = (donors: Iterable<AgentLoad>, others: readonly AgentLoad[], belongs: Belongs): TakeBack[] => {
-  if (others.length === 0) return [];
+/** Donors are those of all agents that have a backlog; slots are looked for at those that have none. */
+export const takeBacks = (
+  donors: Iterable<AgentLoad>,
+  all: Iterable<AgentLoad>,
+  belongs: Belongs,
+  now: number,
+): Rebalance => {
   const rooms = new Map<string, { slots: number; agents: number }>();
   const asks: TakeBack[] = [];
+  let againMs: number | undefined;
+  let others: AgentLoad[] | undefined;
   for (const donor of donors) {
-    const shape = backlogShape(donor);
+    const placed = backlogOf(donor);
+    const waitMs = patience(donor, placed, now);
+    if (waitMs > 0) {
+      againMs = Math.min(againMs ?? waitMs, waitMs);
+      continue;
+    }
+    others ??= [...all].filter((agent) => !agent.paused && agent.backlog === 0);
+    const { shape } = placed;
     let free = rooms.get(shape.key);
     if (free === undefined) rooms.set(shape.key, (free = freeSlots(others, shape, belongs)));
     if (free.slots <= 0) continue;
@@ -38,5 +70,5 @@ export const takeBacks = (donors: Iterable<AgentLoad>, others: readonly AgentLoa
     free.slots -= count;
     asks.push({ agent: donor.offer.id, count });
   }
-  return asks;
+  return { asks, againMs };
 };

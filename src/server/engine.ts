@@ -132,6 +132,13 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
     }
   });
 
+  /** At agents that were left alone with their backlog. */
+  let lookAgain: NodeJS.Timeout | undefined;
+  const lookNow = (): void => {
+    lookAgain = undefined;
+    schedulePass();
+  };
+
   const pass = (): void => {
     if (!passPlanned) return;
     passPlanned = false;
@@ -141,7 +148,9 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
       const lsn = commit({ type: "tasks.assigned", at, agent, parts, ...(gang === undefined ? {} : { gang }) });
       afterDurable(() => listeners.assigned(agent, parts), lsn);
     }
-    for (const { agent, count } of scheduler.rebalance()) listeners.takeBack(agent, count);
+    const { asks, againMs } = scheduler.rebalance(at);
+    for (const { agent, count } of asks) listeners.takeBack(agent, count);
+    if (againMs !== undefined) lookAgain ??= setTimeout(lookNow, againMs).unref();
   };
 
   /** At the end of this turn, so that all messages that came with it share a pass. */
