@@ -65,6 +65,8 @@ export const encodeFrame = (message: unknown): Buffer => {
 
 export interface Channel<Out> {
   send(message: Out): void;
+  /** A message that was encoded before, since many are told the same. */
+  sendFrame(frame: Buffer): void;
   close(): void;
   destroy(reason: string): void;
   /** Bytes that the peer has not taken yet. */
@@ -109,20 +111,24 @@ export const createChannel = <In, Out>(
   socket.on("error", (error) => end(error.message));
   socket.on("close", () => end("connection closed"));
   socket.on("end", () => end("connection closed by the other side"));
+  const sendFrame = (frame: Buffer): void => {
+    if (!open) return;
+    if (socket.writableLength > MAX_BUFFERED) return end("the other side does not read");
+    if (!corked) {
+      corked = true;
+      socket.cork();
+      process.nextTick(() => {
+        corked = false;
+        socket.uncork();
+      });
+    }
+    socket.write(frame);
+  };
   return {
     send: (message) => {
-      if (!open) return;
-      if (socket.writableLength > MAX_BUFFERED) return end("the other side does not read");
-      if (!corked) {
-        corked = true;
-        socket.cork();
-        process.nextTick(() => {
-          corked = false;
-          socket.uncork();
-        });
-      }
-      socket.write(encodeFrame(message));
+      if (open) sendFrame(encodeFrame(message));
     },
+    sendFrame,
     close: () => {
       if (!open) return;
       open = false;

@@ -14,6 +14,7 @@ import { checkAgentMessage } from "./agent-messages.ts";
 import { sendAssignments } from "./assignments.ts";
 import { createGangs } from "./gangs.ts";
 import type { Engine } from "./engine.ts";
+import { resultsKept, tellInPassing } from "./in-passing.ts";
 
 /**
  * The agents' connections. Silence is not death (rule 5): an agent that stops answering is suspect and gets nothing
@@ -28,6 +29,8 @@ const OVERDUE_MS = 120_000;
 /** A connection that has not said hello by then is closed. */
 const HELLO_MS = 10_000;
 const SILENT_HEARTBEATS = 4;
+/** Between two looks at all agents. */
+const LOOK_MS = 1000;
 /** Connections that have not shown their token yet. */
 const MOST_UNKNOWN = 256;
 
@@ -40,6 +43,9 @@ export interface AgentLink {
   /** When its pilot ends, in the server's milliseconds, as it said itself; Infinity if never. */
   endsAt: number;
   defined: Map<number, Set<number>>;
+  /** Its results up to this one are on disk, and runs are over, of which it was not told yet; 0 none. */
+  durable: number;
+  over: number[];
   /** A take-back was asked for and not answered. */
   asked: boolean;
   /** Tails of the output of running tasks, for `logs -f`. */
@@ -99,6 +105,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
       draining: false,
       endsAt: Infinity,
       defined: new Map(),
+      durable: 0,
+      over: [],
       asked: false,
       tails: new Map(),
       running: 0,
@@ -137,6 +145,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
     link.endsAt = hello.endsInMs === undefined ? Infinity : engine.clock() + hello.endsInMs;
     scheduler.setEnd(id!, link.endsAt);
     link.defined = new Map();
+    link.durable = 0;
+    link.over = [];
     link.asked = false;
     const drop = reconcile(id!, hello);
     engine.afterDurable(() => {
@@ -229,7 +239,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
     const link = links.get(agent);
     if (link !== undefined && link.tails.size > 0)
       for (const { run, rows } of parts) for (const row of rows) link.tails.delete(`${run}.${row}`);
-    engine.afterDurable(() => links.get(agent)?.channel?.send({ t: "ack", seq: message.seq }), lsn);
+    if (link !== undefined) engine.afterDurable(() => resultsKept(link, message.seq), lsn);
   };
 
   const onMessage = (link: AgentLink, message: AgentMessage): void => {
@@ -253,6 +263,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
         return gangs.ended(link, message);
       case "leaving":
         link.draining = true;
+        tellInPassing(link);
         scheduler.pause(link.id, true);
         log(`agent ${link.id} leaves: ${message.reason}`);
         options.onSuspect(link.id);
@@ -263,6 +274,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
         lose([link.id], message.reason, true);
         return;
       case "ping":
+        tellInPassing(link);
         link.channel?.send({ t: "ping" });
         return;
       case "hello":
@@ -323,6 +335,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
     if (link === undefined) return;
     link.draining = true;
     scheduler.pause(id, true);
+    tellInPassing(link);
     link.channel?.send({ t: "drain", now, reason });
   };
 
@@ -351,10 +364,12 @@ export const createAgents = (options: AgentsOptions): Agents => {
   };
 
   const watch = setInterval(() => {
-    for (const link of links.values())
+    for (const link of links.values()) {
+      tellInPassing(link);
       if (link.channel !== undefined && !held && link.channel.silence() > SILENT_HEARTBEATS * HEARTBEAT_MS)
         link.channel.destroy("the agent is silent");
-  }, 1000);
+    }
+  }, LOOK_MS);
   watch.unref();
 
   return {
@@ -364,7 +379,10 @@ export const createAgents = (options: AgentsOptions): Agents => {
     assign: (agent, parts) => {
       const link = links.get(agent);
       // without a connection they stay assigned: the next hello shows that they never arrived
-      if (link?.channel !== undefined) sendAssignments(state, link, parts);
+      if (link?.channel !== undefined) {
+        tellInPassing(link);
+        sendAssignments(state, link, parts);
+      }
       for (const { run, ranges } of parts) {
         const gang = state.gangs.get(gangKey(run, ranges[0]!));
         if (gang?.agents[0] === agent) gangs.assign(gang);
@@ -381,7 +399,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
     },
     drain,
     forget: (run) => {
-      for (const link of links.values()) if (link.defined.delete(run)) link.channel?.send({ t: "forget", run });
+      for (const link of links.values()) if (link.defined.delete(run)) link.over.push(run);
     },
     adopt: () => {
       for (const agent of state.agents.values()) {
@@ -416,7 +434,10 @@ export const createAgents = (options: AgentsOptions): Agents => {
     },
     close: () => {
       clearInterval(watch);
-      for (const link of links.values()) link.channel?.close();
+      for (const link of links.values()) {
+        tellInPassing(link);
+        link.channel?.close();
+      }
       for (const channel of unknown) channel.destroy("the server stops");
     },
   };

@@ -2,6 +2,7 @@ import type { RowRanges } from "../core/events.ts";
 import { type Group, type Run, groupOf, shapeOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { touch } from "../core/table.ts";
+import { encodeFrame } from "../protocol/frames.ts";
 import type { Assign, Define } from "../protocol/messages.ts";
 import type { AgentLink } from "./agents.ts";
 
@@ -25,13 +26,13 @@ const template = (group: Group): Define["groups"][number] => ({
   json: group.items?.json ?? false,
 });
 
-export const define = (link: AgentLink, run: Run, group: Group): void => {
-  let known = link.defined.get(run.id);
-  if (known?.has(group.index) === true) return;
-  const first = known === undefined;
-  if (known === undefined) link.defined.set(run.id, (known = new Set()));
-  known.add(group.index);
-  link.channel?.send({
+/** One definition of each run, encoded: agents are told the same one after the other, and it holds an environment. */
+const encoded = new WeakMap<Run, { readonly group: Group; readonly first: boolean; readonly frame: Buffer }>();
+
+const definition = (run: Run, group: Group, first: boolean): Buffer => {
+  const known = encoded.get(run);
+  if (known?.group === group && known.first === first) return known.frame;
+  const message: Define = {
     t: "define",
     run: run.id,
     runName: run.spec.name,
@@ -39,14 +40,30 @@ export const define = (link: AgentLink, run: Run, group: Group): void => {
     env: first ? run.spec.env : undefined,
     numbering: run.spec.numbering,
     groups: [template(group)],
-  });
+  };
+  const frame = encodeFrame(message);
+  encoded.set(run, { group, first, frame });
+  return frame;
 };
 
-/** Sends rows of one group that this agent still has (some may have been cancelled while the journal was written). */
-const assignGroup = (link: AgentLink, run: Run, group: Group, from: number, end: number): void => {
-  const ranges: number[] = [];
-  const attempts: number[] = [];
-  let same = true;
+export const define = (link: AgentLink, run: Run, group: Group): void => {
+  let known = link.defined.get(run.id);
+  if (known?.has(group.index) === true) return;
+  const first = known === undefined;
+  if (known === undefined) link.defined.set(run.id, (known = new Set()));
+  known.add(group.index);
+  link.channel?.sendFrame(definition(run, group, first));
+};
+
+/** Rows of one group for one agent. */
+interface Rows {
+  readonly group: Group;
+  readonly ranges: number[];
+  readonly attempts: number[];
+}
+
+/** Adds what this agent still has of these rows (some may have been cancelled while the journal was written). */
+const addRows = ({ ranges, attempts }: Rows, link: AgentLink, run: Run, from: number, end: number): void => {
   for (let row = from; row < end; row += 1) {
     const page = touch(run.table, row);
     const slot = row % run.table.pageRows;
@@ -54,8 +71,10 @@ const assignGroup = (link: AgentLink, run: Run, group: Group, from: number, end:
     if (ranges.length > 0 && ranges.at(-2)! + ranges.at(-1)! === row) ranges[ranges.length - 1]! += 1;
     else ranges.push(row, 1);
     attempts.push(page.attempt[slot]!);
-    same &&= attempts[0] === page.attempt[slot];
   }
+};
+
+const assignRows = (link: AgentLink, run: Run, { group, ranges, attempts }: Rows): void => {
   if (attempts.length === 0) return;
   define(link, run, group);
   const rows = (): number[] => {
@@ -70,25 +89,29 @@ const assignGroup = (link: AgentLink, run: Run, group: Group, from: number, end:
     run: run.id,
     group: group.index,
     ranges,
-    attempts: same ? attempts[0]! : attempts,
+    attempts: attempts.every((attempt) => attempt === attempts[0]) ? attempts[0]! : attempts,
     ...(items === undefined ? {} : { items: rows().map((row) => items.get(row - group.first)) }),
     ...(group.rowShapes === undefined ? {} : { resources: rows().map((row) => shapeOfRow(group, row).resources) }),
   };
   link.channel?.send(message);
 };
 
-/** Tells a connected agent of tasks that were assigned to it. */
+/** Tells a connected agent of tasks that were assigned to it: rows of one group that follow each other in one message. */
 export const sendAssignments = (state: State, link: AgentLink, parts: readonly RowRanges[]): void => {
   for (const { run: id, ranges } of parts) {
     const run = state.runs.get(id);
     if (run === undefined) continue;
+    let gathered: Rows | undefined;
     for (let i = 0; i < ranges.length; i += 2) {
       for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end;) {
         const group = groupOf(run.groups, row);
         const groupEnd = Math.min(end, group.first + group.count);
-        if (group.spec.ranks === undefined) assignGroup(link, run, group, row, groupEnd);
+        if (gathered !== undefined && gathered.group !== group) assignRows(link, run, gathered);
+        if (gathered?.group !== group) gathered = { group, ranges: [], attempts: [] };
+        if (group.spec.ranks === undefined) addRows(gathered, link, run, row, groupEnd);
         row = groupEnd;
       }
     }
+    if (gathered !== undefined) assignRows(link, run, gathered);
   }
 };

@@ -1,0 +1,19 @@
+import type { AgentLink } from "./agents.ts";
+
+/**
+ * What an agent need not know at once: that its results are on disk, and which runs are over. It only frees memory
+ * there, so it goes with the next message, at the latest with the next look at all agents: with many agents a message of
+ * its own for each costs more than the tasks. An agent that is about to leave waits for it, and is told at once.
+ */
+export const tellInPassing = (link: AgentLink): void => {
+  if (link.channel === undefined) return;
+  if (link.durable > 0) link.channel.send({ t: "ack", seq: link.durable });
+  link.durable = 0;
+  for (const run of link.over.splice(0)) link.channel.send({ t: "forget", run });
+};
+
+/** Its results up to this message are on disk. */
+export const resultsKept = (link: AgentLink, seq: number): void => {
+  link.durable = Math.max(link.durable, seq);
+  if (link.draining) tellInPassing(link);
+};

@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import { packr } from "../../../src/core/codec.ts";
+import { type Run, createRun } from "../../../src/core/run.ts";
+import { createState } from "../../../src/core/state.ts";
+import { Task } from "../../../src/core/states.ts";
+import { touch } from "../../../src/core/table.ts";
+import type { ServerMessage } from "../../../src/protocol/messages.ts";
+import type { AgentLink } from "../../../src/server/agents.ts";
+import { sendAssignments } from "../../../src/server/assignments.ts";
+import { resultsKept, tellInPassing } from "../../../src/server/in-passing.ts";
+import { group, spec } from "../core/model.ts";
+
+/** An agent that keeps what it is told. */
+const listener = (id: number): { link: AgentLink; heard: ServerMessage[] } => {
+  const heard: ServerMessage[] = [];
+  const channel: AgentLink["channel"] = {
+    send: (message) => void heard.push(message),
+    sendFrame: (frame) => void heard.push(packr.unpack(frame.subarray(4)) as ServerMessage),
+    close: () => undefined,
+    destroy: () => undefined,
+    trust: () => undefined,
+    silence: () => 0,
+    buffered: 0,
+    open: true,
+  };
+  const link: AgentLink = {
+    id,
+    channel,
+    suspectSince: undefined,
+    draining: false,
+    endsAt: Infinity,
+    defined: new Map(),
+    durable: 0,
+    over: [],
+    asked: false,
+    tails: new Map(),
+    running: 0,
+  };
+  return { link, heard };
+};
+
+const hold = (run: Run, agent: number, rows: readonly number[]): void => {
+  for (const row of rows) {
+    const page = touch(run.table, row);
+    page.agent[row % run.table.pageRows] = agent;
+    page.attempt[row % run.table.pageRows] = 1;
+    page.state[row % run.table.pageRows] = Task.SCHEDULING;
+  }
+};
+
+describe("what an agent is told", () => {
+  it("of its tasks: the template once, and all rows of a group in one message", () => {
+    const state = createState();
+    const run = createRun(1, "u", spec([group("a", 100), group("b", 10)]), 0, new Map());
+    state.runs.set(1, run);
+    hold(run, 7, [0, 1, 2, 3, 50, 51, 100]);
+    const { link, heard } = listener(7);
+    // row 4 is another's by now
+    sendAssignments(state, link, [{ run: 1, ranges: [0, 5, 50, 2, 100, 1] }]);
+    expect(heard.map(({ t }) => t)).toEqual(["define", "assign", "define", "assign"]);
+    expect(heard[1]).toMatchObject({ group: 0, ranges: [0, 4, 50, 2], attempts: 1 });
+    expect(heard[3]).toMatchObject({ group: 1, ranges: [100, 1] });
+    sendAssignments(state, link, [{ run: 1, ranges: [50, 1] }]);
+    expect(heard[4]).toMatchObject({ t: "assign", ranges: [50, 1] });
+  });
+
+  it("the same of each template, whoever was told before", () => {
+    const state = createState();
+    const run = createRun(1, "u", { ...spec([group("a", 8), group("b", 8)]), env: { KEY: "v" } }, 0, new Map());
+    state.runs.set(1, run);
+    const told = [1, 2, 3].map((id) => {
+      const { link, heard } = listener(id);
+      hold(run, id, [id, 8 + id]);
+      // the run's environment goes with the first of its templates only
+      sendAssignments(state, link, [{ run: 1, ranges: [id, 1, 8 + id, 1] }]);
+      return heard.filter(({ t }) => t === "define");
+    });
+    expect(told[1]).toEqual(told[0]);
+    expect(told[2]).toEqual(told[0]);
+    expect(told[0]).toMatchObject([{ env: { KEY: "v" }, groups: [{ name: "a" }] }, { groups: [{ name: "b" }] }]);
+    expect(told[0]![1]).not.toHaveProperty("env.KEY");
+  });
+
+  it("in passing: the last of its results on disk and the runs that are over, once", () => {
+    const { link, heard } = listener(1);
+    tellInPassing(link);
+    expect(heard).toEqual([]);
+    resultsKept(link, 4);
+    resultsKept(link, 5);
+    link.over = [2, 3];
+    tellInPassing(link);
+    tellInPassing(link);
+    expect(heard).toEqual([
+      { t: "ack", seq: 5 },
+      { t: "forget", run: 2 },
+      { t: "forget", run: 3 },
+    ]);
+    // one that leaves waits for it
+    link.draining = true;
+    resultsKept(link, 6);
+    expect(heard.at(-1)).toEqual({ t: "ack", seq: 6 });
+  });
+});
