@@ -1,4 +1,4 @@
-import { unpackResults } from "../core/columns.ts";
+import { unpackResults, valueAt } from "../core/columns.ts";
 import type { HeldTasks, Results } from "../protocol/messages.ts";
 
 /** What a server must know that an agent has: attempts that have not ended, and those whose results are not on disk. */
@@ -17,7 +17,7 @@ export const heldTasks = (
   for (const message of unacknowledged)
     for (const part of message.parts) {
       const columns = unpackResults(part);
-      columns.rows.forEach((row, i) => note(part.run, row, columns.attempt[i]!));
+      columns.rows.forEach((row, i) => note(part.run, row, valueAt(columns.attempt, i)));
     }
   return [...byRun.values()];
 };

@@ -1,3 +1,4 @@
+import { valueAt } from "./columns.ts";
 import {
   Ending,
   NO_CODE,
@@ -154,22 +155,22 @@ const applyColumns = (
     const page = touch(run.table, row);
     const slot = row % run.table.pageRows;
     // the result of an attempt that was superseded, or that came before: no change
-    if (page.attempt[slot] !== columns.attempt[i] || !holds(page, slot, agent)) continue;
+    if (page.attempt[slot] !== valueAt(columns.attempt, i) || !holds(page, slot, agent)) continue;
     if (row < group.first || row >= group.first + group.count) group = groupOf(run.groups, row);
     leave(state, run, row, agent, effects);
-    const ending = columns.ending[i]!;
-    const code = columns.code[i]!;
-    const started = columns.started[i]!;
+    const ending = valueAt(columns.ending, i);
+    const code = valueAt(columns.code, i);
+    const started = valueAt(columns.started, i);
     page.started[slot] = started;
-    page.finished[slot] = columns.finished[i]!;
-    page.outAt[slot] = columns.outAt[i]!;
-    page.outBytes[slot] = columns.outBytes[i]!;
-    page.errBytes[slot] = columns.errBytes[i]!;
+    page.finished[slot] = valueAt(columns.finished, i);
+    page.outAt[slot] = valueAt(columns.outAt, i);
+    page.outBytes[slot] = valueAt(columns.outBytes, i);
+    page.errBytes[slot] = valueAt(columns.errBytes, i);
     page.exit[slot] = code >= 0 ? code : -1;
     page.signal[slot] = code < 0 && code !== NO_CODE ? -code : 0;
     noteStart(run, started);
     if (ending === Ending.EXIT) {
-      const took = columns.finished[i]! - started;
+      const took = valueAt(columns.finished, i) - started;
       group.meanMs = average(group.meanMs, took);
       run.meanMs = average(run.meanMs, took);
     }

@@ -1,4 +1,4 @@
-import type { ResultColumns } from "./events.ts";
+import type { Column, ResultColumns } from "./events.ts";
 
 /**
  * Columns on the wire and in the journal. A column whose entries are all equal is one number; rows that count up by
@@ -33,7 +33,11 @@ export const MAX_RESULTS = 1_000_000;
 
 const bytesOf = (column: Typed): Uint8Array => new Uint8Array(column.buffer, column.byteOffset, column.byteLength);
 
-const pack = (column: Typed): PackedColumn => {
+/** What a column says of the task at this place. */
+export const valueAt = (column: Column<Typed>, i: number): number => (typeof column === "number" ? column : column[i]!);
+
+const pack = (column: Column<Typed>): PackedColumn => {
+  if (typeof column === "number") return column;
   const first = column[0]!;
   for (let i = 1; i < column.length; i += 1) if (column[i] !== first) return bytesOf(column);
   return first;
@@ -66,8 +70,7 @@ interface View<T extends Typed> {
   readonly BYTES_PER_ELEMENT: number;
 }
 
-const unpack = <T extends Typed>(View: View<T>, column: PackedColumn | undefined, n: number): T => {
-  if (typeof column === "number") return new View(n).fill(column) as T;
+const unpackRows = <T extends Typed>(View: View<T>, column: PackedColumn | undefined, n: number): T => {
   if (!(column instanceof Uint8Array) || column.byteLength !== n * View.BYTES_PER_ELEMENT)
     throw new RangeError("a column has another length than its message says");
   // a copy, because the source is a slice of a frame at any alignment
@@ -76,13 +79,22 @@ const unpack = <T extends Typed>(View: View<T>, column: PackedColumn | undefined
   return new View(copy);
 };
 
+/** A constant stays one, as the number that such a column can hold. */
+const constant = { u8: new Uint8Array(1), u16: new Uint16Array(1), i16: new Int16Array(1), f64: new Float64Array(1) };
+
+const unpack = <T extends Typed>(one: T, column: PackedColumn | undefined, n: number): Column<T> => {
+  if (typeof column !== "number") return unpackRows(one.constructor as unknown as View<T>, column, n);
+  one[0] = column;
+  return one[0]!;
+};
+
 /** The inverse of packResults; throws a RangeError on anything malformed. */
 export const unpackResults = (packed: PackedColumns): ResultColumns => {
   const { n, from } = packed;
   if (!Number.isInteger(n) || n < 1 || n > MAX_RESULTS || !Number.isInteger(packed.run))
     throw new RangeError("results of an impossible number");
   let rows: Uint32Array;
-  if (from === undefined) rows = unpack(Uint32Array, packed.rows, n);
+  if (from === undefined) rows = unpackRows(Uint32Array, packed.rows, n);
   else {
     if (!Number.isInteger(from) || from < 0 || from + n > 0xffff_ffff)
       throw new RangeError("results of an impossible row");
@@ -92,14 +104,14 @@ export const unpackResults = (packed: PackedColumns): ResultColumns => {
   return {
     run: packed.run,
     rows,
-    attempt: unpack(Uint16Array, packed.attempt, n),
-    ending: unpack(Uint8Array, packed.ending, n),
-    code: unpack(Int16Array, packed.code, n),
-    started: unpack(Float64Array, packed.started, n),
-    finished: unpack(Float64Array, packed.finished, n),
-    outAt: unpack(Float64Array, packed.outAt, n),
-    outBytes: unpack(Float64Array, packed.outBytes, n),
-    errBytes: unpack(Float64Array, packed.errBytes, n),
+    attempt: unpack(constant.u16, packed.attempt, n),
+    ending: unpack(constant.u8, packed.ending, n),
+    code: unpack(constant.i16, packed.code, n),
+    started: unpack(constant.f64, packed.started, n),
+    finished: unpack(constant.f64, packed.finished, n),
+    outAt: unpack(constant.f64, packed.outAt, n),
+    outBytes: unpack(constant.f64, packed.outBytes, n),
+    errBytes: unpack(constant.f64, packed.errBytes, n),
     details: packed.details ?? [],
   };
 };

@@ -118,19 +118,22 @@ export const Ending = {
 /** In the code column: neither an exit code nor a signal. */
 export const NO_CODE = -1000;
 
-/** Results of one run's tasks, one column per fact; all columns have `rows.length` entries. */
+/** One fact of many tasks: a number for each of them, or the one that is the same for all. */
+export type Column<T extends ArrayLike<number>> = number | T;
+
+/** Results of one run's tasks, one column per fact, for each of `rows`. */
 export interface ResultColumns {
   readonly run: number;
   readonly rows: Uint32Array;
-  readonly attempt: Uint16Array;
-  readonly ending: Uint8Array;
+  readonly attempt: Column<Uint16Array>;
+  readonly ending: Column<Uint8Array>;
   /** Exit code, minus the signal's number, or NO_CODE. */
-  readonly code: Int16Array;
-  readonly started: Float64Array;
-  readonly finished: Float64Array;
-  readonly outAt: Float64Array;
-  readonly outBytes: Float64Array;
-  readonly errBytes: Float64Array;
+  readonly code: Column<Int16Array>;
+  readonly started: Column<Float64Array>;
+  readonly finished: Column<Float64Array>;
+  readonly outAt: Column<Float64Array>;
+  readonly outBytes: Column<Float64Array>;
+  readonly errBytes: Column<Float64Array>;
   /** Texts for the few that need one: index into the columns → reason. */
   readonly details: readonly (readonly [number, string])[];
 }

@@ -4,7 +4,7 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FRACTION } from "../../src/core/resources.ts";
-import { unpackResults } from "../../src/core/columns.ts";
+import { unpackResults, valueAt } from "../../src/core/columns.ts";
 import { Ending } from "../../src/core/events.ts";
 import { writeEndpoint } from "../../src/protocol/endpoint.ts";
 import type { AgentMessage, Results, ServerMessage } from "../../src/protocol/messages.ts";
@@ -115,7 +115,8 @@ const resultOf = (of: AgentPeer, row: number): Promise<{ attempt: number; code: 
     for (const { parts } of results(of))
       for (const part of parts.map(unpackResults)) {
         const i = part.rows.indexOf(row);
-        if (i >= 0) return { attempt: part.attempt[i]!, code: part.code[i]!, ending: part.ending[i]! };
+        const of = (column: Parameters<typeof valueAt>[0]): number => valueAt(column, i);
+        if (i >= 0) return { attempt: of(part.attempt), code: of(part.code), ending: of(part.ending) };
       }
     return undefined;
   });
