@@ -3,6 +3,7 @@ import { type Run, indexOfRow } from "../core/run.ts";
 import { taskStateName } from "../core/states.ts";
 import { peek } from "../core/table.ts";
 import type { EventView } from "../api/schemas.ts";
+import type { Clock } from "./clock.ts";
 
 /**
  * Events for people and scripts. The last ones stay in memory, in a ring; whoever follows has a bounded buffer, and a
@@ -21,7 +22,8 @@ export interface Follower {
 export interface Feed {
   publish(event: Omit<EventView, "seq" | "time">, at: number): void;
   committed(event: Event): void;
-  taskEnded(run: Run, row: number, at: number): void;
+  /** The time is asked for only where somebody wants to know: most tasks end unwatched. */
+  taskEnded(run: Run, row: number, clock: Clock): void;
   since(seq: number, run: number | undefined): EventView[];
   /** Events as they come; ends with `{resume}` when the reader is too slow. */
   follow(run: number | undefined, signal: AbortSignal): AsyncGenerator<EventView | { resume: number }>;
@@ -124,7 +126,7 @@ export const createFeed = (): Feed => {
         default:
       }
     },
-    taskEnded: (run, row, at) => {
+    taskEnded: (run, row, clock) => {
       const page = peek(run.table, row);
       if (page === undefined) return;
       const slot = row % run.table.pageRows;
@@ -138,7 +140,7 @@ export const createFeed = (): Feed => {
           task: `${run.id}.${indexOfRow(run, row)}`,
           detail: { state, attempt: page.attempt[slot], reason: run.reasons[page.reason[slot]!] || null },
         },
-        at,
+        clock(),
         state !== "DONE",
       );
     },

@@ -46,7 +46,7 @@ const pastEffects = (feed: Feed): ReplayFollower => {
     },
     effects: {
       ...NO_EFFECTS,
-      ended: (run, row) => feed.taskEnded(run, row, at),
+      ended: (run, row) => feed.taskEnded(run, row, () => at),
       finished: (run) => feed.publish({ event: "run.finished", run: run.id }, at),
     },
   };
