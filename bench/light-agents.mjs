@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { join } from "node:path";
 import { environment } from "./commands.mjs";
+import { cpuOf } from "./cpu-time.mjs";
 import { Broken } from "./sample.mjs";
 import { root } from "./slipway.mjs";
 
@@ -46,6 +47,8 @@ const startProcess = async (slipway, count, cpus, mode) => {
 export const startLightAgents = async (slipway, count, { cpus = 4, mode = "answer" } = {}) => {
   const processes = [];
   const agents = {
+    /** CPU milliseconds of all of them so far. */
+    cpu: () => processes.reduce((sum, { pid }) => sum + cpuOf(pid).own, 0),
     finish: () => Promise.all(processes.map((each) => each.finish())),
     close: async () => {
       slipway.light.delete(agents);

@@ -87,7 +87,7 @@ const WORDS = { server: "server", agent: "agent", spawner: "spawner", tasks: "th
 export const cpuLine = (found) => {
   if (found.cpuMicrosecondsPerTask === undefined) return undefined;
   const parts = Object.entries(found.cpuMicrosecondsPerTask).map(
-    ([key, { median }]) => `${WORDS[key] ?? key} ${median.toFixed(median < 10 ? 1 : 0)}`,
+    ([key, { median }]) => `${WORDS[key] ?? key} ${median.toFixed(median < 1 ? 2 : median < 10 ? 1 : 0)}`,
   );
   return `CPU µs a task: ${parts.join(", ")}`;
 };

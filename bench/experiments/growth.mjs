@@ -14,6 +14,17 @@ import { summary } from "../statistics.mjs";
 const named = (value) => value.toLocaleString("en");
 const text = ({ rate, cpu }) => `${(1e6 / rate).toFixed(2)} µs a task, the server's CPU ${cpu.server.toFixed(2)} of it`;
 
+/** What each of the processes used a task, with so many and with those that it is judged by. */
+const cpuLine = (values, what, ...sizes) => {
+  const line = {};
+  for (const size of sizes) {
+    const all = values.get(size).map(({ cpu }) => cpu);
+    line[`server with ${named(size)} ${what}`] = summary(all.map(({ server }) => server));
+    if (all[0].light !== undefined) line[`the ${named(size)} light agents`] = summary(all.map(({ light }) => light));
+  }
+  return line;
+};
+
 /** Each number of agents has a server of its own: it begins with nothing but them. */
 const withAgents = (options, agents, tasks) => ({
   key: agents,
@@ -22,9 +33,12 @@ const withAgents = (options, agents, tasks) => ({
   measure: async () => {
     const slipway = await openSlipway({ ...options, clusters: NO_FLEET });
     try {
-      await startLightAgents(slipway, agents);
+      const light = await startLightAgents(slipway, agents);
       await runNull(slipway, agents * 20, nullArray(agents * 20));
+      const before = light.cpu();
       const found = await runNull(slipway, tasks, nullArray(tasks));
+      // they have cores of this machine that agents on nodes of their own would not take
+      found.cpu.light = ((light.cpu() - before) * 1000) / tasks;
       await checkSample(slipway, found.run, { executed: false });
       return found;
     } finally {
@@ -75,10 +89,7 @@ const experiment = (name, title, what, sizes, base, values, wanted) => {
       values: costs(size),
     })),
     curve: sizes.map((size) => [size, summary(costs(size)).median]),
-    cpu: {
-      server: summary(values.get(largest).map(({ cpu }) => cpu.server)),
-      [`server with ${named(base)} ${what}`]: summary(values.get(base).map(({ cpu }) => cpu.server)),
-    },
+    cpu: cpuLine(values, what, largest, base),
     skipped: {},
     wanted,
   };
