@@ -33,9 +33,10 @@ const endGroup = (child) => {
 
 /**
  * Resolves with what a command wrote and how many seconds it took, whatever its exit status; rejects when it could not
- * be started or took longer than `timeout` seconds. It leads a process group of its own, which a timeout ends wholly.
+ * be started or took longer than `timeout` seconds. It leads a process group of its own, which a timeout ends wholly, and
+ * so does an interrupt, unless it is `spared`: a command that starts or ends what outlives it.
  */
-export const attempt = (command, args, { input, timeout = 600, env = environment, cwd } = {}) =>
+export const attempt = (command, args, { input, timeout = 600, env = environment, cwd, spared = false } = {}) =>
   new Promise((done, failed) => {
     const begun = performance.now();
     const child = spawn(command, args, { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe"] });
@@ -50,7 +51,7 @@ export const attempt = (command, args, { input, timeout = 600, env = environment
         if (text[name].length < MOST_OUTPUT) text[name] += data;
       });
     }
-    child.once("spawn", () => underWay.add(child));
+    if (!spared) child.once("spawn", () => underWay.add(child));
     child.once("error", (error) => {
       clearTimeout(timer);
       failed(error);

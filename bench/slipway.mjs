@@ -15,10 +15,24 @@ const program = join(root, "bin", "slipway");
 export const scratch = tmpdir();
 
 const living = new Set();
+let interrupted = false;
 
-/** Stops every server that is still up; for the end of an interrupted bench. */
+/** Closes what is still open, servers before what they stand on; for the end of an interrupted bench. */
 export const closeAll = async () => {
-  for (const session of living) await session.close({ checked: false });
+  interrupted = true;
+  // what it ends in is no news any more
+  while (living.size > 0)
+    await [...living]
+      .at(-1)
+      .close({ checked: false })
+      .catch(() => undefined);
+};
+
+/** Gives it its `close`, which `closeAll` calls too: the work is done once, and all who ask wait for its end. */
+export const keepOpen = (session, close) => {
+  let closing;
+  session.close = (options) => (closing ??= close(options).finally(() => living.delete(session)));
+  living.add(session);
 };
 
 const profiling = (directory) =>
@@ -28,9 +42,10 @@ const profiling = (directory) =>
 
 /**
  * A server of its own, started with `slipway up`, and everything else typed at its command line. `clusters` is the text
- * of its clusters.yaml, without which it has its defaults.
+ * of its clusters.yaml, without which it has its defaults; `env` is added to its environment.
  */
-export const openSlipway = async ({ dir, profile, clusters }) => {
+export const openSlipway = async ({ dir, profile, clusters, env }) => {
+  if (interrupted) throw new Error("interrupted");
   const home = await mkdtemp(join(dir, ".slipway-bench-"));
   if (clusters !== undefined) await writeFile(join(home, "clusters.yaml"), clusters);
   /** Options of ours stand before `--`: what follows is the task's. */
@@ -43,15 +58,9 @@ export const openSlipway = async ({ dir, profile, clusters }) => {
     return { answer: JSON.parse(stdout), seconds };
   };
 
-  const up = () => run(["up"], { env: { ...environment, ...profiling(profile) } });
-  try {
-    await up();
-  } catch (error) {
-    await rm(home, { recursive: true, force: true });
-    throw error;
-  }
+  const up = () => run(["up"], { env: { ...environment, ...env, ...profiling(profile) }, spared: true });
   const serverPid = async () => (await ask("status")).answer.server.pid;
-  let server = await serverPid();
+  let server;
 
   /** The processes that do the work; the pilot appears with the first task. */
   const processes = async () => {
@@ -87,23 +96,30 @@ export const openSlipway = async ({ dir, profile, clusters }) => {
     },
     /** What a task wrote, as `slipway logs` prints it. */
     logs: async (task) => (await run(["logs", task])).stdout,
-    /** Ends server and pilots, checks the journal they leave, and removes the home. */
-    close: async ({ checked = true } = {}) => {
-      if (!living.delete(session)) return;
-      const { agent } = await processes().catch(() => ({}));
-      for (const agents of session.light) await agents.close();
-      await run(["down", "--now"]).catch((error) => {
-        if (checked) throw error;
-      });
-      for (let waited = 0; agent !== undefined && isAlive(agent) && waited < 200; waited++) await sleep(50);
-      try {
-        if (checked) await run(["journal", "verify"]);
-      } finally {
-        await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
-      }
-    },
   };
-  living.add(session);
+  const starting = up();
+  /** Ends server and pilots, checks the journal they leave, and removes the home. */
+  keepOpen(session, async ({ checked = true } = {}) => {
+    await starting.catch(() => undefined);
+    const { agent } = await processes().catch(() => ({}));
+    for (const agents of session.light) await agents.close();
+    await run(["down", "--now"], { spared: true }).catch((error) => {
+      if (checked) throw error;
+    });
+    for (let waited = 0; agent !== undefined && isAlive(agent) && waited < 200; waited++) await sleep(50);
+    try {
+      if (checked) await run(["journal", "verify"]);
+    } finally {
+      await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    }
+  });
+  try {
+    await starting;
+    server = await serverPid();
+  } catch (error) {
+    await session.close({ checked: false });
+    throw error;
+  }
   return session;
 };
 
