@@ -8,6 +8,7 @@ import { measureLatency } from "./experiments/latency.mjs";
 import { measureMemory } from "./experiments/memory.mjs";
 import { measureNull } from "./experiments/null.mjs";
 import { measurePilots } from "./experiments/pilots.mjs";
+import { measurePilotsOnSlurm } from "./experiments/pilots-slurm.mjs";
 import { measureProcesses } from "./experiments/process.mjs";
 import { measureRestart } from "./experiments/restart.mjs";
 import { measureScheduler } from "./experiments/scheduler.mjs";
@@ -15,6 +16,7 @@ import { describeMachine, isBusy, machineText } from "./machine.mjs";
 import { readOptions, UsageError } from "./options.mjs";
 import { document, printed, tableOf } from "./report.mjs";
 import { commitHere, writeResults } from "./results-file.mjs";
+import { Skipped } from "./rounds.mjs";
 import { closeAll, root, scratch, spawnerHere } from "./slipway.mjs";
 
 const EXPERIMENTS = {
@@ -27,6 +29,7 @@ const EXPERIMENTS = {
   memory: measureMemory,
   restart: measureRestart,
   pilots: measurePilots,
+  "pilots-slurm": measurePilotsOnSlurm,
 };
 
 const say = (text) => console.error(text);
@@ -44,6 +47,7 @@ const interrupted = async () => {
 const measureAll = async (options, measured) => {
   const experiments = [];
   const broken = {};
+  const skipped = {};
   for (const name of options.only) {
     const begun = performance.now();
     say(`--- ${name}`);
@@ -58,13 +62,18 @@ const measureAll = async (options, measured) => {
     } catch (error) {
       // What was interrupted is not broken; the handler of the signal ends this process.
       if (stopping) return new Promise(() => undefined);
+      if (error instanceof Skipped) {
+        skipped[name] = error.message;
+        say(`skipped: ${name}: ${error.message}`);
+        continue;
+      }
       // The others go on; the exit status tells.
       broken[name] = error.message;
       // a stack may name source that was loaded from memory, all of it
       say(`BROKEN: ${name}: ${error.stack.replaceAll(/data:[^\s:)]+/g, "data:…")}`);
     }
   }
-  return { experiments, broken };
+  return { experiments, broken, skipped };
 };
 
 const main = async () => {
@@ -79,11 +88,11 @@ const main = async () => {
   if (isBusy(machine))
     say(`warning: the machine is not quiet (load ${machine.loadAtStart}): do not quote these numbers`);
   const measured = { commit: commitHere(), rounds: options.rounds, size: options.size, load: machine.loadAtStart };
-  const { experiments, broken } = await measureAll(options, measured);
+  const { experiments, broken, skipped } = await measureAll(options, measured);
   const path = options.output ?? join(root, "bench", "results", `${machine.at.replaceAll(/[:.]/g, "-")}.json`);
-  const results = writeResults(path, { machine, experiments, broken }, options.merge);
+  const results = writeResults(path, { machine, experiments, broken, skipped }, options.merge);
   say(`all numbers: ${relative(process.cwd(), path)}`);
-  if (options.json) console.log(JSON.stringify({ experiments: experiments.map(printed) }));
+  if (options.json) console.log(JSON.stringify({ experiments: experiments.map(printed), skipped }));
   else console.log(`\n${machineText(machine)}`);
   if (Object.keys(broken).length > 0) process.exitCode = 1;
   else if (options.writeDocs)

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,6 +16,7 @@ interface Results {
     readonly measured: { readonly at: string; readonly commit: string; readonly size: string };
   }[];
   readonly broken: Readonly<Record<string, string>>;
+  readonly skipped: Readonly<Record<string, string>>;
 }
 
 let directory: string;
@@ -24,11 +25,19 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-const bench = (...args: readonly string[]): Promise<{ status: number | null; stdout: string; stderr: string }> =>
+interface Ended {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const bench = (...args: readonly string[]): Promise<Ended> => benchUnder([], ...args);
+
+/** `words` come before the command, and change what it runs in. */
+const benchUnder = (words: readonly string[], ...args: readonly string[]): Promise<Ended> =>
   new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [join(ROOT, "bench", "main.mjs"), ...args], {
-      stdio: ["ignore", "pipe", "pipe"],
-    });
+    const [program = "", ...rest] = [...words, process.execPath, join(ROOT, "bench", "main.mjs"), ...args];
+    const child = spawn(program, rest, { stdio: ["ignore", "pipe", "pipe"] });
     const text = { stdout: "", stderr: "" };
     for (const name of ["stdout", "stderr"] as const)
       child[name].setEncoding("utf8").on("data", (data: string) => {
@@ -112,6 +121,20 @@ it(
     expect(drawing).not.toMatch(/NaN|undefined|Infinity/);
   },
 );
+
+it("npm run bench: an experiment that is not possible here is skipped with its reason, and not broken", async (ctx) => {
+  // a user name space in which nobody is root, as which a Slurm is booted
+  const words = process.getuid?.() === 0 ? ["unshare", "--user"] : [];
+  const [program, ...rest] = [...words, "true"];
+  if (spawnSync(program!, rest).status !== 0) ctx.skip("no user name spaces here");
+  const output = join(directory, "results.json");
+  const args = ["--smoke", "--json", "--only", "pilots-slurm", "--dir", directory, "--output", output];
+  const { status, stdout, stderr } = await benchUnder(words, ...args);
+  expect(status, stderr).toBe(0);
+  const skipped = { "pilots-slurm": "a Slurm of its own needs root" };
+  expect(JSON.parse(stdout)).toEqual({ experiments: [], skipped });
+  expect(JSON.parse(await readFile(output, "utf8"))).toMatchObject({ experiments: [], broken: {}, skipped });
+});
 
 it("npm run bench: what it does not know it says, with exit status 2", async () => {
   for (const args of [["--only", "nothing"], ["--merge"], ["--rounds", "0"], ["--wrong"]]) {

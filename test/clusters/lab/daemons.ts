@@ -48,6 +48,11 @@ export interface DaemonOptions {
   readonly cwd?: string;
   /** The account it runs as; taken before the tie to the test's process is made, which a change of user would cut. */
   readonly user?: string;
+  /**
+   * Ctrl-C does not reach it: whoever started it ends it after what stands on it. Not for a daemon that changes its user
+   * itself, which cuts its tie to the test's process.
+   */
+  readonly ownSession?: boolean;
 }
 
 /** Starts a program that stays in the foreground. */
@@ -60,6 +65,7 @@ export const startDaemon = async (argv: readonly string[], options: DaemonOption
     child = spawn("setpriv", ["--pdeathsig", "KILL", ...become, ...argv], {
       cwd: options.cwd ?? "/",
       env: { ...process.env, ...options.env },
+      detached: options.ownSession === true,
       stdio: ["ignore", output, output],
     });
     await once(child, "spawn");

@@ -34,7 +34,7 @@ export const startAccounting = async (plan: LabPlan, run: RunCommand, started: D
       "--innodb-flush-log-at-trx-commit=0",
       `--tmpdir=${data}`,
     ],
-    { log: `${root}/log/mariadbd.log`, user: "mysql" },
+    { log: `${root}/log/mariadbd.log`, user: "mysql", ownSession: true },
   );
   started.push(database);
   const client = ["--no-defaults", "-uroot", "-S", socket];
@@ -54,6 +54,7 @@ export const startAccounting = async (plan: LabPlan, run: RunCommand, started: D
   const slurmdbd = await startDaemon(["slurmdbd", "-D"], {
     log: `${root}/log/slurmdbd.out`,
     env: { SLURM_CONF: `${root}/conf/slurm.conf` },
+    ownSession: true,
   });
   started.push(slurmdbd);
   await until("slurmdbd", async () => {

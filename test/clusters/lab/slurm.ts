@@ -209,7 +209,11 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
     const spaces = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts"];
     nodes.set(
       name,
-      await startDaemon([...spaces, "sh", "-c", script, "sh", name], { log: `${root}/log/${name}`, env }),
+      await startDaemon([...spaces, "sh", "-c", script, "sh", name], {
+        log: `${root}/log/${name}`,
+        env,
+        ownSession: true,
+      }),
     );
   };
 
@@ -235,7 +239,11 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
 
   const startController = async (): Promise<void> => {
     // -i: a controller that was killed before it wrote anything starts all the same
-    const daemon = await startDaemon(["slurmctld", "-D", "-i"], { log: `${root}/log/slurmctld.out`, env });
+    const daemon = await startDaemon(["slurmctld", "-D", "-i"], {
+      log: `${root}/log/slurmctld.out`,
+      env,
+      ownSession: true,
+    });
     controller = daemon;
     await until("slurmctld", async () => {
       if (daemon.hasEnded()) throw new Error(`slurmctld ended: ${await readFile(daemon.log, "utf8")}`);
@@ -279,7 +287,9 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
     const munge = ["key-file", "socket", "pid-file", "log-file", "seed-file"].map(
       (what) => `--${what}=${root}/munge/${what.replace("-file", "")}`,
     );
-    services.push(await startDaemon(["munged", "--foreground", ...munge], { log: `${root}/log/munged.out` }));
+    services.push(
+      await startDaemon(["munged", "--foreground", ...munge], { log: `${root}/log/munged.out`, ownSession: true }),
+    );
     await until("munged", () => existsSync(`${root}/munge/socket`));
     if (options.accounting === true) await startAccounting(plan, run, services);
     await startController();

@@ -1,0 +1,54 @@
+// A real Slurm on this machine, the one that the tests boot, for as long as it is measured.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadSource } from "../scripts/load-source.mjs";
+import { noteTime, readTimes, writeScript } from "./counted-commands.mjs";
+import { Skipped } from "./rounds.mjs";
+import { keepOpen } from "./slipway.mjs";
+
+/** Seconds for which Slurm shows a job that has ended: the least that it takes, so that histories are asked for. */
+const MIN_JOB_AGE = 2;
+
+/**
+ * Boots it, with accounting where that is here; throws Skipped where Slurm is not. `startOf` resolves with the
+ * milliseconds at which a node began with a job: Slurm's own times are whole seconds, so a prolog writes them.
+ */
+export const openSlurm = async ({ cpus, accounting: wanted }) => {
+  const { startSlurm, skipReason } = await loadSource('export * from "./test/clusters/lab/slurm.ts";');
+  const missing = skipReason();
+  if (missing !== undefined) throw new Skipped(missing);
+  const withoutHistory = wanted ? skipReason({ accounting: true }) : "a history is not asked for in so short a run";
+  const directory = await mkdtemp(join(tmpdir(), "slw-bench-slurm-"));
+  const [starts, prolog] = ["starts", "prolog"].map((name) => join(directory, name));
+  const booting = writeScript(prolog, noteTime("$SLURM_JOB_ID", starts)).then(() =>
+    startSlurm({
+      nodes: 1,
+      cpus,
+      bigNodes: 0,
+      plainNodes: 0,
+      gpus: {},
+      accounting: withoutHistory === undefined,
+      minJobAge: MIN_JOB_AGE,
+      extra: [`Prolog=${prolog}`],
+    }),
+  );
+  const session = {
+    directory,
+    /** Why there is no history. */
+    withoutHistory,
+    startOf: async (id) => (await readTimes(starts)).find(({ words }) => words === id)?.at,
+  };
+  keepOpen(session, async () => {
+    // one that did not start has left nothing, and has told why
+    await (await booting.catch(() => undefined))?.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+  try {
+    const { env, run } = await booting;
+    return Object.assign(session, { config: env.SLURM_CONF, run });
+  } catch (error) {
+    await session.close();
+    throw error;
+  }
+};
