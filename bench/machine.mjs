@@ -1,6 +1,7 @@
 // What a reader must know of the machine to judge its numbers.
 import { cpus, availableParallelism, loadavg, release, totalmem } from "node:os";
 import { spawnSync } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 
 const fileSystemOf = (path) => {
   const { status, stdout } = spawnSync("df", ["--output=fstype", path], { encoding: "utf8" });
@@ -26,3 +27,32 @@ export const machineText = (machine) =>
 
 /** Others at work make every number doubtful, ratios too. */
 export const isBusy = (machine) => machine.loadAtStart > 0.5;
+
+const LOOK_MS = 100;
+const PATIENCE_MS = 10_000;
+/** Of all cores' time. */
+const QUIET = 0.05;
+
+const cpuTimes = () => {
+  let busy = 0;
+  let all = 0;
+  for (const { times } of cpus())
+    for (const [kind, ms] of Object.entries(times)) {
+      all += ms;
+      if (kind !== "idle") busy += ms;
+    }
+  return { busy, all };
+};
+
+/**
+ * What a contender leaves behind it (files to be written, processes that are still ending) must not fall on the next one:
+ * waits until little is going on, but not for ever on a machine that others use.
+ */
+export const untilQuiet = async () => {
+  for (const begun = performance.now(); performance.now() - begun < PATIENCE_MS;) {
+    const before = cpuTimes();
+    await sleep(LOOK_MS);
+    const after = cpuTimes();
+    if (after.busy - before.busy <= QUIET * (after.all - before.all)) return;
+  }
+};

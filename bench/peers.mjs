@@ -1,5 +1,6 @@
 // Other programs that start many processes. Each one is measured as its users have it, and skipped with a reason where it
 // is not.
+import { readFileSync, readdirSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -50,6 +51,19 @@ const PEER_TIMEOUT = 900;
 
 const pythonOf = (venv) => (venv === undefined ? findProgram("python3") : join(venv, "bin", "python"));
 
+/** Ends what a peer leaves running when its script is over: whoever has the directory for a home. */
+const endThoseOf = (directory) => {
+  for (const pid of readdirSync("/proc")) {
+    if (!/^\d+$/.test(pid) || pid === String(process.pid)) continue;
+    try {
+      if (readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(`HOME=${directory}`))
+        process.kill(Number(pid), "SIGKILL");
+    } catch {
+      // gone meanwhile, or another user's
+    }
+  }
+};
+
 /**
  * Starts a peer, lets it warm up, and times `count` × /bin/true on `workers` workers, in a directory of its own. Resolves
  * with tasks a second and the version; throws Skipped when it is not here, and an error when it did not finish them.
@@ -73,6 +87,7 @@ export const pythonPeer = async (key, count, workers, { venv }) => {
     const { seconds, version } = JSON.parse(stdout.trimEnd().split("\n").at(-1));
     return { rate: count / seconds, version };
   } finally {
+    endThoseOf(directory);
     await rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
   }
 };

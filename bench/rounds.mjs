@@ -1,4 +1,5 @@
 // Alternates contenders in rounds, so that what a machine does besides falls on all of them alike.
+import { untilQuiet } from "./machine.mjs";
 import { median } from "./statistics.mjs";
 
 /** A contender that is not here; the reason is shown in place of its numbers. */
@@ -17,6 +18,8 @@ export const alternate = async (contenders, rounds, say) => {
     const first = round % live.length;
     for (const contender of [...live.slice(first), ...live.slice(0, first)]) {
       try {
+        // one round only shows that it works
+        if (rounds > 1) await untilQuiet();
         const measured = await contender.measure(round);
         values.get(contender.key).push(measured);
         say(`round ${round + 1} of ${rounds}: ${contender.label}: ${contender.text(measured)}`);
