@@ -53,10 +53,20 @@ const OF_THE_JOB =
   /^(SLURM_(CONF|JOB_?ID|CLUSTER_NAME|JOB_UID|JOB_USER|JOB_PARTITION)|PBS_|PE_|SGE_|JOB_ID|OAR_|TMPDIR_JOB$)/;
 
 /** Open MPI starts its daemons through the manager; it must neither share the agent's step nor count its slots. */
-const OPEN_MPI_IN_SLURM = [
+const OPEN_MPI_IN_SLURM = "--overlap --cpu-bind=none --mem=0 --export=ALL";
+
+/**
+ * What Open MPI must be told in a job of Slurm. Hosts that it has from a file it does not tell srun: without a list its
+ * daemons, one on each host but the first, start on the first nodes of the job, whomever they are meant for. Slurm
+ * numbers them in its own order of nodes, whatever the list's; that of the hosts is the same.
+ */
+const openMpiInSlurm = (hosts: readonly string[]): (readonly [string, string])[] => [
   ["OMPI_MCA_ras", "^slurm"],
-  ["OMPI_MCA_plm_slurm_args", "--overlap --cpu-bind=none --mem=0 --export=ALL"],
-] as const;
+  [
+    "OMPI_MCA_plm_slurm_args",
+    `${OPEN_MPI_IN_SLURM} --nodes=${hosts.length - 1} --nodelist=${hosts.slice(1).join(",")}`,
+  ],
+];
 
 export interface RankLaunch {
   readonly argv: readonly string[];
@@ -76,7 +86,7 @@ export const rankLaunch = (
     if (value !== undefined && OF_THE_JOB.test(name)) env.push(`${name}=${value}`);
   if (part.by === "mpiexec") {
     if (job["SLURM_JOB_ID"] !== undefined)
-      for (const [name, value] of OPEN_MPI_IN_SLURM) if (set[name] === undefined) env.push(`${name}=${value}`);
+      for (const [name, value] of openMpiInSlurm(part.hosts)) if (set[name] === undefined) env.push(`${name}=${value}`);
     return { argv: ["mpiexec", "-hostfile", file, "-n", String(total)], env };
   }
   env.push(`SLURM_HOSTFILE=${file}`);

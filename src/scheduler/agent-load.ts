@@ -14,6 +14,8 @@ export interface AgentOffer {
   readonly queue: string;
   /** Ranks of one task stay within one pilot; 0: agents that were started by hand count as one. */
   readonly pilot: number;
+  /** By whose names the agents of one task are put in order. */
+  readonly host?: string;
   /** When its pilot ends, in the server's milliseconds; Infinity if never. */
   readonly endsAt: number;
 }

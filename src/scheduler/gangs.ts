@@ -4,6 +4,7 @@ import type { RankSpec } from "../core/spec.ts";
 
 export interface RankRoom {
   readonly agent: number;
+  readonly host?: string | undefined;
   /** How many ranks fit there. */
   readonly room: number;
 }
@@ -14,8 +15,18 @@ export interface RankPlacement {
   readonly ranks: readonly number[];
 }
 
-const byAgent = (chosen: readonly { agent: number; ranks: number }[]): RankPlacement => {
-  const sorted = chosen.toSorted((a, b) => a.agent - b.agent);
+interface Chosen {
+  readonly agent: number;
+  readonly host?: string | undefined;
+  readonly ranks: number;
+}
+
+/** n2 before n10, as managers order their nodes. */
+const { compare } = new Intl.Collator("en", { numeric: true });
+
+/** In the order of their hosts, which is that of the manager's own launchers too; the first is the head. */
+const inOrder = (chosen: readonly Chosen[]): RankPlacement => {
+  const sorted = chosen.toSorted((a, b) => compare(a.host ?? "", b.host ?? "") || a.agent - b.agent);
   return { agents: sorted.map(({ agent }) => agent), ranks: sorted.map(({ ranks }) => ranks) };
 };
 
@@ -24,28 +35,28 @@ const spread = (rooms: readonly RankRoom[], count: number, nodes: number): RankP
   const least = Math.floor(count / nodes);
   const more = count % nodes;
   if (least === 0) return undefined;
-  const chosen: { agent: number; ranks: number }[] = [];
+  const chosen: Chosen[] = [];
   const rising = rooms.filter(({ room }) => room >= least).toSorted((a, b) => a.room - b.room);
   const large = rising.filter(({ room }) => room > least).slice(0, more);
   if (large.length < more) return undefined;
-  for (const { agent } of large) chosen.push({ agent, ranks: least + 1 });
-  for (const { agent } of rising) {
+  for (const { agent, host } of large) chosen.push({ agent, host, ranks: least + 1 });
+  for (const { agent, host } of rising) {
     if (chosen.length === nodes) break;
-    if (!large.some((taken) => taken.agent === agent)) chosen.push({ agent, ranks: least });
+    if (!large.some((taken) => taken.agent === agent)) chosen.push({ agent, host, ranks: least });
   }
-  return chosen.length === nodes ? byAgent(chosen) : undefined;
+  return chosen.length === nodes ? inOrder(chosen) : undefined;
 };
 
 /** On as few nodes as possible: those with the most room first. */
 const gather = (rooms: readonly RankRoom[], count: number): RankPlacement | undefined => {
-  const chosen: { agent: number; ranks: number }[] = [];
+  const chosen: Chosen[] = [];
   let left = count;
-  for (const { agent, room } of rooms.toSorted((a, b) => b.room - a.room)) {
+  for (const { agent, host, room } of rooms.toSorted((a, b) => b.room - a.room)) {
     if (left === 0 || room <= 0) break;
-    chosen.push({ agent, ranks: Math.min(room, left) });
+    chosen.push({ agent, host, ranks: Math.min(room, left) });
     left -= Math.min(room, left);
   }
-  return left === 0 ? byAgent(chosen) : undefined;
+  return left === 0 ? inOrder(chosen) : undefined;
 };
 
 /** Undefined if they do not all fit among these agents, which are of one pilot. */

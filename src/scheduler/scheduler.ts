@@ -230,6 +230,7 @@ export const createScheduler = (
       while (headOf(queue) !== undefined) {
         const rooms = members.map((agent) => ({
           agent: agent.offer.id,
+          host: agent.offer.host,
           room: agent.backlog > 0 ? 0 : room(agent, placedOf(agent, shape)),
         }));
         const gang = placeRanks(shape.ranks!, rooms);

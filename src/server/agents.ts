@@ -113,7 +113,13 @@ export const createAgents = (options: AgentsOptions): Agents => {
     };
     links.set(id, link);
     const agent = state.agents.get(id)!;
-    scheduler.addAgent({ id, resources: agent.resources, pilot: agent.pilot, ...options.clusterOf(agent) });
+    scheduler.addAgent({
+      id,
+      resources: agent.resources,
+      pilot: agent.pilot,
+      host: agent.host,
+      ...options.clusterOf(agent),
+    });
     return link;
   };
 

@@ -19,6 +19,7 @@ clusters:
     type: slurm
     scratch: SCRATCH
     queues:
+      trio: { partition: batch, nodes: 3, cores: 2, memory: 1G, walltime: 1h, fleet: { max: 1, idle: 1h, period: 1s } }
       pair: { partition: batch, nodes: 2, cores: 4, memory: 1G, walltime: 1h, fleet: { max: 1, idle: 1h, period: 1s } }
 `;
 
@@ -100,12 +101,24 @@ describe.skipIf(reason !== undefined)(
       await writeFile(join(home.cwd, "sum.c"), MPI_SUM);
       execFileSync("mpicc", ["-o", "sum", "sum.c"], { cwd: home.cwd });
       const root = ["OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"].flatMap((pair) => ["--env", pair]);
-      const done = await run("--nodes", "2", "--ranks", "4", "--rank-launcher", "mpiexec", ...root, "--", "./sum");
-      expect((await home.run(["logs", `${done.id}.0`, "--stderr"])).stdout).toBe("");
-      expect(done.state).toBe("DONE");
-      const lines = await logs(done.id);
-      expect(lines.map((line) => line.replace(/ \S+$/, ""))).toEqual(["0/4 6", "1/4 6", "2/4 6", "3/4 6"]);
-      expect(new Set(lines.map((line) => line.split(" ")[2])).size).toBe(2);
+      // each where the host file has it, whichever node comes first
+      const script = 'echo "$OMPI_COMM_WORLD_RANK $(hostname) $SLIPWAY_HOSTS" >&2; exec ./sum';
+      for (const [queue, nodes] of [
+        ["pair", 2],
+        ["trio", 3],
+      ] as const) {
+        const size = ["--nodes", String(nodes), "--ranks", String(2 * nodes), "--queue", queue];
+        const done = await run(...size, "--rank-launcher", "mpiexec", ...root, "--", "sh", "-c", script);
+        const said = (await home.run(["logs", `${done.id}.0`, "--stderr"])).stdout.split("\n").slice(0, -1);
+        const places = said.toSorted().map((line) => line.split(" "));
+        const hosts = places[0]![2]!.split(",");
+        expect(places.map(([rank, host]) => [rank, host])).toEqual(
+          hosts.flatMap((host, nth) => [0, 1].map((local) => [String(2 * nth + local), host])),
+        );
+        expect(done.state).toBe("DONE");
+        const sum = nodes * (2 * nodes - 1);
+        expect(await logs(done.id)).toEqual(places.map(([rank, host]) => `${rank}/${2 * nodes} ${sum} ${host}`));
+      }
     });
 
     it("a node that dies takes the whole task with it, which runs again at no cost", async () => {

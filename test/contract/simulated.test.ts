@@ -35,7 +35,12 @@ describe("a simulated cluster", () => {
     root = await mkdtemp(join(tmpdir(), "slw-"));
   });
   afterEach(async () => {
-    for (const { pid } of await processesUnder(root)) process.kill(pid, "SIGKILL");
+    for (const { pid } of await processesUnder(root))
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch {
+        // ended meanwhile by itself
+      }
     await rm(root, { recursive: true, force: true });
   });
   const create = (change: Partial<Simulation> = {}): Provider =>

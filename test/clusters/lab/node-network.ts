@@ -135,7 +135,7 @@ export const createNodeNetwork = async (root: string, nodes: readonly string[]):
       // a node that comes back uses other process ids: the old ones must not seem alive
       starts += 1;
       const inside =
-        'echo "$4" >/proc/sys/kernel/ns_last_pid; hostname "$1"; mount --bind "$2" /etc/hosts; eval "$3" & wait';
+        'echo "$4" >/proc/sys/kernel/ns_last_pid; hostname "$1"; mount -t tmpfs tmpfs /dev/shm; mount --bind "$2" /etc/hosts; eval "$3" & wait';
       // not `ip netns exec`: it would hide the control groups
       const enter = [
         "nsenter",

@@ -205,7 +205,8 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
       await chmod(own, 0o1777);
       return network.start(name, `mount --bind ${own} /tmp && exec slurmd -D -N ${name}`, env);
     }
-    const script = 'hostname "$1" && exec slurmd -D -N "$1"';
+    // a memory of its own, too: Open MPI's segments are named after host and process id, which other clusters' nodes share
+    const script = 'hostname "$1" && mount -t tmpfs tmpfs /dev/shm && exec slurmd -D -N "$1"';
     const spaces = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts"];
     nodes.set(
       name,

@@ -9,6 +9,16 @@ import { type Assignment, type Scheduler, createScheduler } from "../../../src/s
 import { group, spec } from "../core/model.ts";
 
 describe("placeRanks", () => {
+  it("puts agents in the order of their hosts, however they joined, each with its own ranks", () => {
+    const rooms = [
+      { agent: 1, host: "n10", room: 1 },
+      { agent: 2, host: "n9", room: 4 },
+      { agent: 3, host: "n2", room: 2 },
+    ];
+    expect(placeRanks({ count: 7, by: "agents" }, rooms)).toEqual({ agents: [3, 2, 1], ranks: [2, 4, 1] });
+    expect(placeRanks({ count: 4, nodes: 3, by: "agents" }, rooms)).toEqual({ agents: [3, 2, 1], ranks: [2, 1, 1] });
+  });
+
   it.each([
     { ask: { count: 4 }, rooms: [4, 8], gives: [[2], [4]] },
     {
