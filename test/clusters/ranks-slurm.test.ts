@@ -42,7 +42,10 @@ describe.skipIf(reason !== undefined)(
     });
 
     const run = (...words: string[]): Promise<RunView> =>
-      home.json<RunView>(["run", ...words], { statuses: [0, 1], timeoutMs: 170_000 });
+      home.json<RunView>(["run", ...(words.includes("--queue") ? [] : ["--queue", "pair"]), ...words], {
+        statuses: [0, 1],
+        timeoutMs: 170_000,
+      });
     const logs = async (id: number): Promise<string[]> =>
       (await home.run(["logs", `${id}.0`])).stdout.split("\n").slice(0, -1).toSorted();
     const task = (id: number): Promise<TaskView> => home.json<TaskView>(["show", `${id}.0`]);
@@ -125,6 +128,8 @@ describe.skipIf(reason !== undefined)(
       const script = 'echo "$SLIPWAY_ATTEMPT $(hostname)" >> tried; [ $SLIPWAY_ATTEMPT -gt 1 ] || sleep 1000';
       const { run: id } = await home.json<{ run: number }>([
         "submit",
+        "--queue",
+        "pair",
         "--nodes",
         "2",
         "--ranks",
