@@ -64,7 +64,9 @@ const openMpiInSlurm = (hosts: readonly string[]): (readonly [string, string])[]
   ["OMPI_MCA_ras", "^slurm"],
   [
     "OMPI_MCA_plm_slurm_args",
-    `${OPEN_MPI_IN_SLURM} --nodes=${hosts.length - 1} --nodelist=${hosts.slice(1).join(",")}`,
+    hosts.length === 1
+      ? OPEN_MPI_IN_SLURM
+      : `${OPEN_MPI_IN_SLURM} --nodes=${hosts.length - 1} --nodelist=${hosts.slice(1).join(",")}`,
   ],
 ];
 

@@ -1,3 +1,5 @@
+import { chmod, mkdir } from "node:fs/promises";
+import { join } from "node:path";
 import { parseOarstat, type OarJob } from "../../src/providers/oar/parse.ts";
 import { skipReason, startOar } from "./lab/oar.ts";
 import { pilotSuite } from "./pilot-suite.ts";
@@ -7,11 +9,15 @@ pilotSuite({
   unavailable: skipReason(),
   boot: async () => {
     const lab = await startOar({ nodes: 3, cores: 2 });
+    // what a node that loses its power leaves in its scratch goes with the laboratory
+    const scratch = join(lab.root, "scratch");
+    await mkdir(scratch);
+    await chmod(scratch, 0o1777);
     const jobs = async (): Promise<OarJob[]> => parseOarstat((await lab.run(["oarstat", "-J", "-f"])).stdout);
     return {
       // OAR takes no jobs of root
       user: lab.user,
-      cluster: { type: "oar" },
+      cluster: { type: "oar", scratch },
       queue: { nodes: 1, cores: 2, memory: "500M", "memory-per-core-property-name": "memcore" },
       wrong: { keys: { partition: "nowhere" }, words: /The queue nowhere does not exist/ },
       shortWalltime: 20,
