@@ -13,10 +13,9 @@ import { applyFailed } from "./given-up.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
 import { cancelRows, cascade, openRun } from "./outcomes.ts";
 import { applyLaunchChanged, applyLaunchRemoved, applyLaunchRequested } from "./launch.ts";
-import type { Resources } from "./resources.ts";
 import type { RunSpec } from "./spec.ts";
 import { applyRetried } from "./retry.ts";
-import { type Group, type GroupInput, createRun, groupOf, isFinishedRun } from "./run.ts";
+import { type Group, type GroupInput, createRun, createShapeSet, groupOf, isFinishedRun } from "./run.ts";
 import type { Apply, Effects, Pilot, State } from "./state.ts";
 import { isFinalPilot, mayAdvancePilot } from "./states.ts";
 
@@ -33,7 +32,7 @@ export const apply = (state: State, event: Event, effects: Effects): void => {
       return;
     case "run.opened":
       state.nextRun = Math.max(state.nextRun, event.run + 1);
-      state.drafts.set(event.run, { opened: event, items: new Map() });
+      state.drafts.set(event.run, { opened: event, items: new Map(), shapes: createShapeSet(), rowShapes: new Map() });
       return;
     case "run.items":
       return applyItems(state, event, effects);
@@ -78,7 +77,15 @@ const applyItems: Apply<RunItems> = (state, event) => {
     store = new PackedItems(event.json);
     draft.items.set(event.group, store);
   }
+  const first = store.length;
   for (const item of event.items) store.add(item);
+  const group = draft.opened.spec.groups[event.group];
+  if (group?.itemResources === undefined) return;
+  // as they come, not all at once when the last has come: that would keep everybody else waiting
+  let rowShapes = draft.rowShapes.get(event.group);
+  if (rowShapes === undefined) draft.rowShapes.set(event.group, (rowShapes = []));
+  for (let i = first; i < store.length; i += 1)
+    rowShapes.push(draft.shapes.of(group, evaluateItemResources(group, store, i)));
 };
 
 const applyCommitted: Apply<RunCommitted> = (state, event, effects) => {
@@ -98,13 +105,13 @@ const applyCommitted: Apply<RunCommitted> = (state, event, effects) => {
   const inputs = new Map<number, GroupInput>();
   for (const [index, group] of spec.groups.entries()) {
     const items = draft.items.get(index);
-    const rowResources: Resources[] = [];
-    if (items !== undefined && group.itemResources !== undefined)
-      for (let i = 0; i < items.length; i += 1) rowResources.push(evaluateItemResources(group, items, i));
     if (items !== undefined)
-      inputs.set(index, { items, rowResources: group.itemResources === undefined ? undefined : rowResources });
+      inputs.set(index, {
+        items,
+        rowShapes: group.itemResources === undefined ? undefined : draft.rowShapes.get(index),
+      });
   }
-  const run = createRun(event.run, uuid, spec, event.at, inputs);
+  const run = createRun(event.run, uuid, spec, event.at, inputs, draft.shapes);
   state.runs.set(run.id, run);
   state.byUuid.set(uuid, run.id);
   openRun(state, run, event.at, effects);

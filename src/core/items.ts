@@ -58,10 +58,14 @@ interface ItemRules {
   readonly shell: Template | undefined;
   /** Results by their texts: rows that ask for the same share one object. */
   readonly seen: Map<string, Resources>;
+  /** What was worked out when an item was checked, until it is taken in. */
+  readonly checked: Map<string, Resources>;
 }
 
 const rulesByGroup = new WeakMap<GroupSpec, ItemRules>();
 const MOST_SHARED = 10_000;
+/** A submission is checked and taken in by some thousand items; what a refused one leaves goes with the next. */
+const MOST_CHECKED = 20_000;
 
 const templatesOf = (group: GroupSpec): Template[] => {
   const { command, env = {}, cwd, stdout, stderr } = group;
@@ -82,7 +86,7 @@ const rulesOf = (group: GroupSpec): ItemRules => {
     for (const path of template.fields) fields.set(path.join("."), path);
   }
   const shell = typeof group.command === "string" && templates[0]!.uses.has("item") ? templates[0] : undefined;
-  const rules: ItemRules = { amounts, fields: [...fields.values()], shell, seen: new Map() };
+  const rules: ItemRules = { amounts, fields: [...fields.values()], shell, seen: new Map(), checked: new Map() };
   rulesByGroup.set(group, rules);
   return rules;
 };
@@ -127,6 +131,11 @@ export const evaluateItemResources = (group: GroupSpec, items: PackedItems, inde
   const rules = rulesOf(group);
   if (rules.amounts.length === 0) return group.resources;
   const stored = items.get(index);
+  const checked = rules.checked.get(stored);
+  if (checked !== undefined) {
+    rules.checked.delete(stored);
+    return checked;
+  }
   return naming(index, stored, () => amountsFor(group, rules, contextFor(stored, items.json)));
 };
 
@@ -143,5 +152,9 @@ export const checkItem = (group: GroupSpec, stored: string, json: boolean, index
     const context = contextFor(stored, json);
     for (const path of rules.fields) fieldOf(context.item!, path);
     if (rules.shell !== undefined) expand(rules.shell, context);
-    return rules.amounts.length === 0 ? group.resources : amountsFor(group, rules, context);
+    if (rules.amounts.length === 0) return group.resources;
+    const resources = amountsFor(group, rules, context);
+    if (rules.checked.size >= MOST_CHECKED) rules.checked.clear();
+    rules.checked.set(stored, resources);
+    return resources;
   });

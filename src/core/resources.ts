@@ -17,13 +17,18 @@ export const toUnits = (name: string, value: number): number =>
 export const fromUnits = (name: string, units: number): number => (isByteResource(name) ? units : units / FRACTION);
 
 /** How much there is of a resource; user-defined names may be any word, also one that every object has. */
-export const amountOf = (resources: Resources, name: string): number =>
-  Object.hasOwn(resources, name) ? resources[name]! : 0;
+export const amountOf = (resources: Resources, name: string): number => {
+  // what every object has is never a number
+  const amount: unknown = resources[name];
+  return typeof amount === "number" ? amount : 0;
+};
 
 /** A stable text for a set of resources: equal requests have equal keys. */
-export const shapeKey = (request: Resources): string =>
-  Object.keys(request)
-    .filter((name) => request[name]! > 0)
-    .toSorted()
-    .map((name) => `${name}=${request[name]}`)
-    .join(",");
+export const shapeKey = (request: Resources): string => {
+  const names: string[] = [];
+  for (const name in request) if (request[name]! > 0) names.push(name);
+  names.sort();
+  let key = "";
+  for (const name of names) key += key === "" ? `${name}=${request[name]}` : `,${name}=${request[name]}`;
+  return key;
+};

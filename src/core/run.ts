@@ -94,10 +94,27 @@ export const shapeOf = (spec: GroupSpec, resources: Resources): Shape => ({
   ranks: spec.ranks,
 });
 
+/** Shapes of one run: equal ones are one object. */
+export interface ShapeSet {
+  of(spec: GroupSpec, resources: Resources): Shape;
+}
+
+export const createShapeSet = (): ShapeSet => {
+  const shapes = new Map<string, Shape>();
+  return {
+    of: (spec, resources) => {
+      const shape = shapeOf(spec, resources);
+      const known = shapes.get(shape.key);
+      if (known === undefined) shapes.set(shape.key, shape);
+      return known ?? shape;
+    },
+  };
+};
+
 export interface GroupInput {
   readonly items: PackedItems | undefined;
-  /** Resources per row, when they depend on the item. */
-  readonly rowResources: readonly Resources[] | undefined;
+  /** One for each row, when what it asks for depends on the item. */
+  readonly rowShapes: readonly Shape[] | undefined;
 }
 
 /** A run as it stands right after its submission: all tasks NEW, dependencies counted, nothing evaluated yet. */
@@ -107,13 +124,8 @@ export const createRun = (
   spec: RunSpec,
   submitted: number,
   inputs: ReadonlyMap<number, GroupInput>,
+  shapes = createShapeSet(),
 ): Run => {
-  const shapes = new Map<string, Shape>();
-  const intern = (shape: Shape): Shape => {
-    const known = shapes.get(shape.key);
-    if (known === undefined) shapes.set(shape.key, shape);
-    return known ?? shape;
-  };
   let first = 0;
   const groups = spec.groups.map((group, index): Group => {
     const count = itemCount(group.items);
@@ -124,8 +136,8 @@ export const createRun = (
       first,
       count,
       items: input?.items,
-      shape: intern(shapeOf(group, group.resources)),
-      rowShapes: input?.rowResources?.map((resources) => intern(shapeOf(group, resources))),
+      shape: shapes.of(group, group.resources),
+      rowShapes: input?.rowShapes,
       dependents: [],
       base: Task.NEW,
       waits: group.after.length,

@@ -5,8 +5,7 @@ import { type Gang, type RankOutput, gangKey } from "./gangs.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
 import type { Launch } from "./launch.ts";
 import { outcomeOf } from "./outcomes.ts";
-import type { Resources } from "./resources.ts";
-import { type Attempt, type GroupInput, type Run, createRun, isFinishedRun } from "./run.ts";
+import { type Attempt, type GroupInput, type Run, createRun, createShapeSet, isFinishedRun } from "./run.ts";
 import type { RunSpec } from "./spec.ts";
 import { type Agent, type Effects, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
 import { Task } from "./states.ts";
@@ -118,14 +117,16 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
     if (header === undefined) throw new RangeError("a part of a run without its beginning");
     const { spec } = header;
     const inputs = new Map<number, GroupInput>();
+    const shapes = createShapeSet();
     for (const [index, store] of items) {
       const group = spec.groups[index]!;
-      let rowResources: Resources[] | undefined;
-      if (group.itemResources !== undefined)
-        rowResources = Array.from({ length: store.length }, (_, i) => evaluateItemResources(group, store, i));
-      inputs.set(index, { items: store, rowResources });
+      const rowShapes =
+        group.itemResources === undefined
+          ? undefined
+          : Array.from({ length: store.length }, (_, i) => shapes.of(group, evaluateItemResources(group, store, i)));
+      inputs.set(index, { items: store, rowShapes });
     }
-    run = createRun(header.id, header.uuid, spec, header.submitted, inputs);
+    run = createRun(header.id, header.uuid, spec, header.submitted, inputs, shapes);
     run.counts.set(header.counts);
     run.started = header.started;
     run.finished = header.finished;

@@ -3,7 +3,7 @@ import type { Gang } from "./gangs.ts";
 import { PackedItems } from "./items.ts";
 import type { Launch } from "./launch.ts";
 import type { Resources } from "./resources.ts";
-import type { Run } from "./run.ts";
+import type { Run, Shape, ShapeSet } from "./run.ts";
 import type { Condition } from "./spec.ts";
 import type { PilotState } from "./states.ts";
 
@@ -66,6 +66,9 @@ export interface RunSummary {
 export interface Draft {
   readonly opened: RunOpened;
   readonly items: Map<number, PackedItems>;
+  /** Of groups whose tasks ask for what their items say, one for each item. */
+  readonly rowShapes: Map<number, Shape[]>;
+  readonly shapes: ShapeSet;
 }
 
 export interface State {

@@ -46,12 +46,14 @@ export const slotsOf = (
   return Math.floor(nodes / ranks.nodes) * Math.floor(perNode / Math.ceil(ranks.count / ranks.nodes));
 };
 
-/** Whether a fleet could run a shape at all. */
-export const canRun = (shape: Shape, fleet: Candidate, defaultCluster: string): boolean =>
+const mayRun = (shape: Shape, fleet: Candidate, defaultCluster: string): boolean =>
   (shape.cluster ?? defaultCluster) === fleet.cluster &&
   (shape.queue ?? fleet.queue) === fleet.queue &&
-  shape.timeRequest <= fleet.lifetime &&
-  slotsOf(shape, fleet) > 0;
+  shape.timeRequest <= fleet.lifetime;
+
+/** Whether a fleet could run a shape at all. */
+export const canRun = (shape: Shape, fleet: Candidate, defaultCluster: string): boolean =>
+  mayRun(shape, fleet, defaultCluster) && slotsOf(shape, fleet) > 0;
 
 /**
  * The demand on each fleet, in their order. Tasks that several queues could run go to the first of them, as many as it
@@ -65,12 +67,16 @@ export const demandOn = (
   const out: Demand[][] = fleets.map(() => []);
   const order = [...fleets.keys()].toSorted((a, b) => Number(fleets[a]!.failing) - Number(fleets[b]!.failing));
   for (const { shape, waiting: all, sample } of waiting) {
-    const able = order.filter((index) => canRun(shape, fleets[index]!, defaultCluster));
+    const able = order.filter((index) => mayRun(shape, fleets[index]!, defaultCluster));
+    const slotsIn = able.map((index) => slotsOf(shape, fleets[index]!));
+    const last = slotsIn.findLastIndex((slots) => slots > 0);
     let left = all;
-    for (const [nth, index] of able.entries()) {
+    for (let nth = 0; nth <= last; nth += 1) {
+      const index = able[nth]!;
       const fleet = fleets[index]!;
-      const slots = slotsOf(shape, fleet);
-      const mine = nth === able.length - 1 ? left : Math.min(left, slots * fleet.max);
+      const slots = slotsIn[nth]!;
+      if (slots === 0) continue;
+      const mine = nth === last ? left : Math.min(left, slots * fleet.max);
       left -= mine;
       const expected =
         sample.tasks === 0

@@ -1,6 +1,7 @@
 import type { Resources } from "../core/resources.ts";
 import type { Shape } from "../core/run.ts";
 import { concurrency } from "./capacity.ts";
+import { type Entry, type FitList, NOTHING_BARRED, type Room, createFitList } from "./fit-list.ts";
 
 /**
  * What an agent offers and what it has, counted per shape: slotted tasks fit into its resources together, the others
@@ -21,8 +22,7 @@ export interface AgentOffer {
 }
 
 /** The tasks of one shape that an agent has. */
-export interface Placed {
-  readonly shape: Shape;
+export interface Placed extends Entry {
   /** How many the empty agent runs at once. */
   readonly most: number;
   count: number;
@@ -34,9 +34,13 @@ export interface Placed {
 export interface AgentLoad {
   readonly offer: AgentOffer;
   endsAt: number;
+  /** Only shapes of which it has tasks. */
   readonly placed: Map<string, Placed>;
+  /** Those of which some wait there for a slot, as they came. */
+  readonly queued: FitList<Placed>;
   /** What the slotted tasks leave. */
   readonly free: Record<string, number>;
+  readonly room: Room;
   count: number;
   backlog: number;
   /** The backlog in multiples of what the agent runs at once. */
@@ -47,26 +51,33 @@ export interface AgentLoad {
   paused: boolean;
 }
 
-export const createLoad = (offer: AgentOffer): AgentLoad => ({
-  offer,
-  endsAt: offer.endsAt,
-  placed: new Map(),
-  free: { ...offer.resources },
-  count: 0,
-  backlog: 0,
-  backlogLoad: 0,
-  givenAt: -Infinity,
-  paused: false,
-});
-
-export const placedOf = (agent: AgentLoad, shape: Shape): Placed => {
-  let placed = agent.placed.get(shape.key);
-  if (placed === undefined) {
-    placed = { shape, most: concurrency(agent.offer.resources, shape), count: 0, slotted: 0, expectedMs: -1 };
-    agent.placed.set(shape.key, placed);
-  }
-  return placed;
+export const createLoad = (offer: AgentOffer): AgentLoad => {
+  const free = { ...offer.resources };
+  return {
+    offer,
+    endsAt: offer.endsAt,
+    placed: new Map(),
+    queued: createFitList(),
+    free,
+    room: { free, seconds: Infinity, barred: NOTHING_BARRED },
+    count: 0,
+    backlog: 0,
+    backlogLoad: 0,
+    givenAt: -Infinity,
+    paused: false,
+  };
 };
+
+/** What an agent has of a shape; kept only while it has some. */
+export const placedOf = (agent: AgentLoad, shape: Shape): Placed =>
+  agent.placed.get(shape.key) ?? {
+    shape,
+    most: concurrency(agent.offer.resources, shape),
+    count: 0,
+    slotted: 0,
+    expectedMs: -1,
+    at: -1,
+  };
 
 const slot = (agent: AgentLoad, placed: Placed, count: number): void => {
   placed.slotted += count;
@@ -79,11 +90,18 @@ export const room = (agent: AgentLoad, placed: Placed): number =>
 
 const setBacklog = (agent: AgentLoad, placed: Placed, change: number): void => {
   agent.backlog += change;
+  const waiting = placed.count - placed.slotted;
+  if (waiting > 0 && placed.at < 0) agent.queued.push(placed);
+  if (waiting === 0 && placed.at >= 0) {
+    agent.queued.remove(placed);
+    placed.at = -1;
+  }
   // starting again from zero keeps rounding from piling up
   agent.backlogLoad = agent.backlog === 0 ? 0 : agent.backlogLoad + change / Math.max(1, placed.most);
 };
 
 export const add = (agent: AgentLoad, placed: Placed, count: number): void => {
+  if (placed.count === 0) agent.placed.set(placed.shape.key, placed);
   placed.count += count;
   agent.count += count;
   const slotted = Math.max(0, Math.min(count, room(agent, placed)));
@@ -93,14 +111,15 @@ export const add = (agent: AgentLoad, placed: Placed, count: number): void => {
 
 /** Tasks of the backlog take the slots that others left, as the agent does. */
 const promote = (agent: AgentLoad): void => {
-  for (const placed of agent.placed.values()) {
-    const waiting = placed.count - placed.slotted;
-    if (waiting === 0) continue;
-    const moved = Math.max(0, Math.min(waiting, room(agent, placed)));
-    if (moved === 0) continue;
-    slot(agent, placed, moved);
-    setBacklog(agent, placed, -moved);
-    if (agent.backlog === 0) return;
+  let placed = agent.queued.next(0, agent.room);
+  while (placed !== undefined) {
+    const { at } = placed;
+    const moved = Math.max(0, Math.min(placed.count - placed.slotted, room(agent, placed)));
+    if (moved > 0) {
+      slot(agent, placed, moved);
+      setBacklog(agent, placed, -moved);
+    }
+    placed = agent.queued.next(at + 1, agent.room);
   }
 };
 
@@ -111,8 +130,7 @@ export const release = (agent: AgentLoad, placed: Placed, count: number): void =
   placed.count -= left;
   agent.count -= left;
   if (waiting > 0) setBacklog(agent, placed, -waiting);
-  if (left > waiting) {
-    slot(agent, placed, waiting - left);
-    if (agent.backlog > 0) promote(agent);
-  }
+  if (left > waiting) slot(agent, placed, waiting - left);
+  if (placed.count === 0) agent.placed.delete(placed.shape.key);
+  if (left > waiting && agent.backlog > 0) promote(agent);
 };

@@ -17,7 +17,7 @@ export const concurrency = (capacity: Resources, shape: Pick<Shape, "resources">
 /** The first resource of which a shape asks more than is there. */
 export const shortage = (
   capacity: Resources,
-  shape: Shape,
+  shape: Pick<Shape, "resources">,
 ): { name: string; asked: number; has: number } | undefined => {
   for (const name in shape.resources) {
     const asked = shape.resources[name]!;

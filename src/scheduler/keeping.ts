@@ -27,14 +27,14 @@ export const keepFor = (shape: Shape, pilots: Iterable<readonly AgentLoad[]>): R
 };
 
 /**
- * Whether another shape may go to an agent that is kept: only if it uses nothing that the kept task still lacks there.
- * What waits for a licence keeps nobody from the cores. Ranks need all of theirs at once: nothing of it is given away.
+ * What others may not use of an agent that is kept: all that the kept task still lacks there. What waits for a licence
+ * keeps nobody from the cores. Ranks need all of theirs at once: nothing of it is given away.
  */
-export const mayPass = (agent: AgentLoad, keptFor: Shape, other: Shape): boolean => {
+export const barredFor = (agent: AgentLoad, keptFor: Shape): ReadonlySet<string> => {
+  const barred = new Set<string>();
   for (const name in keptFor.resources) {
     const asked = keptFor.resources[name]!;
-    const lacking = asked > 0 && (keptFor.ranks !== undefined || (agent.free[name] ?? 0) < asked);
-    if (lacking && (other.resources[name] ?? 0) > 0) return false;
+    if (asked > 0 && (keptFor.ranks !== undefined || (agent.free[name] ?? 0) < asked)) barred.add(name);
   }
-  return true;
+  return barred;
 };

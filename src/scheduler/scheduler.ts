@@ -1,4 +1,5 @@
 import type { RowRanges } from "../core/events.ts";
+import type { Resources } from "../core/resources.ts";
 import { type Group, type Run, type Shape, expectedMs, groupOf, shapeOfRow } from "../core/run.ts";
 import {
   type AgentLoad,
@@ -10,21 +11,12 @@ import {
   release,
   room,
 } from "./agent-load.ts";
-import { type Bounds, boundsOf } from "./bounds.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy, prefetchLoad } from "./capacity.ts";
 import { type RankPlacement, placeRanks } from "./gangs.ts";
-import { keepFor, mayPass } from "./keeping.ts";
+import { type Room, NOTHING_BARRED } from "./fit-list.ts";
+import { barredFor, keepFor } from "./keeping.ts";
 import { NOTHING_TO_ASK, type Rebalance, takeBacks } from "./take-back.ts";
-import {
-  type Sample,
-  type ShapeQueue,
-  createShapeQueue,
-  dropRun,
-  headOf,
-  pushRange,
-  sampleOf,
-  takeRows,
-} from "./queues.ts";
+import { type Place, type Sample, type WaitingRange, createWaiting, visitFitting } from "./waiting.ts";
 
 /**
  * Which agent gets which tasks. The scheduler holds nothing that the state does not: it is rebuilt after a restart.
@@ -78,14 +70,21 @@ export interface Scheduler {
   occupancyOf(agent: number, unknown: number): { used: number; seconds: number };
 }
 
+/** Good until the next pass. */
 export interface WaitingShape {
   readonly shape: Shape;
   readonly waiting: number;
-  readonly sample: Sample;
+  readonly sample: Readonly<Sample>;
 }
 
 /** Tasks that an expectation is made of. */
 const SAMPLED = 100;
+
+/** How many entries that give an agent nothing are looked at before its backlog, or its slots, count as full. */
+const BACKLOG_MISSES = 16;
+const SLOT_MISSES = 1024;
+/** And how many shapes of tasks with ranks find no room before the rest of them wait for the next pass. */
+const GANG_MISSES = 64;
 
 const EPSILON = 1e-9;
 
@@ -94,46 +93,37 @@ export const createScheduler = (
   prefetch: PrefetchPolicy = DEFAULT_PREFETCH,
   defaultCluster: string | undefined = undefined,
 ): Scheduler => {
-  const queues = new Map<string, ShapeQueue>();
+  const waiting = createWaiting();
   const agents = new Map<number, AgentLoad>();
   /** Agents that may have room, and whether something new waits (then all may). */
   const roomy = new Set<AgentLoad>();
   let fresh = false;
-  let seq = 0;
   /** The first task in order, when it fits nowhere yet, and agents that take nothing behind it until it does. */
-  let kept: { readonly key: string; readonly agents: ReadonlySet<AgentLoad> } | undefined;
-
-  /** Of what waits in this pass. */
-  let bounds: Bounds = boundsOf([], prefetch);
+  let kept: { readonly shape: Shape; readonly agents: ReadonlySet<AgentLoad> } | undefined;
   /** Agents with tasks that wait there for a slot, and how many those are together. */
   const backlogged = new Set<AgentLoad>();
   let backlog = 0;
 
-  const queueOf = (shape: Shape): ShapeQueue => {
-    let queue = queues.get(shape.key);
-    if (queue === undefined) {
-      queue = createShapeQueue(shape);
-      queues.set(shape.key, queue);
-    }
-    return queue;
-  };
-
   const pushGroup = (run: Run, group: Group, from: number, count: number): void => {
-    seq += 1;
-    if (group.rowShapes === undefined) {
-      pushRange(queueOf(group.shape), run, group, from, count, seq);
-      return;
-    }
-    for (let row = from; row < from + count; row += 1)
-      pushRange(queueOf(shapeOfRow(group, row)), run, group, row, 1, seq);
+    if (group.rowShapes === undefined) return waiting.push(run, group, group.shape, from, count);
+    for (let row = from; row < from + count; row += 1) waiting.push(run, group, shapeOfRow(group, row), row, 1);
   };
 
-  const belongs = (agent: AgentLoad, shape: Shape): boolean =>
-    (shape.cluster ?? defaultCluster ?? agent.offer.cluster) === agent.offer.cluster &&
-    (shape.queue === undefined || shape.queue === agent.offer.queue);
+  const belongs = (agent: AgentLoad, { cluster, queue }: Pick<Shape, "cluster" | "queue">): boolean =>
+    (cluster ?? defaultCluster ?? agent.offer.cluster) === agent.offer.cluster &&
+    (queue === undefined || queue === agent.offer.queue);
+
+  /** Where an agent finds tasks without ranks. */
+  const placesFor = (agent: AgentLoad): Place[] => {
+    const found: Place[] = [];
+    for (const place of waiting.places()) if (!place.gangs && belongs(agent, place)) found.push(place);
+    return found;
+  };
+
+  const secondsLeft = (agent: AgentLoad, now: number): number => (agent.endsAt - now) / 1000;
 
   const canServe = (agent: AgentLoad, shape: Shape, now: number): boolean =>
-    belongs(agent, shape) && (shape.timeRequest === 0 || agent.endsAt - now >= shape.timeRequest * 1000);
+    belongs(agent, shape) && (shape.timeRequest === 0 || secondsLeft(agent, now) >= shape.timeRequest);
 
   /** Gives an agent tasks, or takes some away, and keeps in mind who has a backlog and who has room. */
   const give = (agent: AgentLoad, placed: Placed, count: number): void => {
@@ -165,43 +155,67 @@ export const createScheduler = (
     } else assignment.parts.push({ run, ranges: [from, count] });
   };
 
-  /** Fills one agent's slots, or its backlog with at most `share` tasks. */
-  const fill = (
+  /** What others may not use of an agent, because it is kept. */
+  const barredAt = (agent: AgentLoad): ReadonlySet<string> =>
+    kept?.agents.has(agent) === true ? barredFor(agent, kept.shape) : NOTHING_BARRED;
+
+  /** Time that is left counts only for tasks that ask for some. */
+  const roomIn = (agent: AgentLoad, free: Resources, now: number): Room => ({
+    free,
+    seconds: Math.max(0, secondsLeft(agent, now)),
+    barred: barredAt(agent),
+  });
+
+  const handOut = (
     agent: AgentLoad,
-    order: readonly ShapeQueue[],
-    share: number | undefined,
+    placed: Placed,
+    range: WaitingRange,
+    most: number,
+    now: number,
+    out: Map<number, Assignment>,
+  ): number => {
+    const taken = waiting.take(range, most);
+    if (taken === undefined) return 0;
+    placed.expectedMs = expectedMs(range.run, range.group);
+    agent.givenAt = now;
+    give(agent, placed, taken.count);
+    record(out, agent.offer.id, range.run.id, taken.from, taken.count);
+    return taken.count;
+  };
+
+  /** Fills one agent's slots with what stands before `end` in order. */
+  const fillAgent = (
+    agent: AgentLoad,
+    end: WaitingRange | undefined,
     now: number,
     out: Map<number, Assignment>,
   ): void => {
-    const full = (): boolean =>
-      share === undefined ? !bounds.fits(agent.free) : !bounds.takes(agent.offer.resources, agent.backlogLoad);
-    if (full()) return;
-    let budget = share ?? Infinity;
-    for (const queue of order) {
-      if (queue.waiting === 0 || !canServe(agent, queue.shape, now)) continue;
-      const placed = placedOf(agent, queue.shape);
-      if (placed.most === 0) continue;
-      const had = agent.count;
-      while (budget > 0) {
-        const head = headOf(queue);
-        if (head === undefined) break;
-        const expected = expectedMs(head.run, head.group);
-        const most =
-          share === undefined
-            ? room(agent, placed)
-            : (prefetchLoad(prefetch, expected, placed.most) - agent.backlogLoad) * placed.most;
-        const count = Math.min(budget, Math.floor(most + EPSILON));
-        if (count <= 0) break;
-        const taken = takeRows(queue, count);
-        if (taken === undefined) break;
-        placed.expectedMs = expected;
-        agent.givenAt = now;
-        give(agent, placed, taken.count);
-        budget -= taken.count;
-        record(out, agent.offer.id, taken.run.id, taken.from, taken.count);
+    let misses = SLOT_MISSES;
+    visitFitting(placesFor(agent), roomIn(agent, agent.free, now), end, (range) => {
+      const placed = placedOf(agent, range.shape);
+      const most = room(agent, placed);
+      if (most <= 0) return (misses -= 1) > 0;
+      let left = most;
+      // rows that wait no longer may stand between those that do
+      while (left > 0 && range.from < range.end) left -= handOut(agent, placed, range, left, now, out);
+      return true;
+    });
+  };
+
+  /** Fills one agent's backlog with at most `share` tasks. */
+  const fillBacklog = (agent: AgentLoad, share: number, now: number, out: Map<number, Assignment>): void => {
+    let misses = BACKLOG_MISSES;
+    let budget = share;
+    visitFitting(placesFor(agent), roomIn(agent, agent.offer.resources, now), undefined, (range) => {
+      const placed = placedOf(agent, range.shape);
+      while (budget > 0 && range.from < range.end) {
+        const load = prefetchLoad(prefetch, expectedMs(range.run, range.group), placed.most) - agent.backlogLoad;
+        const most = Math.min(budget, Math.floor(load * placed.most + EPSILON));
+        if (most <= 0) return (misses -= 1) > 0;
+        budget -= handOut(agent, placed, range, most, now, out);
       }
-      if (budget <= 0 || (agent.count > had && full())) return;
-    }
+      return budget > 0;
+    });
   };
 
   /** Agents that could ever serve a shape, by pilot. */
@@ -223,11 +237,12 @@ export const createScheduler = (
     }
   };
 
-  /** Places tasks whose ranks run together, each on the agents of one pilot. */
-  const placeGangs = (queue: ShapeQueue, now: number, out: Assignment[]): void => {
-    const { shape } = queue;
+  /** Places tasks whose ranks run together, each on the agents of one pilot; false if there was room for none. */
+  const placeGangs = (range: WaitingRange, now: number, out: Assignment[]): boolean => {
+    const { shape, run } = range;
+    let any = false;
     for (const [, members] of byPilot(shape, now)) {
-      while (headOf(queue) !== undefined) {
+      while (range.from < range.end) {
         const rooms = members.map((agent) => ({
           agent: agent.offer.id,
           host: agent.offer.host,
@@ -235,19 +250,21 @@ export const createScheduler = (
         }));
         const gang = placeRanks(shape.ranks!, rooms);
         if (gang === undefined) break;
-        const taken = takeRows(queue, 1);
-        if (taken === undefined) break;
+        const taken = waiting.take(range, 1);
+        if (taken === undefined) continue;
+        any = true;
         hold(shape, gang);
-        out.push({ agent: gang.agents[0]!, parts: [{ run: taken.run.id, ranges: [taken.from, 1] }], gang });
+        out.push({ agent: gang.agents[0]!, parts: [{ run: run.id, ranges: [taken.from, 1] }], gang });
       }
     }
+    return any;
   };
 
   /** Gives up what was kept when it is no longer needed, and says so to those that were kept. */
-  const reviewKept = (order: readonly ShapeQueue[]): void => {
+  const reviewKept = (first: WaitingRange | undefined): void => {
     if (kept === undefined) return;
     const whole = [...kept.agents].every((agent) => agents.get(agent.offer.id) === agent && !agent.paused);
-    if (!whole || order[0]?.shape.key !== kept.key) letGo();
+    if (!whole || first?.shape.key !== kept.shape.key) letGo();
   };
 
   const letGo = (): void => {
@@ -255,45 +272,32 @@ export const createScheduler = (
     kept = undefined;
   };
 
-  /** What an agent may take: all of it, unless it is kept for the first in order. */
-  const openTo = (agent: AgentLoad, part: readonly ShapeQueue[], first: ShapeQueue): readonly ShapeQueue[] =>
-    kept?.agents.has(agent) === true
-      ? part.filter((queue) => queue === first || mayPass(agent, first.shape, queue.shape))
-      : part;
+  /** More than any agent has free: what does not fit into it fits nowhere. */
+  const widest = (): Room => {
+    const free: Record<string, number> = {};
+    for (const agent of agents.values())
+      for (const name in agent.free) free[name] = Math.max(free[name] ?? 0, agent.free[name]!);
+    return { free, seconds: Infinity, barred: NOTHING_BARRED };
+  };
 
-  /** Fills slots: queues in order, gangs where they stand in it; kept agents take only what they are kept for. */
+  /** Fills slots in order, with tasks of ranks where they stand in it; kept agents take only what they are kept for. */
   const fillSlots = (
     active: readonly AgentLoad[],
-    order: readonly ShapeQueue[],
     now: number,
     out: Map<number, Assignment>,
     gangs: Assignment[],
   ): void => {
-    for (let from = 0; from < order.length;) {
-      if (order[from]!.shape.ranks !== undefined) {
-        placeGangs(order[from]!, now, gangs);
-        from += 1;
-        continue;
-      }
-      let end = from + 1;
-      while (end < order.length && order[end]!.shape.ranks === undefined) end += 1;
-      const part = from === 0 && end === order.length ? order : order.slice(from, end);
-      for (const agent of active) {
-        fill(agent, openTo(agent, part, order[0]!), undefined, now, out);
-      }
-      from = end;
+    const places = [...waiting.places()].filter((place) => place.gangs);
+    if (places.length > 0) {
+      const refused = new Set<string>();
+      visitFitting(places, widest(), undefined, (range) => {
+        if (refused.has(range.shape.key)) return true;
+        for (const agent of active) fillAgent(agent, range, now, out);
+        if (!placeGangs(range, now, gangs)) refused.add(range.shape.key);
+        return refused.size < GANG_MISSES;
+      });
     }
-  };
-
-  const inOrder = (): ShapeQueue[] => {
-    const heads: { queue: ShapeQueue; priority: number; seq: number }[] = [];
-    for (const [key, queue] of queues) {
-      const head = headOf(queue);
-      if (head === undefined) queues.delete(key);
-      else heads.push({ queue, priority: head.priority, seq: head.seq });
-    }
-    heads.sort((a, b) => b.priority - a.priority || a.seq - b.seq);
-    return heads.map(({ queue }) => queue);
+    for (const agent of active) fillAgent(agent, undefined, now, out);
   };
 
   return {
@@ -306,9 +310,7 @@ export const createScheduler = (
         row = groupEnd;
       }
     },
-    dropRun: (run) => {
-      for (const queue of queues.values()) dropRun(queue, run);
-    },
+    dropRun: (run) => waiting.dropRun(run),
     addAgent: (offer) => {
       const agent = createLoad(offer);
       agents.set(offer.id, agent);
@@ -362,53 +364,45 @@ export const createScheduler = (
       roomy.clear();
       const awake = candidates.filter((agent) => !agent.paused);
       const active = [...awake.filter(({ count }) => count > 0), ...awake.filter(({ count }) => count === 0)];
-      const order = active.length === 0 ? [] : inOrder();
-      reviewKept(order);
-      if (order.length === 0) return [];
-      bounds = boundsOf(order, prefetch);
+      const first = active.length === 0 ? undefined : waiting.first();
+      reviewKept(first);
+      if (first === undefined) return [];
       const out = new Map<number, Assignment>();
       const gangs: Assignment[] = [];
-      const [first] = order as [ShapeQueue];
-      const waited = first.waiting;
-      fillSlots(active, order, now, out, gangs);
-      if (first.waiting < waited) letGo();
-      else if (order.length > 1 && kept === undefined) {
+      const { count: counted } = first;
+      const waited = counted.waiting;
+      const many = waiting.shapes.size > 1;
+      fillSlots(active, now, out, gangs);
+      if (counted.waiting < waited) letGo();
+      else if (many && kept === undefined) {
         const chosen = keepFor(first.shape, byPilot(first.shape, now).values());
-        if (chosen.size > 0) kept = { key: first.shape.key, agents: chosen };
+        if (chosen.size > 0) kept = { shape: first.shape, agents: chosen };
       }
-      const single = order.filter((queue) => queue.shape.ranks === undefined);
-      const left = single.reduce((sum, queue) => sum + queue.waiting, 0);
-      if (left > 0) {
-        const share = Math.ceil((left + backlog) / Math.max(1, agents.size));
-        for (const agent of active)
-          if (agent.backlog < share) fill(agent, openTo(agent, single, first), share - agent.backlog, now, out);
+      if (waiting.singles > 0) {
+        const share = Math.ceil((waiting.singles + backlog) / Math.max(1, agents.size));
+        for (const agent of active) if (agent.backlog < share) fillBacklog(agent, share - agent.backlog, now, out);
       }
       return [...out.values(), ...gangs];
     },
-    rebalance: (now) => {
-      if (backlogged.size === 0) return NOTHING_TO_ASK;
-      for (const queue of queues.values()) if (queue.waiting > 0) return NOTHING_TO_ASK;
-      return takeBacks(backlogged, agents.values(), belongs, now);
+    rebalance: (now) =>
+      backlogged.size === 0 || waiting.total > 0
+        ? NOTHING_TO_ASK
+        : takeBacks(backlogged, agents.values(), belongs, now),
+    demand: () => {
+      waiting.sample(SAMPLED);
+      return [...waiting.shapes.values()];
     },
-    demand: () =>
-      [...queues.values()]
-        .filter((queue) => queue.waiting > 0)
-        .map((queue) => ({ shape: queue.shape, waiting: queue.waiting, sample: sampleOf(queue, SAMPLED) })),
-    waiting: () => {
-      let sum = 0;
-      for (const queue of queues.values()) sum += queue.waiting;
-      return sum;
-    },
+    waiting: () => waiting.total,
     withdraw: (keys) => {
       const parts = new Map<number, number[]>();
-      for (const [key, queue] of queues) {
-        if (!keys.has(key)) continue;
-        for (let taken = takeRows(queue, Infinity); taken !== undefined; taken = takeRows(queue, Infinity)) {
-          const ranges = parts.get(taken.run.id) ?? [];
+      for (const range of Array.from(waiting).filter(({ shape }) => keys.has(shape.key))) {
+        while (range.from < range.end) {
+          const taken = waiting.take(range, Infinity);
+          if (taken === undefined) continue;
+          const ranges = parts.get(range.run.id) ?? [];
           ranges.push(taken.from, taken.count);
-          parts.set(taken.run.id, ranges);
+          parts.set(range.run.id, ranges);
         }
-        queues.delete(key);
       }
       return [...parts].map(([run, ranges]) => ({ run, ranges }));
     },

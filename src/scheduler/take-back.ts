@@ -32,7 +32,8 @@ type Belongs = (agent: AgentLoad, shape: Shape) => boolean;
 
 /** What waits at an agent that has a backlog. */
 const backlogOf = (agent: AgentLoad): Placed => {
-  for (const placed of agent.placed.values()) if (placed.count > placed.slotted) return placed;
+  const first = agent.queued.first();
+  if (first !== undefined) return first;
   throw new RangeError("a backlog of no shape");
 };
 

@@ -5,7 +5,7 @@ import { readRunBody } from "../config/run-file.ts";
 import type { ItemsInput } from "../config/task-items.ts";
 import { checkItem, storedJson } from "../core/items.ts";
 import { type Resources, fromUnits, isByteResource } from "../core/resources.ts";
-import { type Shape, shapeOf } from "../core/run.ts";
+import type { Shape } from "../core/run.ts";
 import type { GroupSpec, RunSpec } from "../core/spec.ts";
 import { formatSize } from "../core/quantities.ts";
 import { SlipwayError } from "../errors.ts";
@@ -69,7 +69,7 @@ export const createSubmission = (
   /** Ranks stay within one pilot: its nodes must hold them all. */
   const tooFewNodes = (
     { ranks, queue }: GroupSpec,
-    shape: Shape,
+    shape: Pick<Shape, "resources">,
     cluster: string,
     largest: Resources,
   ): { name: string; asked: number; has: number } | undefined => {
@@ -84,7 +84,7 @@ export const createSubmission = (
 
   /** Refuses what can never run anywhere, naming the resource, the amount and the largest there is. */
   const checkFits = (group: GroupSpec, resources: Resources, task: string): void => {
-    const shape = shapeOf(group, resources);
+    const shape = { resources };
     let worst: { name: string; asked: number; has: number } | undefined;
     for (const [cluster, largest] of targetsOf(group)) {
       const lacks = shortage(largest, shape) ?? tooFewNodes(group, shape, cluster, largest);

@@ -337,4 +337,39 @@ describe("scheduler.pass", () => {
       { numRuns: 300 },
     );
   });
+
+  it("costs no look at shapes that do not fit: 10,000 of them wait, an agent takes what it has room for", () => {
+    const scheduler = createScheduler();
+    let looks = 0;
+    const count = 10_000;
+    const groups = Array.from({ length: count }, (_, i) => {
+      const resources = { cpus: (i % 1000 === 7 ? 1 : 50 + (i % 40)) * FRACTION, red: i * FRACTION };
+      return group(`g${i}`, 1, { resources });
+    });
+    const run = makeRun(...groups);
+    for (const each of run.groups) {
+      const { resources } = each.shape;
+      Object.defineProperty(each.shape, "resources", {
+        get: () => {
+          looks += 1;
+          return resources;
+        },
+      });
+    }
+    scheduler.addAgent({
+      id: 1,
+      resources: { cpus: 4 * FRACTION, red: count * FRACTION * 100 },
+      cluster: "local",
+      queue: "default",
+      pilot: 1,
+      endsAt: Infinity,
+    });
+    scheduler.ready(run, 0, count);
+    looks = 0;
+    const placed = applyAll([run], scheduler.pass(0));
+    expect(placed.map(([, , row]) => row)).toEqual([7, 1007, 2007, 3007, 4007, 5007, 6007, 7007]);
+    for (const [agent, , row] of placed.slice(0, 2)) scheduler.left(run, row, agent);
+    scheduler.pass(1);
+    expect(looks).toBeLessThan(count / 2);
+  });
 });
