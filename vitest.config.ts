@@ -5,6 +5,7 @@ import LongestFirst from "./test/longest-first.ts";
 const PROCESSES = [
   "test/unit/agent/spawner*.test.ts",
   "test/unit/agent/memory-watch.test.ts",
+  "test/unit/core/shell-contexts.test.ts",
   "test/unit/server/home.claim.test.ts",
   "test/unit/launchers/*.test.ts",
   "test/unit/batch/scripts.test.ts",

@@ -1,5 +1,6 @@
 import { fieldOf, type Item } from "./item.ts";
-import { quoteFor, shellScanner, type Quoting } from "./shell-quoting.ts";
+import { quoteFor, type Quoting } from "./shell-quoting.ts";
+import { shellScanner } from "./shell-scanner.ts";
 
 /**
  * Placeholders in commands, paths and environment values: `{run} {task} {name} {attempt} {item} {item.key} {cwd}`.
@@ -9,7 +10,7 @@ import { quoteFor, shellScanner, type Quoting } from "./shell-quoting.ts";
  *   {print $1} {a,b} left alone: what is between the braces is no name
  *   {word}           a placeholder; an unknown word is a problem, never passed on silently
  *
- * In a string command a value is quoted for the place where it stands (see shell-quoting.ts), unless the whole command is
+ * In a string command a value is quoted for the place where it stands (see shell-scanner.ts), unless the whole command is
  * that one placeholder: then the value is the command.
  */
 export const PLACEHOLDERS = ["run", "task", "name", "attempt", "item", "cwd"] as const;
@@ -31,6 +32,8 @@ export interface Template {
   readonly fields: readonly (readonly string[])[];
   /** The whole result when there is no placeholder; expand returns this very string. */
   readonly constant: string | undefined;
+  /** Why it cannot be expanded: an older version took it. */
+  readonly refused?: string;
 }
 
 export interface TemplateProblem {
@@ -122,10 +125,9 @@ export const compile = (text: string, options: { readonly shell?: boolean } = {}
       } else if ("problem" in name) return name;
       else {
         flush();
-        const quoting = shell?.quoting() ?? "none";
-        if (quoting === "backtick") {
-          return malformed(name.root, `{${name.root}} cannot stand between backquotes; write $( … ) instead`);
-        }
+        const quoting = shell?.placeholder() ?? "none";
+        if (typeof quoting === "object")
+          return malformed(name.root, `{${name.root}} cannot stand here: ${quoting.refused}`);
         parts.push({ name: name.root, path: name.path, quoting });
         uses.add(name.root);
         if (name.path.length > 0) fields.set(name.path.join("."), name.path);
@@ -137,17 +139,20 @@ export const compile = (text: string, options: { readonly shell?: boolean } = {}
   }
   push(text.slice(from));
   flush();
+  const problem = shell?.problem();
+  if (problem !== undefined) return malformed("item", problem);
   const [slot, ...more] = parts.filter((part) => typeof part !== "string" || part.trim() !== "");
   if (typeof slot === "object" && more.length === 0) parts[parts.indexOf(slot)] = { ...slot, quoting: "none" };
   const constant = uses.size === 0 ? parts.join("") : undefined;
   return { text, parts, uses, fields: [...fields.values()], constant };
 };
 
-/** Compiles a text that was checked before, such as one from a RunSpec. */
+/** Compiles a text that was checked before, such as one from a RunSpec; what only an older version took fails when expanded. */
 export const compileTrusted = (text: string, options: { readonly shell?: boolean } = {}): Template => {
   const template = compile(text, options);
-  if ("problem" in template) throw new RangeError(template.detail);
-  return template;
+  return "problem" in template
+    ? { text, parts: [], uses: new Set(), fields: [], constant: undefined, refused: template.detail }
+    : template;
 };
 
 const valueOf = (slot: Slot, context: TemplateContext): string => {
@@ -160,6 +165,7 @@ const valueOf = (slot: Slot, context: TemplateContext): string => {
 /** The text for one task. Throws a RangeError when the item lacks a field or a value cannot be put where it is asked. */
 export const expand = (template: Template, context: TemplateContext): string => {
   if (template.constant !== undefined) return template.constant;
+  if (template.refused !== undefined) throw new RangeError(template.refused);
   let text = "";
   for (const part of template.parts) {
     text += typeof part === "string" ? part : quoteFor(valueOf(part, context), part.quoting);

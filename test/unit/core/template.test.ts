@@ -153,6 +153,57 @@ describe("values in shell text are data", () => {
     expect(compile("sed 's/\\{item}/y/'", { shell: true })).toMatchObject({ constant: "sed 's/\\{item}/y/'" });
   });
 
+  it.each([
+    ["arithmetic", "echo $(( {item} + 1 ))"],
+    ["arithmetic", "(( {item} > 1 )) && echo"],
+    ["arithmetic", "for ((i = 0; i < {item}; i++)); do :; done"],
+    ["arithmetic", "echo $[{item}]"],
+    ["arithmetic", "a[{item}]=1"],
+    ["arithmetic", "a=([{item}]=1)"],
+    ["'let'", "let x={item}"],
+    ["'eval'", "eval echo {item}"],
+    ["'eval'", "if true; then X=1 command -p e'va'l \"echo {item}\"; fi"],
+    ["'eval'", 'eval "$(echo {item})"'],
+    ["'trap'", "trap 'rm {item}' EXIT"],
+    ["'unset'", "unset {item}"],
+    ["'export'", "export {item}"],
+    ["'printf -v'", "printf -v {item} x"],
+    ["compares numbers", "[[ {item} -eq 1 ]]"],
+    ["$'…'", "printf %s $'{item}'"],
+    ["inside ${ … }", 'echo "${x:-"{item}"}"'],
+    ["inside ${ … }", "echo ${x:{item}}"],
+    ["inside ${ … }", "echo ${a[{item}]}"],
+    ["here-document", "cat <<E\n$(echo {item})\nE"],
+    ["here-document", "cat <<E\n${x:-{item}}\nE"],
+    ["backquotes", "echo `ls {item}`"],
+    ["part of its name", "ls $dir{item}"],
+    ["read what stands before it differently", ": $'a\\'b'; echo {item}"],
+  ])("is refused where no quoting helps: %s in %s", (why, command) => {
+    const { detail } = compile(command, { shell: true }) as { detail: string };
+    expect(detail).toContain(why);
+  });
+
+  it.each([
+    'echo "${x:-{item}}"',
+    "echo ${x:-{item}}",
+    "export X={item}",
+    "[[ -f {item} && {item} == *.txt ]]",
+    "[ {item} -eq 1 ]",
+    "cat <<E\nDear ${USER:-you}, $(date) {item}\nE",
+    'x="$(case a in a) echo {item};; esac)"; ls {item}',
+    "read x < {item}; echo evaluate {item}; ./eval.sh {item}",
+    "a=({item} b)",
+    ': "it\'s" # let {item}',
+    "ls ${dir}{item} $1{item}",
+  ])("is taken where it is safe: %s", (command) => {
+    expect(compile(command, { shell: true })).toHaveProperty("parts");
+  });
+
+  it("what an older version took fails when it is expanded, not before", () => {
+    const template = compileTrusted("echo $(( {item} ))", { shell: true });
+    expect(() => expand(template, context("1"))).toThrow(/arithmetic/);
+  });
+
   it("holds for random values in every kind of quote", () => {
     const value = fc.string({
       unit: fc.constantFrom("'", '"', "\\", "$", "`", "(", ")", " ", "a", "\n", "#", "!", "&", ";", "*", "{", "}"),
