@@ -12,6 +12,7 @@ import { measurePilotsOnSlurm } from "./experiments/pilots-slurm.mjs";
 import { measureProcesses } from "./experiments/process.mjs";
 import { measureRestart } from "./experiments/restart.mjs";
 import { measureScheduler } from "./experiments/scheduler.mjs";
+import { measureShapes } from "./experiments/shapes.mjs";
 import { describeMachine, isBusy, machineText } from "./machine.mjs";
 import { readOptions, UsageError } from "./options.mjs";
 import { document, printed, tableOf } from "./report.mjs";
@@ -23,6 +24,7 @@ const EXPERIMENTS = {
   process: measureProcesses,
   null: measureNull,
   growth: measureGrowth,
+  shapes: measureShapes,
   graphs: measureGraphs,
   latency: measureLatency,
   scheduler: measureScheduler,
