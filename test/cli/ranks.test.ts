@@ -116,7 +116,11 @@ describe("ranks of one task", () => {
       "4",
       "--retries",
       "1",
-      ...sh("echo $SLIPWAY_ATTEMPT >> tried; [ $SLIPWAY_RANK = 3 ] && exit 7; sleep 1000"),
+      // it fails when all have begun: one that has not is ended before it writes anything
+      ...sh(
+        "echo $SLIPWAY_ATTEMPT >> tried; [ $SLIPWAY_RANK = 3 ] || exec sleep 1000; " +
+          "until [ $(grep -cx $SLIPWAY_ATTEMPT tried) = 4 ]; do sleep 0.05; done; exit 7",
+      ),
     );
     expect(failed.state).toBe("FAILED");
     const view = await task(`${failed.id}.0`);

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -82,6 +83,11 @@ const until = async (provider: Provider, id: string, states: readonly string[]):
   }
 };
 
+const untilThere = async (path: string): Promise<void> => {
+  for (const start = performance.now(); !existsSync(path); await sleep(50))
+    if (performance.now() - start > PATIENCE_MS) throw new Error(`${path} did not appear`);
+};
+
 export const providerContract = (manager: ProviderUnderTest): void => {
   const { name, skip = {}, unavailable } = manager;
   const stranger = manager.strangerId ?? ((n) => String(900_000_000 + n));
@@ -118,6 +124,15 @@ export const providerContract = (manager: ProviderUnderTest): void => {
       booted = await manager.boot();
       provider = await booted.create();
     });
+    /** A job that has begun: some managers forget a cancellation that comes while they start one. */
+    const submitBegun = async (suffix?: string): Promise<{ name: string; nativeId: string }> => {
+      const begun = join(directory, String(jobs + 1), "begun");
+      const job = await submit(`touch ${begun}; sleep 1000`, [], suffix);
+      await untilThere(begun);
+      await until(provider, job.nativeId, ["active"]);
+      return job;
+    };
+
     afterAll(async () => {
       try {
         const left = await provider.list(prefix);
@@ -153,14 +168,13 @@ export const providerContract = (manager: ProviderUnderTest): void => {
     });
 
     promise("tells a cancelled job from one that failed", async () => {
-      const { nativeId } = await submit("sleep 1000");
-      await until(provider, nativeId, ["active"]);
+      const { nativeId } = await submitBegun();
       await provider.cancel([nativeId]);
       expect(await until(provider, nativeId, ["ended"])).toMatchObject({ outcome: "cancelled" });
     });
 
     promise("answers about many jobs at once, also about those it never had", async () => {
-      const { nativeId } = await submit("sleep 1000");
+      const { nativeId } = await submitBegun();
       const answers = await provider.poll([nativeId, stranger(1), nativeId, "no such id", ""]);
       expect(answers.get(nativeId)?.state).toMatch(/queued|active/);
       for (const id of [stranger(1), "no such id", ""])
@@ -173,7 +187,7 @@ export const providerContract = (manager: ProviderUnderTest): void => {
       const count = given(booted.commands, "commands");
       const ended = await submit("exit 0");
       await until(provider, ended.nativeId, ["ended"]);
-      const alive = await submit("sleep 1000");
+      const alive = await submitBegun();
       const ids = [ended.nativeId, alive.nativeId, ...Array.from({ length: 198 }, (_, n) => stranger(n))];
       const before = count();
       const answers = await provider.poll(ids);
@@ -227,7 +241,7 @@ export const providerContract = (manager: ProviderUnderTest): void => {
     });
 
     promise("finds living jobs by the beginning of their name, and no others", async () => {
-      const { name: job, nativeId } = await submit("sleep 1000");
+      const { name: job, nativeId } = await submitBegun();
       expect(await provider.list(prefix)).toContainEqual({ name: job, nativeId });
       expect(await provider.list(`${prefix}-no-such-job`)).toEqual([]);
       await provider.cancel([nativeId]);
@@ -236,14 +250,14 @@ export const providerContract = (manager: ProviderUnderTest): void => {
     });
 
     promise("takes names with unusual characters, and finds them as they were given", async () => {
-      const { name: job, nativeId } = await submit("sleep 1000", [], given(manager.oddName, "oddName"));
+      const { name: job, nativeId } = await submitBegun(given(manager.oddName, "oddName"));
       expect(await provider.list(job)).toEqual([{ name: job, nativeId }]);
       await provider.cancel([nativeId]);
       await until(provider, nativeId, ["ended"]);
     });
 
     promise("cancels; cancelling what has ended, or what never was, is no error", async () => {
-      const { nativeId } = await submit("sleep 1000");
+      const { nativeId } = await submitBegun();
       await provider.cancel([stranger(1), nativeId, "no such id", ""]);
       await until(provider, nativeId, ["ended"]);
       await provider.cancel([nativeId]);
@@ -251,7 +265,7 @@ export const providerContract = (manager: ProviderUnderTest): void => {
     });
 
     promise("rule 3: answers a driver that did not submit the job, which adopts it", async () => {
-      const { nativeId } = await submit("sleep 1000");
+      const { nativeId } = await submitBegun();
       const successor = await booted.create();
       expect((await successor.poll([nativeId])).get(nativeId)?.state).toMatch(/queued|active/);
       await successor.cancel([nativeId]);
