@@ -56,6 +56,9 @@ export const apply = (state: State, event: Event, effects: Effects): void => {
       return applyJoined(state, event, effects);
     case "agents.lost":
       return applyLost(state, event, effects);
+    case "losses.judged":
+      state.undecided = 0;
+      return;
     case "pilot.requested":
       return applyPilotRequested(state, event, effects);
     case "pilot.changed":

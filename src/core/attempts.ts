@@ -9,11 +9,13 @@ import {
   type AgentsLost,
 } from "./events.ts";
 import { formGang, gangsWithout, leave } from "./gangs.ts";
+import { forEachHeld, holds } from "./held.ts";
+import { type Verdict, isLoss, verdictOf } from "./losses.ts";
 import { cancelRows, cascade, endTask, setState } from "./outcomes.ts";
 import { type Group, type Run, groupOf, internReason, isFinishedRun, latestAttempt } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
 import { Task, isFinalTask } from "./states.ts";
-import { Flag, type Page, isReady, touch } from "./table.ts";
+import { Flag, MOST_LOSSES, type Page, isReady, touch } from "./table.ts";
 
 /** The life of attempts: assigned, returned, ended, lost. */
 
@@ -37,10 +39,6 @@ export const applyAssigned: Apply<TasksAssigned> = (state, event) => {
     }
   }
 };
-
-/** Whether this agent has this row now, in an attempt that has not ended. */
-const holds = (page: Page, slot: number, agent: number): boolean =>
-  page.agent[slot] === agent && page.state[slot]! >= Task.SCHEDULING && !isFinalTask(page.state[slot]!);
 
 export const applyReturned: Apply<TasksReturned> = (state, event, effects) => {
   for (const { run: id, ranges } of event.parts) {
@@ -143,6 +141,7 @@ const applyColumns = (
   agent: number,
   run: Run,
   columns: ResultColumns,
+  verdict: Verdict,
   at: number,
   effects: Effects,
 ): void => {
@@ -186,8 +185,8 @@ const applyColumns = (
       continue;
     }
     page.reason[slot] = internReason(run, details.get(i) ?? describe(group, ending, code));
-    if (ending === Ending.CUT_OFF) {
-      if (!reopenLost(state, run, row, effects)) {
+    if (isLoss(ending)) {
+      if (!reopenLost(state, run, row, verdict, effects)) {
         endTask(run, group, row, Task.FAILED, at, effects);
         moved.add(group);
       }
@@ -236,9 +235,10 @@ export const applyEnded: Apply<TasksEnded> = (state, event, effects) => {
   const agent = state.agents.get(event.agent);
   if (agent === undefined || event.seq <= agent.seq) return;
   agent.seq = event.seq;
+  const verdict = verdictOf(event.givenUp);
   for (const columns of event.parts) {
     const run = state.runs.get(columns.run);
-    if (run !== undefined) applyColumns(state, event.agent, run, columns, event.at, effects);
+    if (run !== undefined) applyColumns(state, event.agent, run, columns, verdict, event.at, effects);
   }
 };
 
@@ -247,33 +247,16 @@ const noteStart = (run: Run, at: number): void => {
   if (at > 0 && (run.started === 0 || at < run.started)) run.started = at;
 };
 
-/** Visits every row that one of these agents has now. */
-export const forEachHeld = (
-  run: Run,
-  agents: ReadonlySet<number>,
-  visit: (row: number, page: Page, slot: number) => void,
-): void => {
-  const { table } = run;
-  for (let index = 0; index < table.pages.length; index += 1) {
-    const page = table.pages[index];
-    if (page === undefined) continue;
-    const rows = Math.min(table.pageRows, run.total - index * table.pageRows);
-    for (let slot = 0; slot < rows; slot += 1) {
-      const agent = page.agent[slot]!;
-      if (agent !== 0 && agents.has(agent) && holds(page, slot, agent))
-        visit(index * table.pageRows + slot, page, slot);
-    }
-  }
-};
-
-/** Counts a loss. False when it was one too many: then the reason says so, and the task is to fail. */
-const reopenLost = (state: State, run: Run, row: number, effects: Effects): boolean => {
+/** Counts a loss. False when the task was given up: then the reason says so, and it is to fail. */
+const reopenLost = (state: State, run: Run, row: number, verdict: Verdict, effects: Effects): boolean => {
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
   run.losses += 1;
-  page.losses[slot]! += 1;
-  const losses = page.losses[slot]!;
-  if (losses > state.lossLimit) {
+  const losses = page.losses[slot]! + 1;
+  page.losses[slot] = Math.min(losses, MOST_LOSSES);
+  const decided = verdict(run.id, row);
+  if (decided === undefined) state.undecided += 1;
+  if (decided ?? losses > state.lossLimit) {
     const last = run.reasons[page.reason[slot]!] ?? "";
     page.reason[slot] = internReason(run, `lost ${losses} times, the last time: ${last}`);
     return false;
@@ -285,6 +268,7 @@ const reopenLost = (state: State, run: Run, row: number, effects: Effects): bool
 
 export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
   const gone = new Set(event.agents);
+  const verdict = verdictOf(event.givenUp);
   for (const id of gone) {
     const agent = state.agents.get(id);
     if (agent === undefined || agent.ended > 0) continue;
@@ -313,7 +297,7 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
     if (isFinishedRun(run)) continue;
     const moved = new Set<Group>();
     const lose = (row: number, page: Page, slot: number): void => {
-      const group = loseRow(state, run, row, page, slot, event, effects);
+      const group = loseRow(state, run, row, page, slot, event, verdict, effects);
       if (group !== undefined) moved.add(group);
     };
     forEachHeld(run, gone, lose);
@@ -332,6 +316,7 @@ const loseRow = (
   page: Page,
   slot: number,
   { at, reason }: AgentsLost,
+  verdict: Verdict,
   effects: Effects,
 ): Group | undefined => {
   const group = groupOf(run.groups, row);
@@ -342,7 +327,7 @@ const loseRow = (
     return group;
   }
   page.reason[slot] = internReason(run, reason);
-  if (reopenLost(state, run, row, effects)) return undefined;
+  if (reopenLost(state, run, row, verdict, effects)) return undefined;
   endTask(run, group, row, Task.FAILED, at, effects);
   return group;
 };

@@ -23,6 +23,7 @@ const TYPES: Readonly<Record<Event["type"], number>> = {
   "launch.requested": 40,
   "launch.changed": 41,
   "launch.removed": 42,
+  "losses.judged": 50,
 };
 
 const NAMES = new Map(Object.entries(TYPES).map(([name, code]) => [code, name as Event["type"]]));

@@ -21,6 +21,7 @@ export type Event =
   | TasksFailed
   | AgentJoined
   | AgentsLost
+  | LossesJudged
   | PilotRequested
   | PilotChanged
   | LaunchRequested
@@ -145,6 +146,14 @@ export interface TasksEnded {
   readonly agent: number;
   readonly seq: number;
   readonly parts: readonly ResultColumns[];
+  /** Of the losses among these results (CUT_OFF), those that were one too many; see AgentsLost. */
+  readonly givenUp?: readonly GivenUp[];
+}
+
+/** Rows of one run that were lost too often: they fail instead of being run again. */
+export interface GivenUp {
+  readonly run: number;
+  readonly rows: readonly number[];
 }
 
 /** The ranks of one attempt on an agent that is not its head have ended. Said twice, it changes nothing. */
@@ -198,12 +207,24 @@ export interface AgentsLost {
   readonly reason: string;
   /** Gone after giving everything back: nothing was lost. */
   readonly orderly?: boolean;
+  /**
+   * What was decided by the limit of that time, so that no replay decides it again by another one. Absent only in
+   * a journal of format 1: LossesJudged says by which limit those were judged.
+   */
+  readonly givenUp?: readonly GivenUp[];
   /** When attempts that are lost here began, as far as their agents had said: no result will ever tell. */
   readonly started?: readonly {
     readonly run: number;
     readonly rows: readonly number[];
     readonly at: readonly number[];
   }[];
+}
+
+/** The limit that was applied, once, to all losses before this event about which nothing had been decided. */
+export interface LossesJudged {
+  readonly type: "losses.judged";
+  readonly at: number;
+  readonly limit: number;
 }
 
 /** The intent to start a pilot, journaled before the workload manager is asked. */

@@ -220,8 +220,21 @@ export const outcomeOf = (state: State, id: number): "DONE" | "FAILED" | "CANCEL
   return (summary.counts[Task.CANCELED] ?? 0) > summary.unneeded ? "CANCELED" : "DONE";
 };
 
+/** A run that is opened again waits anew: what it waited for before it ended would count twice. */
+const unlink = (state: State, run: Run): void => {
+  for (const group of run.groups)
+    for (const dependency of group.spec.after) {
+      const list = "run" in dependency ? state.runDependents.get(dependency.run) : undefined;
+      if (list === undefined || !("run" in dependency)) continue;
+      const others = list.filter((each) => each.run !== run.id);
+      if (others.length > 0) state.runDependents.set(dependency.run, others);
+      else state.runDependents.delete(dependency.run);
+    }
+};
+
 /** Groups without open dependencies start; dependencies on runs that have ended are settled. */
 export const openRun = (state: State, run: Run, at: number, effects: Effects): void => {
+  unlink(state, run);
   for (const group of run.groups) {
     if (group.base !== Task.NEW) continue;
     if (group.waits === 0) {

@@ -6,7 +6,7 @@ import { PackedItems, evaluateItemResources } from "./items.ts";
 import type { Launch } from "./launch.ts";
 import { outcomeOf } from "./outcomes.ts";
 import { type Attempt, type GroupInput, type Run, createRun, createShapeSet, isFinishedRun } from "./run.ts";
-import type { RunSpec } from "./spec.ts";
+import type { Condition, RunSpec } from "./spec.ts";
 import { type Agent, type Effects, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
 import { Task } from "./states.ts";
 import { restorePage } from "./table.ts";
@@ -193,6 +193,7 @@ export function* encodeState(
     nextAgent: state.nextAgent,
     nextPilot: state.nextPilot,
     nextLaunch: state.nextLaunch,
+    links: [...state.runDependents],
   });
   for (const agent of state.agents.values()) yield record(Part.AGENT, agent);
   for (const pilot of state.pilots.values()) yield record(Part.PILOT, pilot);
@@ -229,26 +230,50 @@ export interface ReplayHooks {
   readonly follow?: ReplayFollower;
 }
 
+/** Thrown by a replay whose state judges undecided losses by another limit than they were: begin again with this one. */
+export class JudgedBefore extends Error {
+  readonly limit: number;
+  constructor(limit: number) {
+    super(`losses before this were judged by a limit of ${limit}`);
+    this.limit = limit;
+  }
+}
+
+export interface ReplayRecords {
+  (type: number, payload: Uint8Array): void;
+  /** To be called behind the last record. */
+  end(): void;
+}
+
 /** Applies records of a journal, snapshot or events, to a state. Unknown record types of newer versions are an error. */
-export const createReplay = (
-  state: State,
-  pages: PageCodec,
-  hooks: ReplayHooks,
-): ((type: number, payload: Uint8Array) => void) => {
+export const createReplay = (state: State, pages: PageCodec, hooks: ReplayHooks): ReplayRecords => {
   const decodeRun = createRunDecoder(pages);
-  return (type, payload) => {
+  /** A snapshot of format 1 does not say who waits for which run. The events behind it need to know. */
+  let unlinked = false;
+  const end = (): void => {
+    if (unlinked) linkRuns(state);
+    unlinked = false;
+  };
+  const replay = (type: number, payload: Uint8Array): void => {
     if (type < 100) {
       const event = decodeEvent(type, payload);
       if (event === undefined) throw new RangeError(`a record of type ${type}, which this version does not know`);
-      if (event.type === "run.retried") bringBack(state, event.run, hooks);
+      end();
+      if (event.type === "losses.judged" && state.undecided > 0 && event.limit !== state.lossLimit)
+        throw new JudgedBefore(event.limit);
+      bringBackFor(state, event, hooks);
       hooks.follow?.event(event);
       apply(state, event, hooks.follow?.effects ?? NO_EFFECTS);
       return;
     }
     switch (type) {
-      case Part.STATE:
-        Object.assign(state, packr.unpack(payload) as object);
+      case Part.STATE: {
+        const { links, ...numbers } = packr.unpack(payload) as { readonly links?: Links };
+        Object.assign(state, numbers);
+        unlinked = links === undefined;
+        for (const [id, list] of links ?? []) state.runDependents.set(id, list);
         return;
+      }
       case Part.AGENT: {
         const agent = packr.unpack(payload) as Agent;
         state.agents.set(agent.id, agent);
@@ -286,18 +311,35 @@ export const createReplay = (
       }
     }
   };
+  return Object.assign(replay, { end });
+};
+
+type Links = readonly (readonly [number, { run: number; group: number; on: Condition }[]])[];
+
+/** An event that changes a run whose details are on disk needs it whole, live as in a replay. */
+export const bringBackFor = (state: State, event: Event, hooks: Pick<ReplayHooks, "restore">): void => {
+  if (event.type === "run.retried") bringBack(state, event.run, hooks);
+  if (event.type !== "ranks.ended") return;
+  try {
+    bringBack(state, event.run, hooks);
+  } catch {
+    // where the output of a late rank is, is not worth a start that fails: whoever reads the run is told of its damage
+  }
 };
 
 /** Takes a run out of the archive, so that it can change again. */
-export const bringBack = (state: State, id: number, hooks: ReplayHooks): void => {
+export const bringBack = (state: State, id: number, hooks: Pick<ReplayHooks, "restore">): void => {
   const summary = state.archived.get(id);
   if (summary === undefined || state.runs.has(id)) return;
   state.runs.set(id, hooks.restore(summary));
   state.archived.delete(id);
 };
 
-/** After replay: who waits for the end of which run. Live, this is kept as runs come and go. */
-export const linkRuns = (state: State): void => {
+/**
+ * Who waits for the end of which run, as far as the runs themselves tell. A run that was met, and opened again since, looks
+ * as if it were still waited for: so snapshots hold the links, and this is for those of format 1.
+ */
+const linkRuns = (state: State): void => {
   state.runDependents.clear();
   for (const run of state.runs.values()) {
     if (isFinishedRun(run)) continue;

@@ -90,8 +90,10 @@ export interface State {
   readonly gangs: Map<string, Gang>;
   /** Groups that wait for the end of another run. */
   readonly runDependents: Map<number, { readonly run: number; readonly group: number; readonly on: Condition }[]>;
-  /** How often a task may be lost with its agent before it fails. */
-  lossLimit: number;
+  /** Judges losses about which the journal holds no decision: only those that format 1 wrote (`losses.judged`). */
+  readonly lossLimit: number;
+  /** How many it judged so, and no `losses.judged` has said yet by which limit. */
+  undecided: number;
 }
 
 export const createState = (lossLimit = 5): State => ({
@@ -112,6 +114,7 @@ export const createState = (lossLimit = 5): State => ({
   gangs: new Map(),
   runDependents: new Map(),
   lossLimit,
+  undecided: 0,
 });
 
 /**

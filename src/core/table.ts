@@ -27,6 +27,9 @@ const COLUMNS = [
   ["signal", Uint8Array, 1],
 ] as const;
 
+/** What the column of losses can hold; a task that is lost once more is given up, whatever the limit. */
+export const MOST_LOSSES = 255;
+
 export const ROW_BYTES = COLUMNS.reduce((sum, [, , bytes]) => sum + bytes, 0);
 
 export const Flag = {

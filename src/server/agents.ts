@@ -1,8 +1,9 @@
 import type { Duplex } from "node:stream";
-import { forEachHeld, markStarted } from "../core/attempts.ts";
+import { markStarted } from "../core/attempts.ts";
 import { MAX_RESULTS, unpackResults } from "../core/columns.ts";
 import type { AgentsLost, RowRanges } from "../core/events.ts";
 import { type Gang, gangKey } from "../core/gangs.ts";
+import { forEachHeld } from "../core/held.ts";
 import type { Run } from "../core/run.ts";
 import type { Agent } from "../core/state.ts";
 import { touch } from "../core/table.ts";

@@ -1,13 +1,15 @@
 import { apply } from "../core/apply.ts";
-import { forEachHeld } from "../core/attempts.ts";
 import { encodeEvent } from "../core/codec.ts";
 import type { PackedColumns } from "../core/columns.ts";
 import type { Event } from "../core/events.ts";
 import type { Gang } from "../core/gangs.ts";
+import { forEachHeld } from "../core/held.ts";
+import { decideLosses } from "../core/losses.ts";
 import { type Run, groupOf, isFinishedRun, shapeOfRow } from "../core/run.ts";
-import type { Effects, State } from "../core/state.ts";
+import { bringBackFor } from "../core/snapshot.ts";
+import type { Effects, RunSummary, State } from "../core/state.ts";
 import { Task } from "../core/states.ts";
-import { isReady, peek, stateOf } from "../core/table.ts";
+import { isReady, peek } from "../core/table.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "./journal/journal.ts";
@@ -27,7 +29,10 @@ export interface Engine {
   whenDurable(lsn?: number): Promise<void>;
   /** Asks for a scheduling pass at the end of this turn of the loop. */
   schedulePass(): void;
-  /** Fills the queues from the state, once, after replay. */
+  /**
+   * Fills the queues from the state, once, after replay. Until then events change the state alone: a task that comes
+   * back meanwhile (from a spool, or from an agent that is faster than the start) is found there, and queued once.
+   */
   rebuildQueues(): void;
   readonly listeners: EngineListeners;
 }
@@ -48,10 +53,28 @@ export interface EngineListeners {
   mayPlace: () => boolean;
 }
 
-export const createEngine = (state: State, scheduler: Scheduler, journal: Journal, clock: Clock): Engine => {
+export interface EngineOptions {
+  /** How often a task may be lost before it is given up: asked when it is lost, never of the past. */
+  readonly losses?: number;
+  /** Reads a run from the archive. */
+  readonly restore?: (summary: RunSummary) => Run;
+}
+
+const DEFAULT_LOSSES = 5;
+
+export const createEngine = (
+  state: State,
+  scheduler: Scheduler,
+  journal: Journal,
+  clock: Clock,
+  options: EngineOptions = {},
+): Engine => {
+  const { losses = DEFAULT_LOSSES, restore } = options;
   const outbox: { lsn: number; action: () => void }[] = [];
   let outboxHead = 0;
   let passPlanned = false;
+  /** The scheduler knows all that the state does. */
+  let filled = false;
   const nothing = (): void => undefined;
   const listeners: EngineListeners = {
     assigned: nothing,
@@ -64,38 +87,49 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
     committed: nothing,
     mayPlace: () => true,
   };
-  /** Rows whose retry is delayed, with the timer that makes them ready. */
-  const delays = new Set<NodeJS.Timeout>();
+  /** Rows whose retry is delayed, with the one timer that makes each ready. */
+  const delays = new Map<string, NodeJS.Timeout>();
 
   const delay = (run: Run, row: number, until: number): void => {
+    const key = `${run.id}.${row}`;
+    clearTimeout(delays.get(key));
     const timer = setTimeout(
       () => {
-        delays.delete(timer);
+        delays.delete(key);
         if (clock() < until - 1) return delay(run, row, until);
         const page = peek(run.table, row);
-        if (page === undefined || !isReady(stateOf(run.table, row), page.agent[row % run.table.pageRows]!)) return;
+        const slot = row % run.table.pageRows;
+        if (page === undefined || !isReady(page.state[slot]!, page.agent[slot]!)) return;
+        // cancelled and retried meanwhile: it waits for no delay, and is in the queue already
+        if (page.finished[slot] === 0) return;
         scheduler.ready(run, row, 1);
         schedulePass();
       },
       Math.min(Math.max(0, until - clock()), 2 ** 31 - 1),
     );
-    delays.add(timer);
+    delays.set(key, timer);
   };
 
   const effects: Effects = {
     ready: (run, from, count) => {
+      if (!filled) return;
       scheduler.ready(run, from, count);
       schedulePass();
     },
-    delayed: delay,
+    delayed: (run, row, until) => {
+      if (filled) delay(run, row, until);
+    },
     left: (run, row, agent) => {
+      if (!filled) return;
       scheduler.left(run, row, agent);
       schedulePass();
     },
     gangOver: (gang) => {
-      const run = state.runs.get(gang.run)!;
-      scheduler.leftGang(shapeOfRow(groupOf(run.groups, gang.row), gang.row), gang);
-      schedulePass();
+      if (filled) {
+        const run = state.runs.get(gang.run)!;
+        scheduler.leftGang(shapeOfRow(groupOf(run.groups, gang.row), gang.row), gang);
+        schedulePass();
+      }
       afterDurable(() => listeners.gangOver(gang));
     },
     stop: (agent, run, row, attempt) => afterDurable(() => listeners.stop(agent, run, row, attempt)),
@@ -107,7 +141,9 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
     },
   };
 
-  const commit = (event: Event, packed?: readonly PackedColumns[]): number => {
+  const commit = (given: Event, packed?: readonly PackedColumns[]): number => {
+    const event = decideLosses(state, given, losses);
+    if (restore !== undefined) bringBackFor(state, event, { restore });
     const { type, payload } = encodeEvent(event, packed);
     const lsn = journal.append(type, payload);
     apply(state, event, effects);
@@ -142,7 +178,7 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
   const pass = (): void => {
     if (!passPlanned) return;
     passPlanned = false;
-    if (!listeners.mayPlace()) return;
+    if (!filled || !listeners.mayPlace()) return;
     const at = clock();
     for (const { agent, parts, gang } of scheduler.pass(at)) {
       const lsn = commit({ type: "tasks.assigned", at, agent, parts, ...(gang === undefined ? {} : { gang }) });
@@ -199,6 +235,8 @@ export const createEngine = (state: State, scheduler: Scheduler, journal: Journa
     whenDurable: (lsn = journal.appended) => journal.whenDurable(lsn),
     schedulePass,
     rebuildQueues: () => {
+      if (filled) return;
+      filled = true;
       const living = new Set([...state.agents.values()].filter((agent) => agent.ended === 0).map((agent) => agent.id));
       for (const run of state.runs.values()) {
         if (isFinishedRun(run)) continue;

@@ -5,7 +5,6 @@ import { createApi } from "../api/app.ts";
 import type { ServerView } from "../api/schemas.ts";
 import { type ClusterConfig, type ClustersConfig, clusterNamed, loadClusters } from "../config/clusters-file.ts";
 import type { Resources } from "../core/resources.ts";
-import { createState } from "../core/state.ts";
 import { isFinalPilot } from "../core/states.ts";
 import { SlipwayError } from "../errors.ts";
 import { VERSION } from "../protocol/package-version.ts";
@@ -14,7 +13,8 @@ import { isManaged } from "../providers/registry.ts";
 import { DEFAULT_PREFETCH } from "../scheduler/capacity.ts";
 import { createScheduler } from "../scheduler/scheduler.ts";
 import { createAgents } from "./agents.ts";
-import { replayInto } from "./archive/compact.ts";
+import { readArchiveSync } from "./archive/archive.ts";
+import { replayState } from "./archive/compact.ts";
 import { createClock } from "./clock.ts";
 import { checkCluster } from "./clusters/check.ts";
 import { createCompactor } from "./compactor.ts";
@@ -82,19 +82,29 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const clusters: ClustersConfig = loadClusters({ home, explicitPath: options.clusters });
   const keys = await loadKeys(home);
   for (const warning of keys.warnings) log(warning);
-  const state = createState(clusters.limits.losses);
+  const { losses } = clusters.limits;
   let journal: Journal | undefined;
-  const feed = createFeed();
-  await replayInto(home, state, feed, async (replay) => {
-    journal = await openJournal({ dir: join(home, "journal"), epoch: claim.epoch, fence: () => claim.fence() }, replay);
-  });
+  let feed = createFeed();
+  const state = await replayState(
+    home,
+    async (replay) => {
+      journal = await openJournal(
+        { dir: join(home, "journal"), epoch: claim.epoch, fence: () => claim.fence() },
+        replay,
+      );
+    },
+    { losses, feed: () => (feed = createFeed()) },
+  );
   if (journal === undefined) throw new SlipwayError("internal", { detail: "the journal did not open" });
   for (const warning of journal.warnings) log(warning);
   const theJournal = journal;
 
   const clock = createClock();
   const scheduler = createScheduler(DEFAULT_PREFETCH, clusters.default);
-  const engine = createEngine(state, scheduler, theJournal, clock);
+  const engine = createEngine(state, scheduler, theJournal, clock, {
+    losses,
+    restore: (summary) => readArchiveSync(home, summary.file),
+  });
   let stopping = false;
   let full: string | null = null;
   const started = new Date().toISOString();
@@ -107,6 +117,9 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     pid: process.pid,
     version: VERSION,
   });
+
+  // a journal of format 1 does not say which tasks were given up: decided here, once, for all later starts
+  if (state.undecided > 0) engine.commit({ type: "losses.judged", at: clock(), limit: state.lossLimit });
 
   const largest = new Map<string, Resources>();
   for (const cluster of clusters.clusters.values())

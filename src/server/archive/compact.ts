@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { isFinishedRun } from "../../core/run.ts";
-import { type ReplayFollower, createReplay, encodeState, linkRuns, summarise } from "../../core/snapshot.ts";
+import { JudgedBefore, type ReplayFollower, createReplay, encodeState, summarise } from "../../core/snapshot.ts";
 import { NO_EFFECTS, type RunSummary, type State, createState } from "../../core/state.ts";
 import { type SegmentMark, type SnapshotInfo, readJournal, writeSnapshot } from "../journal/index.ts";
+import { SlipwayError } from "../../errors.ts";
 import type { Feed } from "../feed.ts";
 import { pageCodec, readArchiveSync, writeArchive } from "./archive.ts";
 
@@ -18,22 +19,35 @@ export interface Compacted {
   readonly files: readonly string[];
 }
 
-/** Fills a state from a journal. What the events were is told to `feed`; nothing of it is carried out. */
-export const replayInto = async (
-  home: string,
-  state: State,
-  feed: Feed | undefined,
-  read: (replay: (type: number, payload: Uint8Array, lsn: number) => void) => Promise<unknown>,
-  upTo = Infinity,
-): Promise<void> => {
+export interface ReplayOptions {
+  /** Judges losses of format 1 about which nothing was decided, unless a server has judged them before. */
+  readonly losses?: number;
+  /** Makes one that is told what the events were; nothing of it is carried out. */
+  readonly feed?: () => Feed;
+  readonly upTo?: number;
+}
+
+type Read = (replay: (type: number, payload: Uint8Array, lsn: number) => void) => Promise<unknown>;
+
+/** The state that a journal holds. It depends on nothing but the journal once undecided losses were judged. */
+export const replayState = async (home: string, read: Read, options: ReplayOptions = {}): Promise<State> => {
+  const { losses, feed, upTo = Infinity } = options;
+  const state = createState(losses);
+  const follow = feed?.();
   const replay = createReplay(state, pageCodec, {
     restore: (summary) => readArchiveSync(home, summary.file),
-    ...(feed === undefined ? {} : { follow: pastEffects(feed) }),
+    ...(follow === undefined ? {} : { follow: pastEffects(follow) }),
   });
-  await read((type, payload, lsn) => {
-    if (lsn <= upTo) replay(type, payload);
-  });
-  linkRuns(state);
+  try {
+    await read((type, payload, lsn) => {
+      if (lsn <= upTo) replay(type, payload);
+    });
+  } catch (error) {
+    if (!(error instanceof JudgedBefore)) throw error;
+    return replayState(home, read, { ...options, losses: error.limit });
+  }
+  replay.end();
+  return state;
 };
 
 /** Past ends of tasks and runs, for `events`. */
@@ -54,8 +68,12 @@ const pastEffects = (feed: Feed): ReplayFollower => {
 
 export const compact = async (home: string, upTo: SegmentMark): Promise<Compacted> => {
   const dir = join(home, "journal");
-  const state = createState();
-  await replayInto(home, state, undefined, (replay) => readJournal(dir, replay), upTo.lastLsn);
+  const state = await replayState(home, (replay) => readJournal(dir, replay), { upTo: upTo.lastLsn });
+  // a snapshot is history: what nobody has decided must not get into it by a guess
+  if (state.undecided > 0)
+    throw new SlipwayError("internal", {
+      detail: `${state.undecided} losses were never judged; start the server first`,
+    });
   const archived = new Map<number, RunSummary>();
   for (const run of state.runs.values()) {
     if (!isFinishedRun(run)) continue;

@@ -21,7 +21,12 @@ import { crc32 } from "node:zlib";
 import { SlipwayError } from "../../errors.ts";
 import { type SegmentId, baseName } from "./names.ts";
 
-export const FORMAT_VERSION = 1;
+/**
+ * Which events and records of snapshots there may be is part of the format: an older Slipway must not read what it
+ * would not understand. All formats up to this one are read.
+ *   2   losses say whether the task was given up (`givenUp`, `losses.judged`); snapshots hold the links between runs
+ */
+export const FORMAT_VERSION = 2;
 export const HEADER_BYTES = 40;
 export const FRAME_BYTES = 11;
 export const MAX_RECORD = 256 * 1024 * 1024;

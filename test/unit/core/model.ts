@@ -1,5 +1,6 @@
 import { apply } from "../../../src/core/apply.ts";
 import { Ending, type Event, NO_CODE } from "../../../src/core/events.ts";
+import { decideLosses } from "../../../src/core/losses.ts";
 import { FRACTION } from "../../../src/core/resources.ts";
 import type { Run } from "../../../src/core/run.ts";
 import type { Dependency, GroupSpec, RunSpec } from "../../../src/core/spec.ts";
@@ -40,7 +41,10 @@ export interface Driver {
   /** Rows that may be placed, as effects told them. */
   readonly ready: Map<number, Set<number>>;
   readonly stops: { agent: number; run: number; row: number }[];
+  /** As the server does: what is lost once too often is decided before the event is applied. */
   send(event: Event): void;
+  /** Another server takes over, with another limit of losses. */
+  restart(losses: number): void;
   submit(spec: RunSpec): Run;
   join(): number;
   /** Others: agents that run some of its ranks. */
@@ -49,8 +53,12 @@ export interface Driver {
   stateOf(run: Run, row: number): number;
 }
 
-export const createDriver = (): Driver => {
-  const state = createState();
+/** `format1`: a limit by which Slipway of that format judged losses, without writing down what it decided. */
+export const createDriver = ({ format1 }: { format1?: number } = {}): Driver => {
+  const state = createState(format1);
+  let undecided = format1 !== undefined;
+  let limit = 5;
+  let epoch = 0;
   const events: Event[] = [];
   const ready = new Map<number, Set<number>>();
   const stops: { agent: number; run: number; row: number }[] = [];
@@ -73,7 +81,8 @@ export const createDriver = (): Driver => {
       for (let row = from; row < from + count; row += 1) readyOf(run.id).delete(row);
     },
   };
-  const send = (event: Event): void => {
+  const send = (given: Event): void => {
+    const event = undecided ? given : decideLosses(state, given, limit);
     events.push(event);
     apply(state, event, effects);
   };
@@ -83,6 +92,13 @@ export const createDriver = (): Driver => {
     ready,
     stops,
     send,
+    restart: (losses) => {
+      limit = losses;
+      undecided = false;
+      epoch += 1;
+      send({ type: "server.started", at: (at += 1), epoch, host: "h", pid: 1, version: "1" });
+      if (state.undecided > 0) send({ type: "losses.judged", at: (at += 1), limit: state.lossLimit });
+    },
     submit: (runSpec) => {
       const run = state.nextRun;
       send({ type: "run.opened", at: (at += 1), run, uuid: `u${run}`, spec: runSpec });

@@ -1,27 +1,33 @@
 import { describe, expect, it } from "vitest";
+import { apply } from "../../../src/core/apply.ts";
+import { Ending, type Event } from "../../../src/core/events.ts";
 import { FRACTION } from "../../../src/core/resources.ts";
-import { createState } from "../../../src/core/state.ts";
+import { runState } from "../../../src/core/run.ts";
+import { NO_EFFECTS, createState } from "../../../src/core/state.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
 import { createClock } from "../../../src/server/clock.ts";
-import { type Engine, createEngine } from "../../../src/server/engine.ts";
+import { type Engine, type EngineOptions, createEngine } from "../../../src/server/engine.ts";
 import { type Journal, openJournal } from "../../../src/server/journal/index.ts";
 import { group, spec } from "../core/model.ts";
 import { fakeDisk } from "./journal.disk.ts";
 
-const start = async (): Promise<{ engine: Engine; journal: Journal; commits: number[] }> => {
+const ANYWHERE = { host: "h", version: "1", resources: {}, output: "", seq: 0 };
+const OFFER = {
+  resources: { cpus: 8 * FRACTION },
+  cluster: "local",
+  queue: "default",
+  pilot: 1,
+  endsAt: Infinity,
+};
+
+const start = async (options: EngineOptions = {}): Promise<{ engine: Engine; journal: Journal; commits: number[] }> => {
   const journal = await openJournal({ dir: "/j", epoch: 1, io: fakeDisk().io }, () => undefined);
   const scheduler = createScheduler();
-  const engine = createEngine(createState(), scheduler, journal, createClock());
+  const engine = createEngine(createState(), scheduler, journal, createClock(), options);
   const commits: number[] = [];
   journal.onDurable((lsn) => commits.push(lsn));
-  scheduler.addAgent({
-    id: 1,
-    resources: { cpus: 8 * FRACTION },
-    cluster: "local",
-    queue: "default",
-    pilot: 1,
-    endsAt: Infinity,
-  });
+  scheduler.addAgent({ id: 1, ...OFFER });
+  engine.rebuildQueues();
   return { engine, journal, commits };
 };
 
@@ -53,6 +59,63 @@ describe("the engine", () => {
     submit(engine, 1);
     await engine.whenDurable();
     expect(durable).toBe(3);
+    await journal.close();
+  });
+
+  it("queues a task once that comes back between the replay and the filling of the queues", async () => {
+    const state = createState();
+    const run = {
+      run: 1,
+      uuid: "u1",
+      spec: spec([group("a", 4), group("slow", 1, { retries: 1, retryDelay: 0.001 })]),
+    };
+    const past: Event[] = [
+      { type: "run.opened", at: 1, ...run },
+      { type: "run.committed", at: 1, run: 1 },
+      { type: "agent.joined", at: 1, agent: 1, uuid: "a1", pilot: 1, ...ANYWHERE },
+      { type: "tasks.assigned", at: 1, agent: 1, parts: [{ run: 1, ranges: [0, 5] }] },
+    ];
+    for (const event of past) apply(state, event, NO_EFFECTS);
+    const journal = await openJournal({ dir: "/j", epoch: 2, io: fakeDisk().io }, () => undefined);
+    const scheduler = createScheduler();
+    const engine = createEngine(state, scheduler, journal, createClock());
+    scheduler.addAgent({ id: 1, ...OFFER });
+    scheduler.pause(1, true);
+    // from a spool: one was cut off and one gets its second try; from an agent's hello: two never arrived
+    const results = { ending: Uint8Array.of(Ending.CUT_OFF, Ending.EXIT), code: 1, started: 1, finished: 1 };
+    const sizes = { outAt: -1, outBytes: 0, errBytes: 0, details: [] };
+    const parts = [{ run: 1, rows: Uint32Array.of(0, 4), attempt: 1, ...results, ...sizes }];
+    engine.commit({ type: "tasks.ended", at: 1, agent: 1, seq: 1, parts });
+    engine.commit({ type: "tasks.returned", at: 1, agent: 1, parts: [{ run: 1, ranges: [1, 2] }] });
+    engine.rebuildQueues();
+    const given: number[] = [];
+    const all = new Promise<void>((resolve) => {
+      engine.listeners.assigned = (_agent, placed) => {
+        for (const { ranges } of placed)
+          for (let i = 0; i < ranges.length; i += 2)
+            for (let row = ranges[i]!; row < ranges[i]! + ranges[i + 1]!; row += 1) given.push(row);
+        if (given.includes(4) && given.length >= 4) resolve();
+      };
+    });
+    expect(scheduler.waiting()).toBe(3);
+    scheduler.pause(1, false);
+    engine.schedulePass();
+    await all;
+    expect(given.toSorted()).toEqual([0, 1, 2, 4]);
+    expect(scheduler.loadOf(1)?.count).toBe(5);
+    await journal.close();
+  });
+
+  it("gives a task up that is lost once too often, and writes that down", async () => {
+    const { engine, journal } = await start({ losses: 0 });
+    const heard: Event[] = [];
+    engine.listeners.committed = (event) => heard.push(event);
+    engine.commit({ type: "agent.joined", at: 1, agent: 1, uuid: "a1", pilot: 1, ...ANYWHERE });
+    submit(engine, 1);
+    await engine.whenDurable();
+    engine.commit({ type: "agents.lost", at: 2, agents: [1], reason: "gone" });
+    expect(heard.at(-1)).toMatchObject({ type: "agents.lost", givenUp: [{ run: 1, rows: [0] }] });
+    expect(runState(engine.state.runs.get(1)!)).toBe("FAILED");
     await journal.close();
   });
 });

@@ -26,6 +26,7 @@ import {
   verifyJournal,
   writeSnapshot,
 } from "../../../src/server/journal/index.ts";
+import { FORMAT_VERSION } from "../../../src/server/journal/format.ts";
 import { fakeDisk } from "./journal.disk.ts";
 
 let root: string;
@@ -267,13 +268,13 @@ describe("journal", () => {
     expect((await failure(start({ epoch: 1 }))).message).toContain("not newer");
     const path = await newest();
     const bytes = await readFile(path);
-    bytes.writeUInt16LE(2, 8);
+    bytes.writeUInt16LE(FORMAT_VERSION + 1, 8);
     bytes.writeUInt32LE(crc32(bytes.subarray(0, 36)), 36);
     await writeFile(path, bytes);
     for (const attempt of [() => start({ epoch: 5 }), () => verifyJournal(dir), () => repairJournal(dir)]) {
       const error = await failure(attempt());
       expect(error.code).toBe("journal-version");
-      expect(error.facts).toMatchObject({ found: 2, known: 1 });
+      expect(error.facts).toMatchObject({ found: FORMAT_VERSION + 1, known: FORMAT_VERSION });
     }
   });
 
@@ -660,7 +661,7 @@ describe("journal reading, verifying, repairing", () => {
     await writeFile(join(dir, "00000001-00000002.log"), "SLIPWAYJ");
     await appendFile(join(dir, "stray.txt"), "x");
     const info = await inspectJournal(dir);
-    expect(info).toMatchObject({ format: 1, records: 3, lastLsn: 3, epochs: [1], problems: [] });
+    expect(info).toMatchObject({ format: FORMAT_VERSION, records: 3, lastLsn: 3, epochs: [1], problems: [] });
     expect(info.segments.map((segment) => segment.use)).toEqual(["replayed", "ignored"]);
     expect(info.warnings.join()).toContain("never used");
     expect(await inspectJournal(join(dir, "none"))).toMatchObject({ records: 0, segments: [] });

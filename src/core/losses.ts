@@ -1,0 +1,66 @@
+import { valueAt } from "./columns.ts";
+import { type AgentsLost, Ending, type Event, type GivenUp, type TasksEnded } from "./events.ts";
+import { gangsWithout } from "./gangs.ts";
+import { forEachHeld } from "./held.ts";
+import type { Run } from "./run.ts";
+import type { State } from "./state.ts";
+import { MOST_LOSSES, peek } from "./table.ts";
+
+/**
+ * How often a task may be lost is a setting, and settings change between two starts. So it is asked once, before an
+ * event is journaled: the event carries which tasks were given up, and applying it decides nothing.
+ */
+export const decideLosses = (state: State, event: Event, limit: number): Event => {
+  if (event.type === "agents.lost") return { ...event, givenUp: amongLost(state, event, limit) };
+  if (event.type === "tasks.ended" && event.parts.some(({ ending, rows }) => hasLoss(ending, rows.length)))
+    return { ...event, givenUp: amongEnded(state, event, limit) };
+  return event;
+};
+
+/** Whether an attempt that ended like this was lost, and counts as that. */
+export const isLoss = (ending: number): boolean => ending === Ending.CUT_OFF;
+
+const hasLoss = (ending: TasksEnded["parts"][number]["ending"], rows: number): boolean => {
+  if (typeof ending === "number") return isLoss(ending);
+  for (let i = 0; i < rows; i += 1) if (isLoss(ending[i]!)) return true;
+  return false;
+};
+
+const isOneTooMany = (run: Run, row: number, limit: number): boolean =>
+  (peek(run.table, row)?.losses[row % run.table.pageRows] ?? 0) + 1 > Math.min(limit, MOST_LOSSES);
+
+const amongLost = (state: State, event: AgentsLost, limit: number): GivenUp[] => {
+  const gone = new Set(event.agents);
+  const rows = new Map<number, number[]>();
+  const note = (run: Run, row: number): void => {
+    if (!isOneTooMany(run, row, limit)) return;
+    const list = rows.get(run.id);
+    if (list === undefined) rows.set(run.id, [row]);
+    else list.push(row);
+  };
+  for (const run of state.runs.values()) forEachHeld(run, gone, (row) => note(run, row));
+  for (const gang of gangsWithout(state, gone)) {
+    const run = state.runs.get(gang.run);
+    if (run !== undefined && !gone.has(gang.agents[0]!)) note(run, gang.row);
+  }
+  return [...rows].map(([run, list]) => ({ run, rows: list }));
+};
+
+const amongEnded = (state: State, event: TasksEnded, limit: number): GivenUp[] =>
+  event.parts.flatMap(({ run: id, rows, ending }) => {
+    const run = state.runs.get(id);
+    if (run === undefined) return [];
+    const list: number[] = [];
+    for (const [i, row] of rows.entries())
+      if (row < run.total && isLoss(valueAt(ending, i)) && isOneTooMany(run, row, limit)) list.push(row);
+    return list.length === 0 ? [] : [{ run: id, rows: list }];
+  });
+
+/** What applying an event asks for each loss: is this task given up? Undefined: nothing was decided at the time. */
+export type Verdict = (run: number, row: number) => boolean | undefined;
+
+export const verdictOf = (givenUp: readonly GivenUp[] | undefined): Verdict => {
+  if (givenUp === undefined) return () => undefined;
+  const rows = new Map(givenUp.map((each) => [each.run, new Set(each.rows)]));
+  return (run, row) => rows.get(run)?.has(row) === true;
+};
