@@ -23,11 +23,24 @@ const runAction = async (context: Context, action: string, args: readonly string
   });
 };
 
+const flags = ({ deep, clusters }: { deep?: boolean; clusters?: string }): string[] => [
+  ...(deep === true ? ["--deep"] : []),
+  ...(clusters === undefined ? [] : ["--clusters", clusters]),
+];
+
 export const define: Define = (command, { act }) => {
-  command.addHelpText("after", examples(["slipway journal info", "slipway journal export > events.jsonl"]));
-  for (const [name, summary] of ACTIONS)
-    subcommand(command, name, summary)
+  command.addHelpText(
+    "after",
+    examples(["slipway journal info", "slipway journal verify --deep", "slipway journal export > events.jsonl"]),
+  );
+  for (const [name, summary] of ACTIONS) {
+    const action = subcommand(command, name, summary)
       .allowUnknownOption()
       .allowExcessArguments()
-      .action(act((context, args) => runAction(context, name, args)));
+      .action(act((context, args, verb) => runAction(context, name, [...args, ...flags(verb.opts())])));
+    if (name === "verify")
+      action.option("--deep", "also compare the state from snapshot and tail with the one that all records lead to");
+    if (name === "verify" || name === "compact")
+      action.option("--clusters <file>", "a clusters.yaml besides the home's own, as for `up`");
+  }
 };

@@ -44,6 +44,8 @@ export interface ClustersConfig {
   readonly default: string;
   readonly clusters: ReadonlyMap<string, ClusterConfig>;
   readonly limits: { readonly tasksPerRun: number; readonly losses: number };
+  /** Compaction deletes nothing, so that all that happened can be read again. */
+  readonly keepHistory: boolean;
   /** The files that were read, weakest first. */
   readonly files: readonly string[];
 }
@@ -125,6 +127,7 @@ export const combineClusters = (layers: readonly Layer[]): ClustersConfig => {
     default: chosen,
     clusters,
     limits: { tasksPerRun: limit("tasksPerRun") ?? 10_000_000, losses: limit("losses") ?? 5 },
+    keepHistory: layers.findLast((layer) => layer.keepHistory !== undefined)?.keepHistory ?? false,
     files: layers.map((layer) => layer.file),
   };
 };

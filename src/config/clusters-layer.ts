@@ -15,6 +15,7 @@ export interface Layer {
   readonly clusters: ReadonlyMap<string, ClusterLayer>;
   readonly tasksPerRun?: number;
   readonly losses?: number;
+  readonly keepHistory?: boolean;
 }
 
 export interface ClusterLayer extends Written {
@@ -74,6 +75,7 @@ export const layerOf = (input: ClustersInput, source: Source, file: string): Lay
     clusters,
     ...(input.default === undefined ? {} : { default: input.default }),
     ...(out["tasks-per-run"] === undefined ? {} : { tasksPerRun: out["tasks-per-run"] as number }),
+    ...(input["keep-history"] === undefined ? {} : { keepHistory: input["keep-history"] }),
     ...(out["losses"] === undefined ? {} : { losses: out["losses"] as number }),
   };
 };

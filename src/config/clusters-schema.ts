@@ -32,6 +32,7 @@ export const ClustersInput = z.strictObject(
   {
     default: text.optional(),
     clusters: z.record(z.string(), ClusterInput, map).optional(),
+    "keep-history": z.boolean({ error: "must be true or false" }).optional(),
     limits: z.strictObject({ "tasks-per-run": whole.optional(), losses: whole.optional() }, map).optional(),
   },
   map,

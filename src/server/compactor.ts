@@ -23,6 +23,8 @@ export interface CompactorOptions {
   readonly home: string;
   readonly journal: Journal;
   readonly state: State;
+  /** Archives that no snapshot names any more stay, as the journal's segments do. */
+  readonly keepHistory: boolean;
   /** argv of a process that compacts up to a mark and prints the outcome as JSON. */
   readonly command: (upTo: string) => readonly string[];
   readonly log: (text: string, facts?: object) => void;
@@ -65,7 +67,7 @@ export const createCompactor = (options: CompactorOptions): Compactor => {
       state.runs.delete(summary.id);
       state.archived.set(summary.id, summary);
     }
-    await pruneArchives(options.home, new Set(files));
+    if (!options.keepHistory) await pruneArchives(options.home, new Set(files));
     options.log(`the journal was compacted: ${snapshot.bytes} bytes, ${archived.length} runs archived`);
   };
 

@@ -1,18 +1,22 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { decodeEvent } from "../core/codec.ts";
+import { type ClustersConfig, loadClusters } from "../config/clusters-file.ts";
+import { decodeEvent, encodeEvent } from "../core/codec.ts";
 import { SlipwayError } from "../errors.ts";
 import { readEndpoint } from "../protocol/endpoint.ts";
 import { formatSize } from "../core/quantities.ts";
 import { pruneArchives } from "./archive/archive.ts";
-import { compact } from "./archive/compact.ts";
+import { compact, replayState } from "./archive/compact.ts";
+import { type DeepVerdict, verifyDeep } from "./archive/verify.ts";
 import { claimHome } from "./home/index.ts";
 import {
   inspectJournal,
+  type Journal,
   type JournalInfo,
   openJournal,
   readJournal,
+  type Replay,
   repairJournal,
   verifyJournal,
 } from "./journal/index.ts";
@@ -37,15 +41,28 @@ const alone = async <T>(home: string, work: (epoch: number) => Promise<T>): Prom
   }
 };
 
-const compactAlone = async (home: string, dir: string): Promise<{ before: number; after: number; archived: number }> =>
+const compactAlone = async (
+  home: string,
+  dir: string,
+  { limits: { losses }, keepHistory }: ClustersConfig,
+): Promise<{ before: number; after: number; archived: number }> =>
   alone(home, async (epoch) => {
-    const journal = await openJournal({ dir, epoch }, () => undefined);
+    let opened: Journal | undefined;
+    const open = async (replay: Replay): Promise<void> => {
+      opened = await openJournal({ dir, epoch, keepHistory }, replay);
+    };
+    const state = await replayState(home, open, { losses });
+    const journal = opened!;
     try {
+      if (state.undecided > 0) {
+        const { type, payload } = encodeEvent({ type: "losses.judged", at: Date.now(), limit: state.lossLimit });
+        journal.append(type, payload);
+      }
       const before = await journal.sizeOnDisk();
       const { upTo } = await journal.roll();
       const { snapshot, archived, files } = await compact(home, upTo);
       await journal.snapshotWritten(snapshot);
-      await pruneArchives(home, new Set(files));
+      if (!keepHistory) await pruneArchives(home, new Set(files));
       return { before, after: await journal.sizeOnDisk(), archived: archived.length };
     } finally {
       await journal.close();
@@ -78,25 +95,59 @@ const infoLines = (info: JournalInfo): string[] => {
   ];
 };
 
-const actions: Record<string, (home: string, dir: string, json: boolean) => Promise<number>> = {
-  info: async (_home, dir, json) => {
+/** What a deep look has found, in words. */
+const deepLines = (deep: DeepVerdict): string[] => {
+  const other = {
+    all: `a replay of everything since the first record (${deep.records} records)`,
+    older: `a replay from ${deep.from}, the oldest snapshot there is (${deep.records} records)`,
+    none: "a replay with a further snapshot in its middle",
+  }[deep.comparedWith];
+  const lines = [
+    `what the next start reads, ${deep.runs} runs up to record ${deep.lastLsn}, ${deep.ok ? "is the same as" : "is NOT the same as"} ${other}`,
+    ...deep.differences.map(
+      ({ what, values: [here, there] }) => `  ${what}: ${here} at the next start, ${there} there`,
+    ),
+  ];
+  if (deep.comparedWith !== "all")
+    lines.push(
+      `what led to ${deep.from} is gone and was not compared; \`keep-history: true\` in clusters.yaml keeps it from now on`,
+    );
+  if (deep.undecided > 0)
+    lines.push(`${deep.undecided} losses of tasks hold no decision; the next start judges them by limits.losses, once`);
+  return lines;
+};
+
+interface Given {
+  readonly home: string;
+  readonly dir: string;
+  readonly json: boolean;
+  readonly deep: boolean;
+  readonly clusters: string | undefined;
+}
+
+const settings = ({ home, clusters }: Given): ClustersConfig => loadClusters({ home, explicitPath: clusters });
+
+const actions: Record<string, (given: Given) => Promise<number>> = {
+  info: async ({ dir, json }) => {
     const info = await inspectJournal(dir);
     print(json, info, infoLines(info));
     return 0;
   },
-  verify: async (_home, dir, json) => {
+  verify: async (given) => {
+    const { home, dir, json } = given;
     const verdict = await verifyJournal(dir);
     const problems = verdict.problems.map(({ segment, offset, detail }) => `${segment} at offset ${offset}: ${detail}`);
+    const deep = given.deep && verdict.ok ? await verifyDeep(home, settings(given).limits.losses) : undefined;
     print(
       json,
-      verdict,
+      { ...verdict, ...(deep === undefined ? {} : { deep }) },
       verdict.ok
-        ? [`the journal is whole: ${verdict.records} records`]
+        ? [`the journal is whole: ${verdict.records} records`, ...(deep === undefined ? [] : deepLines(deep))]
         : ["the journal is damaged:", ...problems, "`slipway journal repair` keeps all that can be read."],
     );
-    return verdict.ok ? 0 : 1;
+    return verdict.ok && deep?.ok !== false ? 0 : 1;
   },
-  repair: async (home, dir, json) => {
+  repair: async ({ home, dir, json }) => {
     const repaired = await alone(home, () => repairJournal(dir));
     print(json, repaired, [
       JSON.stringify(repaired, null, 2),
@@ -104,7 +155,8 @@ const actions: Record<string, (home: string, dir: string, json: boolean) => Prom
     ]);
     return 0;
   },
-  compact: async (home, dir, json) => {
+  compact: async (given) => {
+    const { home, dir, json } = given;
     if ((await readEndpoint(home)) !== undefined) {
       const outcome = await compactThroughServer(home);
       if (outcome) {
@@ -112,13 +164,13 @@ const actions: Record<string, (home: string, dir: string, json: boolean) => Prom
         return 0;
       }
     }
-    const done = await compactAlone(home, dir);
+    const done = await compactAlone(home, dir, settings(given));
     print(json, done, [
       `compacted: ${formatSize(done.before)} to ${formatSize(done.after)}, ${done.archived} runs archived`,
     ]);
     return 0;
   },
-  export: async (_home, dir) => {
+  export: async ({ dir }) => {
     await readJournal(dir, (type, payload, lsn) => {
       const event = type < 100 ? decodeEvent(type, payload) : { type: `snapshot.${type}`, bytes: payload.byteLength };
       process.stdout.write(`${JSON.stringify({ lsn, ...event }, plain)}\n`);
@@ -146,7 +198,12 @@ export const journalCommand = async (args: string[]): Promise<number> => {
   const { values, positionals } = parseArgs({
     args,
     allowPositionals: true,
-    options: { home: { type: "string" }, json: { type: "boolean" } },
+    options: {
+      home: { type: "string" },
+      json: { type: "boolean" },
+      deep: { type: "boolean" },
+      clusters: { type: "string" },
+    },
   });
   const action = actions[positionals[0] ?? ""];
   const json = values.json === true;
@@ -161,7 +218,7 @@ export const journalCommand = async (args: string[]): Promise<number> => {
         home: values.home,
         detail: "no server has used it, so it has no journal",
       });
-    return await action(values.home, dir, json);
+    return await action({ home: values.home, dir, json, deep: values.deep === true, clusters: values.clusters });
   } catch (error) {
     const known =
       error instanceof SlipwayError ? error : new SlipwayError("internal", { detail: (error as Error).message }, error);

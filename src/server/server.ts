@@ -82,6 +82,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const clusters: ClustersConfig = loadClusters({ home, explicitPath: options.clusters });
   const keys = await loadKeys(home);
   for (const warning of keys.warnings) log(warning);
+  const { keepHistory } = clusters;
   const { losses } = clusters.limits;
   let journal: Journal | undefined;
   let feed = createFeed();
@@ -89,7 +90,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     home,
     async (replay) => {
       journal = await openJournal(
-        { dir: join(home, "journal"), epoch: claim.epoch, fence: () => claim.fence() },
+        { dir: join(home, "journal"), epoch: claim.epoch, fence: () => claim.fence(), keepHistory },
         replay,
       );
     },
@@ -189,6 +190,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     home,
     journal: theJournal,
     state,
+    keepHistory,
     command: (upTo) => [
       process.execPath,
       join(options.bundles, "server.js"),

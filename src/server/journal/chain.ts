@@ -29,12 +29,17 @@ export interface ChainOptions {
   readonly dir: string;
   readonly epoch: number;
   readonly segmentBytes: number;
+  /** What a snapshot covers stays. */
+  readonly keepHistory?: boolean | undefined;
 }
 
 /** Closing cannot lose anything: all that counts has been synced. */
 const closeQuietly = (writer: SegmentWriter): Promise<void> => writer.close().catch(() => undefined);
 
-export const createChain = ({ io, dir, epoch, segmentBytes }: ChainOptions, loaded: Loaded): Chain => {
+export const createChain = (
+  { io, dir, epoch, segmentBytes, keepHistory = false }: ChainOptions,
+  loaded: Loaded,
+): Chain => {
   let writer: SegmentWriter | undefined;
   let base = loaded.base;
   let sealed = [...loaded.chain];
@@ -93,6 +98,7 @@ export const createChain = ({ io, dir, epoch, segmentBytes }: ChainOptions, load
     await refuseIfSuperseded();
     base = sealed[index];
     sealed = sealed.slice(index + 1);
+    if (keepHistory) return;
     for (const name of await io.readdir(dir)) {
       const id = parseName(name);
       const order = id === undefined ? 1 : compareIds(id, upTo);

@@ -51,7 +51,7 @@ export interface Journal {
    * between is in the new segment, and replays on top.
    */
   roll(): Promise<{ upTo: SegmentMark }>;
-  /** Deletes what the snapshot covers, after checking that it is whole. */
+  /** Deletes what the snapshot covers, unless history is kept, after checking that it is whole. */
   snapshotWritten(snapshot: SnapshotInfo): Promise<void>;
   readonly bytesSinceSnapshot: number;
   sizeOnDisk(): Promise<number>;
@@ -66,6 +66,8 @@ export interface JournalOptions {
   /** Higher than that of every server before. */
   readonly epoch: number;
   readonly io?: JournalIo;
+  /** Keeps all segments and snapshots, whatever newer snapshots cover. */
+  readonly keepHistory?: boolean;
   /** A segment ends with the commit that reaches this size. */
   readonly segmentBytes?: number;
   /**
@@ -106,7 +108,7 @@ export const openJournal = async (options: JournalOptions, replay: Replay): Prom
     const detail = `epoch ${epoch} is not newer than epoch ${loaded.plan.highest.epoch} in ${dir}`;
     throw new SlipwayError("internal", { detail });
   }
-  const chain = createChain({ io, dir, epoch, segmentBytes }, loaded);
+  const chain = createChain({ io, dir, epoch, segmentBytes, keepHistory: options.keepHistory }, loaded);
   const gatherer = createGatherer(loaded.lastLsn);
   const commitListeners: (() => void)[] = [];
   const durableListeners: ((lsn: number) => void)[] = [];

@@ -17,7 +17,7 @@ export interface Loaded {
 }
 
 /** Files opened beforehand, by name, so that a compaction meanwhile takes nothing away. */
-type Opened = ReadonlyMap<string, IoFile>;
+export type Opened = ReadonlyMap<string, IoFile>;
 
 /**
  * Replays the snapshot, then the segments after it. With `handlers.problems`, damage is noted and skipped; without, the
@@ -77,7 +77,7 @@ export const loadJournal = async (io: JournalIo, dir: string, replay: Replay): P
 const ATTEMPTS = 10;
 
 /** Opens all that a plan names, before anything of it is read. Returns undefined if a compaction was faster. */
-const openAll = async (io: JournalIo, dir: string, plan: Plan): Promise<Map<string, IoFile> | undefined> => {
+export const openAll = async (io: JournalIo, dir: string, plan: Plan): Promise<Map<string, IoFile> | undefined> => {
   const names = plan.parts.filter((part) => !part.missing).map((part) => segmentName(part.id));
   if (plan.snapshot !== undefined) names.push(plan.snapshot.name);
   const files = new Map<string, IoFile>();
@@ -91,7 +91,7 @@ const openAll = async (io: JournalIo, dir: string, plan: Plan): Promise<Map<stri
   }
 };
 
-const closeAll = async (files: Opened): Promise<void> => {
+export const closeAll = async (files: Opened): Promise<void> => {
   for (const file of files.values()) await file.close();
 };
 

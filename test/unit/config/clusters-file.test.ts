@@ -80,6 +80,7 @@ describe("clusters.yaml", () => {
     }
     expect(read().limits).toEqual({ tasksPerRun: 10_000_000, losses: 5 });
     expect(read("limits: {tasks-per-run: 5, losses: 2}").limits).toEqual({ tasksPerRun: 5, losses: 2 });
+    expect([read(), read("keep-history: true")].map(({ keepHistory }) => keepHistory)).toEqual([false, true]);
     expect(
       read("clusters: {local: {grace: 30, pin: true, executor: null, scratch: /fast}}").clusters.get("local"),
     ).toMatchObject({
