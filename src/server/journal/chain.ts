@@ -5,12 +5,13 @@ import type { JournalIo } from "./io.ts";
 import { type SegmentMark, compareIds, highestEpoch, parseName, sameId } from "./names.ts";
 import type { Loaded } from "./read.ts";
 import { SegmentAbandoned, type SegmentWriter, createSegment } from "./segment.ts";
+import { createSettler } from "./settle.ts";
 import { type SnapshotInfo, inspectSnapshot } from "./snapshot.ts";
 import type { Start } from "./start.ts";
 
 /** The segments of a running journal: the sealed ones that still count, and the one being written. */
 export interface Chain {
-  /** Makes sure that there is a segment to write to. */
+  /** Makes sure that there is a segment to write to, and that what it names as its past is on disk. */
   ensure(): Promise<void>;
   /** Writes a batch and returns when it is on disk. After an error it may be called again with the same batch. */
   commit(batch: Batch): Promise<void>;
@@ -46,6 +47,7 @@ export const createChain = (
   let lastLsn = loaded.lastLsn;
   let number = loaded.plan.highest.number;
   let next: Pick<Start, "why" | "abandoned"> = { why: "open" };
+  let settle: (() => Promise<void>) | undefined = createSettler(io, dir, loaded);
 
   /** A successor's files mean that this server must not write any more; whatever it wrote would not replay. */
   const refuseIfSuperseded = async (): Promise<void> => {
@@ -70,6 +72,8 @@ export const createChain = (
   const ensure = async (): Promise<SegmentWriter> => {
     if (writer !== undefined) return writer;
     await refuseIfSuperseded();
+    await settle?.();
+    settle = undefined;
     number += 1;
     const start = { ...next, firstLsn: lastLsn + 1, base, chain: sealed, created: new Date().toISOString() };
     writer = await createSegment(io, dir, { epoch, number }, start);

@@ -17,7 +17,7 @@ export interface IoFile {
 
 export interface JournalIo {
   /** `wx`: create, fail if it exists. */
-  open(path: string, flags: "r" | "wx" | "w"): Promise<IoFile>;
+  open(path: string, flags: "r" | "r+" | "wx" | "w"): Promise<IoFile>;
   readdir(dir: string): Promise<string[]>;
   mkdir(dir: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;

@@ -98,7 +98,7 @@ const tell = (call: () => void): void => {
 };
 
 /**
- * Replays what is there, seals it (rule 1) and opens the journal for writing. A full disk does not keep it from opening:
+ * Replays what is there, puts it on disk, seals it (rule 1) and opens the journal for writing. A full disk does not keep it from opening:
  * its state is then `full`.
  */
 export const openJournal = async (options: JournalOptions, replay: Replay): Promise<Journal> => {
@@ -115,7 +115,8 @@ export const openJournal = async (options: JournalOptions, replay: Replay): Prom
   const stateListeners: ((state: JournalState, detail: JournalStateDetail) => void)[] = [];
   let waiters: { lsn: number; resolve(): void; reject(error: unknown): void }[] = [];
   const queue: Work[] = [];
-  let durable = loaded.lastLsn;
+  /** What was replayed counts when it is on disk, which the first segment waits for. */
+  let durable = 0;
   let state: JournalState = "ok";
   let underWay = 0;
   let running: Promise<void> | undefined;
@@ -151,7 +152,10 @@ export const openJournal = async (options: JournalOptions, replay: Replay): Prom
       }
       gatherer.recycle(batch);
       publish(batch.lastLsn);
-    } else await retry.run(() => chain.ensure());
+    } else {
+      await retry.run(() => chain.ensure());
+      if (durable < loaded.lastLsn) publish(loaded.lastLsn);
+    }
     if (rolled === undefined) return;
     const upTo = await retry.run(() => chain.seal());
     await retry.run(() => chain.ensure());
@@ -233,6 +237,7 @@ export const openJournal = async (options: JournalOptions, replay: Replay): Prom
 
   try {
     await retry.run(() => chain.ensure(), { wait: false });
+    durable = loaded.lastLsn;
   } catch (error) {
     if (!isFull(error)) throw error;
     start({ batch: NOTHING });

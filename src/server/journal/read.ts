@@ -14,6 +14,8 @@ export interface Loaded {
   /** Records replayed, those of the snapshot included. */
   readonly records: number;
   readonly warnings: readonly string[];
+  /** By file: bytes that count although nothing says that they were ever on disk. */
+  readonly unproven: ReadonlyMap<string, { readonly from: number; readonly to: number }>;
 }
 
 /** Files opened beforehand, by name, so that a compaction meanwhile takes nothing away. */
@@ -42,6 +44,7 @@ export const walkJournal = async (
     records += await walkSnapshot(io, dir, snapshotId, lastLsn, handlers, file);
   }
   const chain: SegmentMark[] = [];
+  const unproven = new Map<string, { from: number; to: number }>();
   let unsealed = plan.unlisted;
   for (const part of plan.parts) {
     if (part.missing) {
@@ -63,12 +66,14 @@ export const walkJournal = async (
       });
     }
     unsealed = part.mark === undefined;
+    if (unsealed && walked.proven < walked.length)
+      unproven.set(segmentName(part.id), { from: walked.proven, to: walked.length });
     records += walked.records;
     lastLsn = Math.max(lastLsn, walked.lastLsn);
     const { epoch, number } = part.id;
     chain.push({ epoch, number, length: walked.length, firstLsn: walked.firstLsn, lastLsn: walked.lastLsn });
   }
-  return { plan, base: plan.snapshot?.upTo, chain, lastLsn, records, warnings };
+  return { plan, base: plan.snapshot?.upTo, chain, lastLsn, records, warnings, unproven };
 };
 
 export const loadJournal = async (io: JournalIo, dir: string, replay: Replay): Promise<Loaded> =>

@@ -6,6 +6,7 @@ import { type SegmentId, type SegmentMark, segmentName, snapshotName } from "./n
 import { type Part, type Problem, planJournal } from "./plan.ts";
 import { distinctProblems, walkJournal } from "./read.ts";
 import { createSegment } from "./segment.ts";
+import { createSettler } from "./settle.ts";
 import { type SnapshotRecord, writeSnapshot } from "./snapshot.ts";
 import { encodeStart } from "./start.ts";
 import { type Walked, walkSegment, walkSnapshot } from "./walk.ts";
@@ -86,7 +87,8 @@ const freeName = async (io: JournalIo, dir: string): Promise<string> => {
 export const repairJournal = async (dir: string, io: JournalIo = nodeIo): Promise<Repaired> => {
   const plan = await planJournal(io, dir);
   const found: Problem[] = [];
-  const { records: kept } = await walkJournal(io, dir, plan, { problems: found, replay: () => undefined });
+  const loaded = await walkJournal(io, dir, plan, { problems: found, replay: () => undefined });
+  const { records: kept } = loaded;
   const problems = distinctProblems(found);
   const lost = {
     records: problems.reduce((sum, problem) => sum + (problem.lostRecords ?? 0), 0),
@@ -124,13 +126,16 @@ export const repairJournal = async (dir: string, io: JournalIo = nodeIo): Promis
     }
     lastLsn = Math.max(lastLsn, chain.at(-1)!.lastLsn);
   }
+  await createSettler(io, dir, loaded)();
   const report = { created: new Date().toISOString(), problems, lost, kept, files: moved };
   await writeFile(io, join(aside, "report.json"), [Buffer.from(`${JSON.stringify(report, undefined, 2)}\n`)]);
+  await io.syncDir(aside);
   await io.syncDir(dir);
   const start = { why: "repair", firstLsn: lastLsn + 1, base, chain, created: report.created } as const;
   const head = await createSegment(io, dir, { epoch, number: number + 1 }, start);
   await head.close();
   for (const file of moved) await io.rename(join(dir, file), join(aside, file));
+  await io.syncDir(aside);
   await io.syncDir(dir);
   return { changed: true, movedTo: aside, problems, lost, kept };
 };

@@ -39,6 +39,8 @@ const report = (problems: Problem[] | undefined, problem: Problem): void => {
 export interface Walked {
   /** All that counts lies before it. */
   readonly length: number;
+  /** All before it was on disk once: a marker behind it says so. */
+  readonly proven: number;
   readonly firstLsn: number;
   readonly lastLsn: number;
   /** Records seen, which are fewer than the LSNs say where some were lost. */
@@ -53,6 +55,7 @@ const follow = (part: Part, firstLsn: number, { replay, problems, gap }: WalkHan
   let first = firstLsn;
   let next = firstLsn;
   let records = 0;
+  let proven = 0;
   let hole: Problem | undefined;
   /** Ends the hole that damage left: now it is known where the LSNs go on. */
   const jump = (to: number | undefined, offset: number): void => {
@@ -83,8 +86,10 @@ const follow = (part: Part, firstLsn: number, { replay, problems, gap }: WalkHan
         if (part.beforeLsn !== undefined && lsn >= part.beforeLsn) return;
         records += 1;
         replay(type, payload, lsn);
-      } else if (type === TYPE_COMMIT || type === TYPE_END) jump(decodeMarker(payload), offset);
-      else if (type === TYPE_GAP) {
+      } else if (type === TYPE_COMMIT || type === TYPE_END) {
+        proven = offset;
+        jump(decodeMarker(payload), offset);
+      } else if (type === TYPE_GAP) {
         next = Math.max(next, decodeMarker(payload));
         gap?.(next);
       } else if (type === TYPE_START) {
@@ -106,7 +111,7 @@ const follow = (part: Part, firstLsn: number, { replay, problems, gap }: WalkHan
     finish: (lastLsn: number | undefined, offset: number): void =>
       jump(lastLsn === undefined ? undefined : lastLsn + 1, offset),
     get result() {
-      return { firstLsn: first, lastLsn: Math.min(next, part.beforeLsn ?? next) - 1, records };
+      return { firstLsn: first, lastLsn: Math.min(next, part.beforeLsn ?? next) - 1, records, proven };
     },
   };
 };

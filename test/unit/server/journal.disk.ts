@@ -16,6 +16,13 @@ export interface Fault {
   (op: string, path: string): string | number | undefined;
 }
 
+/** Ranges less what is written anew. */
+const without = (holes: readonly [number, number][], from: number, to: number): [number, number][] =>
+  holes.flatMap(([start, end]): [number, number][] => [
+    ...(start < from ? [[start, Math.min(end, from)] as [number, number]] : []),
+    ...(end > to ? [[Math.max(start, to), end] as [number, number]] : []),
+  ]);
+
 const errno = (code: string): Error => Object.assign(new Error(`${code}: simulated`), { code });
 
 export interface FakeDisk {
@@ -28,8 +35,10 @@ export interface FakeDisk {
   /** The machine dies in the middle of this call: it and all later ones never return. */
   crashAt: number;
   readonly crashed: Promise<void>;
-  /** What the next machine finds. `random` in [0,1) decides what of the unsynced survived. */
-  revive(random: () => number): FakeDisk;
+  /** What the next machine finds. `random` in [0,1) decides what of the unsynced survived; without it, nothing did. */
+  revive(random?: () => number): FakeDisk;
+  /** The process dies, the machine does not: the next one sees all that was written, synced or not. */
+  kill(): FakeDisk;
   readonly files: ReadonlyMap<string, Buffer>;
   put(path: string, data: Buffer): void;
   remove(path: string): void;
@@ -37,9 +46,44 @@ export interface FakeDisk {
 
 const fresh = (data: Buffer): Inode => ({ data, synced: data, holes: [] });
 
+/** What a machine knows of its disk: the names as they are, and those that a sync of their directory kept. */
+interface Medium {
+  readonly names: Map<string, Inode>;
+  readonly durable: Map<string, Inode>;
+}
+
+const directoryOf = (path: string): string => path.slice(0, path.lastIndexOf("/"));
+
+/** A machine that forgets nothing it synced, and of the rest what `random` says. */
+const afterPowerLoss = ({ names, durable }: Medium, random: (() => number) | undefined): Map<string, Buffer> => {
+  const files = new Map<string, Buffer>();
+  for (const path of new Set([...names.keys(), ...durable.keys()])) {
+    const inode = random !== undefined && random() < 0.5 ? names.get(path) : durable.get(path);
+    if (inode === undefined) continue;
+    // Unsynced bytes: all of them, or up to any byte, or with pages that never arrived.
+    const { synced, data, holes } = inode;
+    const length = random === undefined ? synced.length : Math.min(data.length, synced.length);
+    const reach = random === undefined ? length : length + Math.floor(random() * (data.length - length + 1));
+    const content = Buffer.alloc(reach);
+    data.copy(content, 0, 0, reach);
+    for (const [from, to] of holes) content.fill(0, Math.min(from, reach), Math.min(to, reach));
+    synced.copy(content, 0, 0, length);
+    if (random !== undefined && random() < 0.3 && reach > length) {
+      const from = length + Math.floor(random() * (reach - length));
+      content.fill(0, from, Math.min(reach, from + 1 + Math.floor(random() * 64)));
+    }
+    files.set(path, content);
+  }
+  return files;
+};
+
 export const fakeDisk = (initial: ReadonlyMap<string, Buffer> = new Map()): FakeDisk => {
   const names = new Map<string, Inode>([...initial].map(([path, data]) => [path, fresh(data)]));
-  let durable = new Map(names);
+  return diskOn({ names, durable: new Map(names) });
+};
+
+const diskOn = (medium: Medium): FakeDisk => {
+  const { names, durable } = medium;
   let calls = 0;
   let onCrash: (() => void) | undefined;
   let dead = false;
@@ -91,6 +135,8 @@ export const fakeDisk = (initial: ReadonlyMap<string, Buffer> = new Map()): Fake
       inode.data.copy(data);
       bytes.copy(data, position);
       inode.data = data;
+      // pages that are written again are dirty again, whatever became of them before
+      inode.holes = without(inode.holes, position, position + bytes.length);
       if (dead) await new Promise(() => undefined);
       return bytes.length;
     },
@@ -118,16 +164,16 @@ export const fakeDisk = (initial: ReadonlyMap<string, Buffer> = new Map()): Fake
 
   const io: JournalIo = {
     open: async (path, flags) => {
-      await enter(flags === "r" ? "open" : "create", path);
+      await enter(flags === "r" || flags === "r+" ? "open" : "create", path);
       if (flags === "wx" && names.has(path)) throw errno("EEXIST");
-      if (flags === "r") return fileOf(path, find(path));
+      if (flags === "r" || flags === "r+") return fileOf(path, find(path));
       const inode = fresh(Buffer.alloc(0));
       names.set(path, inode);
       return fileOf(path, inode);
     },
     readdir: async (dir) => {
       await enter("readdir", dir);
-      return [...names.keys()].filter((path) => path.startsWith(`${dir}/`)).map((path) => path.slice(dir.length + 1));
+      return [...names.keys()].filter((path) => directoryOf(path) === dir).map((path) => path.slice(dir.length + 1));
     },
     mkdir: async (dir) => {
       await enter("mkdir", dir);
@@ -145,7 +191,7 @@ export const fakeDisk = (initial: ReadonlyMap<string, Buffer> = new Map()): Fake
     },
     copy: async (from, to) => {
       await enter("copy", from);
-      names.set(to, fresh(Buffer.from(find(from).data)));
+      names.set(to, { ...fresh(Buffer.alloc(0)), data: Buffer.from(find(from).data) });
     },
     size: async (path) => {
       await enter("stat", path);
@@ -153,7 +199,12 @@ export const fakeDisk = (initial: ReadonlyMap<string, Buffer> = new Map()): Fake
     },
     syncDir: async (dir) => {
       await enter("syncdir", dir);
-      durable = new Map(names);
+      for (const path of new Set([...names.keys(), ...durable.keys()])) {
+        if (directoryOf(path) !== dir) continue;
+        const inode = names.get(path);
+        if (inode === undefined) durable.delete(path);
+        else durable.set(path, inode);
+      }
     },
   };
 
@@ -168,24 +219,11 @@ export const fakeDisk = (initial: ReadonlyMap<string, Buffer> = new Map()): Fake
     crashed,
     revive: (random) => {
       dead = true;
-      const files = new Map<string, Buffer>();
-      for (const path of new Set([...names.keys(), ...durable.keys()])) {
-        const inode = random() < 0.5 ? names.get(path) : durable.get(path);
-        if (inode === undefined) continue;
-        // Unsynced bytes: all of them, or up to any byte, or with pages that never arrived.
-        const { synced, data, holes } = inode;
-        const length = Math.min(data.length, synced.length);
-        const reach = length + Math.floor(random() * (data.length - length + 1));
-        const content = Buffer.from(data.subarray(0, reach));
-        for (const [from, to] of holes) content.fill(0, Math.min(from, reach), Math.min(to, reach));
-        synced.copy(content, 0, 0, length);
-        if (random() < 0.3 && reach > length) {
-          const from = length + Math.floor(random() * (reach - length));
-          content.fill(0, from, Math.min(reach, from + 1 + Math.floor(random() * 64)));
-        }
-        files.set(path, content);
-      }
-      return fakeDisk(files);
+      return fakeDisk(afterPowerLoss(medium, random));
+    },
+    kill: () => {
+      dead = true;
+      return diskOn(medium);
     },
     get files() {
       return new Map([...names].map(([path, inode]) => [path, inode.data]));

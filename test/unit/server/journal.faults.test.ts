@@ -68,6 +68,7 @@ type Step =
   | { do: "fault"; op: string; code: string; after: number; sizes: number[] }
   | { do: "short" }
   | { do: "close" }
+  | { do: "kill"; after: number; sizes: number[]; snapshot: boolean }
   | { do: "crash"; after: number; seed: number; sizes: number[]; snapshot: boolean };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -92,6 +93,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.constant({ do: "short" as const }) },
   { weight: 1, arbitrary: fc.constant({ do: "close" as const }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("kill" as const),
+      after: fc.nat(40),
+      sizes: fc.array(fc.nat(300), { maxLength: 12 }),
+      snapshot: fc.boolean(),
+    }),
+  },
   {
     weight: 2,
     arbitrary: fc.record({
@@ -175,12 +185,15 @@ const apply = async (world: World, action: Step, segmentBytes: number): Promise<
       await journal.close();
       expect(journal.durable).toBe(journal.appended);
       return reopen(world, disk, journal.durable, segmentBytes);
-    case "crash":
+    case "kill":
+    case "crash": {
       disk.crashAt = disk.calls + 1 + action.after;
       appendAll(world, action.sizes);
       if (action.snapshot) await Promise.race([snapshot(world).catch(() => undefined), disk.crashed]);
       await settle(world);
-      return reopen(world, disk.revive(randomOf(action.seed)), journal.durable, segmentBytes);
+      const next = action.do === "kill" ? disk.kill() : disk.revive(randomOf(action.seed));
+      return reopen(world, next, journal.durable, segmentBytes);
+    }
   }
 };
 
@@ -217,5 +230,59 @@ describe("journal under faults", () => {
         ],
       },
     );
+  });
+
+  /** A server that dies while its records are written, not synced; what its successor acknowledged. */
+  const killedThenSucceeded = async (
+    failed: boolean,
+  ): Promise<{ disk: FakeDisk; journal: Journal; acknowledged: string[] }> => {
+    const disk = fakeDisk();
+    const first = await open(disk, 1, 4000);
+    first.journal.append(RECORD, Buffer.from("first"));
+    await first.journal.whenDurable(1);
+    // it dies before the sync of its next record, or after that sync has failed
+    disk.fault = (op) => {
+      if (op === (failed ? "datasync" : "write")) disk.crashAt = disk.calls + 1;
+      return failed && op === "datasync" ? "EIO" : undefined;
+    };
+    first.journal.append(RECORD, Buffer.from("second"));
+    await disk.crashed;
+    const next = disk.kill();
+    const second = await open(next, 2, 4000);
+    expect(second.seen).toEqual(["first", "second"]);
+    const acknowledged = [...second.seen, "third"];
+    await second.journal.whenDurable(second.journal.append(RECORD, Buffer.from("third")));
+    return { disk: next, journal: second.journal, acknowledged };
+  };
+
+  it("rules 1 and 2: what a successor replays is on disk before it goes on: a power loss takes nothing of it", async () => {
+    for (const failed of [false, true]) {
+      const { disk, acknowledged } = await killedThenSucceeded(failed);
+      const after = disk.revive();
+      expect(await verifyJournal(DIR, after.io), failed ? "after a failed sync" : "").toMatchObject({ ok: true });
+      expect((await open(after, 3, 4000)).seen).toEqual(acknowledged);
+    }
+  });
+
+  it("rules 1 and 2: the same for a snapshot whose name was not on disk when its writer was killed", async () => {
+    const { disk, journal, acknowledged } = await killedThenSucceeded(false);
+    const { upTo } = await journal.roll();
+    let synced = true;
+    disk.fault = (op) => {
+      // the process that compacts is killed right after the rename
+      if (op === "syncdir" && !synced) disk.crashAt = disk.calls;
+      if (op === "rename") synced = false;
+      return undefined;
+    };
+    const payload = Buffer.from(JSON.stringify(acknowledged));
+    void writeSnapshot({ dir: DIR, upTo, io: disk.io }, [{ type: SUM, payload }]).catch(() => undefined);
+    for (let n = 0; n < 50; n += 1) await turn();
+    const next = disk.kill();
+    const third = await open(next, 3, 4000);
+    expect(third.seen).toEqual(acknowledged);
+    await third.journal.whenDurable(third.journal.append(RECORD, Buffer.from("fourth")));
+    const after = next.revive();
+    expect(await verifyJournal(DIR, after.io)).toMatchObject({ ok: true });
+    expect((await open(after, 4, 4000)).seen).toEqual([...acknowledged, "fourth"]);
   });
 });
