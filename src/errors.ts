@@ -167,6 +167,12 @@ export const ERRORS = {
     3,
     500,
   ),
+  "journal-event": row(
+    "the journal holds an event that cannot be applied: {segment} at offset {offset}: record {record}, {detail}",
+    "`slipway journal repair` sets this one event aside into a file; then `slipway up` starts.",
+    3,
+    500,
+  ),
   "journal-failed": row(
     "the journal cannot be written any more: {detail}",
     "Nothing acknowledged is lost. Look at the disk of {home}, then start the server again.",

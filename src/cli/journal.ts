@@ -6,9 +6,9 @@ import { type Define, examples, subcommand } from "./verb.ts";
 
 const ACTIONS = [
   ["info", "segments, snapshot, size, what it holds"],
-  ["verify", "read every record and check it"],
+  ["verify", "read every record and check it, changing nothing"],
   ["compact", "fold old segments into a snapshot"],
-  ["repair", "keep all that can be read of a damaged journal"],
+  ["repair", "keep all that can be read, set aside events that cannot be applied"],
   ["export", "every event as a line of JSON"],
 ] as const;
 

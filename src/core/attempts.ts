@@ -15,7 +15,7 @@ import { cancelRows, cascade, endTask, setState } from "./outcomes.ts";
 import { type Group, type Run, groupOf, internReason, isFinishedRun, latestAttempt } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
 import { Task, isFinalTask } from "./states.ts";
-import { Flag, MOST_LOSSES, type Page, isReady, touch } from "./table.ts";
+import { Flag, MOST_LOSSES, type Page, isReady, peek, rangeEnd, touch } from "./table.ts";
 
 /** The life of attempts: assigned, returned, ended, lost. */
 
@@ -24,7 +24,7 @@ export const applyAssigned: Apply<TasksAssigned> = (state, event) => {
     const run = state.runs.get(id);
     if (run === undefined) continue;
     for (let i = 0; i < ranges.length; i += 2) {
-      for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end; row += 1) {
+      for (let row = ranges[i]!, end = rangeEnd(run.table, ranges, i); row < end; row += 1) {
         const page = touch(run.table, row);
         const slot = row % run.table.pageRows;
         if (!isReady(page.state[slot]!, page.agent[slot]!)) continue;
@@ -46,10 +46,11 @@ export const applyReturned: Apply<TasksReturned> = (state, event, effects) => {
     if (run === undefined) continue;
     const touched = new Set<Group>();
     for (let i = 0; i < ranges.length; i += 2)
-      for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end; row += 1) {
-        const page = touch(run.table, row);
+      for (let row = ranges[i]!, end = rangeEnd(run.table, ranges, i); row < end; row += 1) {
+        // no agent has a row of a page that was never touched
+        const page = peek(run.table, row);
         const slot = row % run.table.pageRows;
-        if (!holds(page, slot, event.agent)) continue;
+        if (page === undefined || !holds(page, slot, event.agent)) continue;
         leave(state, run, row, event.agent, effects);
         page.agent[slot] = 0;
         page.attempt[slot]! -= 1;
@@ -134,6 +135,9 @@ const describe = (group: Group, ending: number, code: number): string => {
 /** Weight of the newest execution time in a group's moving average. */
 const NEWEST = 0.1;
 
+/** Longer takes no task; times that say so are wrong and teach nothing. */
+const MOST_MS = 10 * 366 * 86_400_000;
+
 const average = (mean: number, took: number): number => (mean < 0 ? took : mean + NEWEST * (took - mean));
 
 const applyColumns = (
@@ -151,8 +155,9 @@ const applyColumns = (
   for (let i = 0; i < columns.rows.length; i += 1) {
     const row = columns.rows[i]!;
     if (row >= run.total) continue;
-    const page = touch(run.table, row);
+    const page = peek(run.table, row);
     const slot = row % run.table.pageRows;
+    if (page === undefined) continue;
     // the result of an attempt that was superseded, or that came before: no change
     if (page.attempt[slot] !== valueAt(columns.attempt, i) || !holds(page, slot, agent)) continue;
     if (row < group.first || row >= group.first + group.count) group = groupOf(run.groups, row);
@@ -168,8 +173,8 @@ const applyColumns = (
     page.exit[slot] = code >= 0 ? code : -1;
     page.signal[slot] = code < 0 && code !== NO_CODE ? -code : 0;
     noteStart(run, started);
-    if (ending === Ending.EXIT) {
-      const took = valueAt(columns.finished, i) - started;
+    const took = valueAt(columns.finished, i) - started;
+    if (ending === Ending.EXIT && took >= 0 && took <= MOST_MS) {
       group.meanMs = average(group.meanMs, took);
       run.meanMs = average(run.meanMs, took);
     }
@@ -279,11 +284,12 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
     const run = state.runs.get(id);
     if (run === undefined) continue;
     for (const [i, row] of rows.entries()) {
-      const page = touch(run.table, row);
+      const page = peek(run.table, row);
       const slot = row % run.table.pageRows;
-      if (!gone.has(page.agent[slot]!) || isFinalTask(page.state[slot]!)) continue;
-      page.started[slot] = at[i]!;
-      noteStart(run, at[i]!);
+      if (page === undefined || at[i] === undefined || !gone.has(page.agent[slot]!) || isFinalTask(page.state[slot]!))
+        continue;
+      page.started[slot] = at[i];
+      noteStart(run, at[i]);
     }
   }
   // a gang without one of its members is lost as a whole, its head's part too
@@ -332,20 +338,21 @@ const loseRow = (
   return group;
 };
 
-/** An agent says that an attempt has begun to execute. Not journaled: its result, or its loss, carries the same facts. */
-export const markStarted = (
-  state: State,
-  agent: number,
-  id: number,
-  row: number,
-  attempt: number,
-  at: number,
-): void => {
-  const run = state.runs.get(id);
-  if (run === undefined || row >= run.total) return;
+/** Whether this agent has this attempt of a task, and it has not ended. */
+export const hasAttempt = (state: State, agent: number, id: number, row: number, attempt: number): boolean => {
+  const table = state.runs.get(id)?.table;
+  const page = table === undefined || row >= table.total ? undefined : peek(table, row);
+  if (table === undefined || page === undefined) return false;
+  const slot = row % table.pageRows;
+  return page.attempt[slot] === attempt && holds(page, slot, agent);
+};
+
+/** The agent that has this attempt says that it began to execute. Not journaled: its result, or its loss, says it too. */
+export const markStarted = (state: State, id: number, row: number, at: number): void => {
+  const run = state.runs.get(id)!;
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
-  if (page.attempt[slot] !== attempt || !holds(page, slot, agent) || page.state[slot]! >= Task.EXECUTING) return;
+  if (page.state[slot]! >= Task.EXECUTING) return;
   page.started[slot] = at;
   noteStart(run, at);
   setState(run, row, Task.EXECUTING);

@@ -28,6 +28,8 @@ const TYPES: Readonly<Record<Event["type"], number>> = {
 
 const NAMES = new Map(Object.entries(TYPES).map(([name, code]) => [code, name as Event["type"]]));
 
+export const eventName = (type: number): Event["type"] | undefined => NAMES.get(type);
+
 export const packr = new Packr({ useRecords: false, encodeUndefinedAsNil: false });
 
 export interface EncodedEvent {

@@ -4,7 +4,7 @@ import { cascade, endTask } from "./outcomes.ts";
 import { type Group, groupOf, internReason } from "./run.ts";
 import type { Apply } from "./state.ts";
 import { Task } from "./states.ts";
-import { isReady, touch } from "./table.ts";
+import { isReady, rangeEnd, touch } from "./table.ts";
 
 /** Tasks that fail while they wait: no pilot that could run them starts. */
 export const applyFailed: Apply<TasksFailed> = (state, event, effects) => {
@@ -14,7 +14,7 @@ export const applyFailed: Apply<TasksFailed> = (state, event, effects) => {
     const moved = new Set<Group>();
     const reason = internReason(run, event.reason);
     for (let i = 0; i < ranges.length; i += 2)
-      for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end; row += 1) {
+      for (let row = ranges[i]!, end = rangeEnd(run.table, ranges, i); row < end; row += 1) {
         const page = touch(run.table, row);
         const slot = row % run.table.pageRows;
         if (!isReady(page.state[slot]!, page.agent[slot]!)) continue;

@@ -126,17 +126,22 @@ const naming = <T>(index: number, stored: string, work: () => T): T => {
   }
 };
 
-/** What one task of a group asks for, in units, with the amounts that depend on its item. */
+/**
+ * What one task of a group asks for, in units, with the amounts that depend on its item. Never fails: items were checked
+ * at submit, and one that a later version would refuse there asks for what its group does.
+ */
 export const evaluateItemResources = (group: GroupSpec, items: PackedItems, index: number): Resources => {
-  const rules = rulesOf(group);
-  if (rules.amounts.length === 0) return group.resources;
-  const stored = items.get(index);
-  const checked = rules.checked.get(stored);
-  if (checked !== undefined) {
+  try {
+    const rules = rulesOf(group);
+    if (rules.amounts.length === 0) return group.resources;
+    const stored = items.get(index);
+    const checked = rules.checked.get(stored);
+    if (checked === undefined) return amountsFor(group, rules, contextFor(stored, items.json));
     rules.checked.delete(stored);
     return checked;
+  } catch {
+    return group.resources;
   }
-  return naming(index, stored, () => amountsFor(group, rules, contextFor(stored, items.json)));
 };
 
 /**

@@ -1,5 +1,6 @@
-import { decodeEvent, encodeEvent, packr } from "./codec.ts";
+import { encodeEvent, packr } from "./codec.ts";
 import { apply } from "./apply.ts";
+import { readEvent } from "./check.ts";
 import type { Event, RanksEnded } from "./events.ts";
 import { type Gang, type RankOutput, gangKey } from "./gangs.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
@@ -256,8 +257,7 @@ export const createReplay = (state: State, pages: PageCodec, hooks: ReplayHooks)
   };
   const replay = (type: number, payload: Uint8Array): void => {
     if (type < 100) {
-      const event = decodeEvent(type, payload);
-      if (event === undefined) throw new RangeError(`a record of type ${type}, which this version does not know`);
+      const event = readEvent(type, payload);
       end();
       if (event.type === "losses.judged" && state.undecided > 0 && event.limit !== state.lossLimit)
         throw new JudgedBefore(event.limit);

@@ -112,6 +112,10 @@ export const touch = (table: Table, row: number): Page => {
 /** The page of a row if it was ever touched. */
 export const peek = (table: Table, row: number): Page | undefined => table.pages[Math.floor(row / table.pageRows)];
 
+/** Where the range at `ranges[i]`, `[from, count, …]`, ends: at the table's end at the latest, whatever it says. */
+export const rangeEnd = (table: Table, ranges: readonly number[], i: number): number =>
+  Math.min(table.total, ranges[i]! + ranges[i + 1]!);
+
 export const slotOf = (table: Table, row: number): number => row % table.pageRows;
 
 export const stateOf = (table: Table, row: number): number => {

@@ -1,13 +1,16 @@
-import { mkdir, open, readdir, readFile, rename, unlink } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { packr } from "../core/codec.ts";
-import { encodeFrame } from "./frames.ts";
+import { MAX_FRAME, encodeFrame } from "./frames.ts";
 import type { Results } from "./messages.ts";
 
 /**
  * Results of an agent that ended without a server (rule 4): written whole, synced, and renamed into place, so that the
  * next server imports all of them or none. Sequence numbers make a second import harmless.
  */
+
+/** Far more than the results of ten million tasks. */
+const MAX_SPOOL = 1024 * 1024 * 1024;
 
 export interface Spool {
   readonly uuid: string;
@@ -37,11 +40,13 @@ export const listSpools = async (home: string): Promise<string[]> => {
 
 /** A file that is not a spool gives an error that names it; it is left where it is. */
 export const readSpool = async (path: string): Promise<Spool> => {
+  const { size } = await stat(path);
+  if (size > MAX_SPOOL) throw new RangeError(`${path}: ${size} bytes, more than the ${MAX_SPOOL} allowed`);
   const bytes = await readFile(path);
   const messages: Results[] = [];
   for (let at = 0; at < bytes.length;) {
     const length = at + 4 <= bytes.length ? bytes.readUInt32LE(at) : Infinity;
-    if (at + 4 + length > bytes.length) throw new RangeError(`${path}: damaged at offset ${at}`);
+    if (length > MAX_FRAME || at + 4 + length > bytes.length) throw new RangeError(`${path}: damaged at offset ${at}`);
     messages.push(packr.unpack(bytes.subarray(at + 4, at + 4 + length)) as Results);
     at += 4 + length;
   }

@@ -1,10 +1,29 @@
 import { z } from "zod";
-import type { AgentMessage } from "../protocol/messages.ts";
+import { MOST_TIME, cutText } from "../core/bounds.ts";
+import { Ending, NO_CODE } from "../core/events.ts";
+import type { AgentMessage, Results } from "../protocol/messages.ts";
 
-/** What an agent may say, checked at the edge. Columns of results are checked where they are unpacked. */
+/** What an agent may say, checked at the edge. Columns of results are checked where they are unpacked (check-results.ts). */
 const count = z.number().int().nonnegative().max(0xffff_ffff);
+const size = z.number().int().nonnegative();
+/** Epoch milliseconds, by the agent's clock. */
+const time = z.number().nonnegative().max(MOST_TIME);
+const outAt = z.number().int().min(-1);
+/** For people; what is too long is cut, since a command's own words may stand in it. */
+const reason = z.string().transform(cutText);
 const held = z.object({ run: count, rows: z.array(count).max(2_000_000), attempts: z.array(count).max(2_000_000) });
-const ranges = z.object({ run: count, ranges: z.array(count).max(2_000_000) });
+const ranges = z.object({
+  run: count,
+  ranges: z
+    .array(count)
+    .max(2_000_000)
+    .refine((list) => list.length % 2 === 0, "must be pairs of first row and count"),
+});
+/** A node's resources: far fewer names than this, in whole units. */
+const MOST_RESOURCES = 1000;
+const resources = z
+  .record(z.string().max(200), size)
+  .refine((all) => Object.keys(all).length <= MOST_RESOURCES, `must have at most ${MOST_RESOURCES} names`);
 
 const Message = z.discriminatedUnion("t", [
   z.object({
@@ -18,20 +37,18 @@ const Message = z.discriminatedUnion("t", [
     queue: z.string().max(200).optional(),
     host: z.string().max(255),
     pid: count,
-    resources: z.record(z.string().max(200), z.number().int().nonnegative()),
+    resources,
     output: z.string().max(4096),
     epoch: count,
     seq: count,
     held: z.array(held).max(100_000),
     // an agent of the version before has none
     parts: z.array(held).max(100_000).default([]),
-    endsInMs: z.number().optional(),
+    endsInMs: z.number().min(-MOST_TIME).max(MOST_TIME).optional(),
   }),
   z.object({
     t: z.literal("progress"),
-    tasks: z
-      .array(z.object({ run: count, row: count, attempt: count, started: z.number(), outAt: z.number() }))
-      .max(100_000),
+    tasks: z.array(z.object({ run: count, row: count, attempt: count, started: time, outAt })).max(100_000),
   }),
   z.object({ t: z.literal("returned"), parts: z.array(ranges).max(100_000) }),
   z.object({
@@ -39,28 +56,47 @@ const Message = z.discriminatedUnion("t", [
     run: count,
     row: count,
     attempt: count,
-    ending: z.number().int().min(0).max(255),
-    code: z.number().int().min(-1000).max(0xffff),
-    detail: z.string().max(2000),
-    outAt: z.number(),
-    outBytes: z.number(),
-    errBytes: z.number(),
+    ending: z
+      .number()
+      .int()
+      .min(0)
+      .max(Math.max(...Object.values(Ending))),
+    code: z.number().int().min(NO_CODE).max(0xffff),
+    detail: reason,
+    outAt,
+    outBytes: size,
+    errBytes: size,
   }),
-  z.object({ t: z.literal("leaving"), reason: z.string().max(2000) }),
-  z.object({ t: z.literal("bye"), reason: z.string().max(2000) }),
+  z.object({ t: z.literal("leaving"), reason }),
+  z.object({ t: z.literal("bye"), reason }),
 ]);
 
-/** Throws a RangeError that says what is wrong. */
+/** More parts than this has no message: one for each run, at most. */
+const MOST_PARTS = 100_000;
+
+const checkResultsFrame = (message: unknown): Results => {
+  const { seq, parts } = message as { seq?: unknown; parts?: unknown };
+  if (typeof seq !== "number" || !Number.isSafeInteger(seq) || seq < 1)
+    throw new RangeError("malformed results: seq is no whole number from 1 on");
+  if (!Array.isArray(parts) || parts.length > MOST_PARTS)
+    throw new RangeError(`malformed results: parts is no list of at most ${MOST_PARTS}`);
+  return { t: "results", seq, parts: parts as Results["parts"] };
+};
+
+/** Throws a RangeError that says what is wrong, and with which field. */
 export const checkAgentMessage = (message: unknown): AgentMessage => {
   const kind = (message as { t?: unknown } | null | undefined)?.t;
   if (kind === "ping") return { t: "ping" };
-  if (kind === "results") {
-    const { seq, parts } = message as { seq?: unknown; parts?: unknown };
-    if (typeof seq !== "number" || !Number.isSafeInteger(seq) || seq < 1 || !Array.isArray(parts))
-      throw new RangeError("malformed results");
-    return message as AgentMessage;
-  }
+  if (kind === "results") return checkResultsFrame(message);
   const checked = Message.safeParse(message);
-  if (!checked.success) throw new RangeError(`a malformed message: ${z.prettifyError(checked.error).slice(0, 300)}`);
-  return checked.data;
+  if (checked.success) return checked.data;
+  const name = typeof kind === "string" ? kind.slice(0, 20) : "message";
+  throw new RangeError(`malformed ${name}: ${z.prettifyError(checked.error).slice(0, 300).replaceAll(/\s+/g, " ")}`);
+};
+
+/** Of a spool only results are taken. */
+export const checkSpooled = (message: unknown): Results => {
+  const checked = checkAgentMessage(message);
+  if (checked.t !== "results") throw new RangeError(`a message '${checked.t}' among results`);
+  return checked;
 };

@@ -1,17 +1,17 @@
 import type { Duplex } from "node:stream";
-import { markStarted } from "../core/attempts.ts";
-import { MAX_RESULTS, unpackResults } from "../core/columns.ts";
+import { hasAttempt, markStarted } from "../core/attempts.ts";
 import type { AgentsLost, RowRanges } from "../core/events.ts";
 import { type Gang, gangKey } from "../core/gangs.ts";
 import { forEachHeld } from "../core/held.ts";
 import type { Run } from "../core/run.ts";
 import type { Agent } from "../core/state.ts";
-import { touch } from "../core/table.ts";
+import { peek } from "../core/table.ts";
+import { checkResults } from "../protocol/check-results.ts";
 import { type Channel, createChannel } from "../protocol/frames.ts";
 import type { AgentMessage, HeldTasks, Hello, Results, ServerMessage } from "../protocol/messages.ts";
 import { sameSecret } from "../protocol/token.ts";
 import { PROTOCOL_VERSION, judgeVersion } from "../protocol/version.ts";
-import { checkAgentMessage } from "./agent-messages.ts";
+import { checkAgentMessage, checkSpooled } from "./agent-messages.ts";
 import { sendAssignments } from "./assignments.ts";
 import { createGangs } from "./gangs.ts";
 import type { Engine } from "./engine.ts";
@@ -186,7 +186,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
       const mine = new Map<number, number>();
       for (const [i, row] of rows.entries()) {
         const attempt = attempts[i] ?? 0;
-        const page = run !== undefined && row < run.total ? touch(run.table, row) : undefined;
+        const page = run !== undefined && row < run.total ? peek(run.table, row) : undefined;
         const slot = run === undefined ? 0 : row % run.table.pageRows;
         if (page !== undefined && page.agent[slot] === agent && page.attempt[slot] === attempt) mine.set(row, attempt);
         else {
@@ -236,13 +236,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
     const known = state.agents.get(agent);
     if (known === undefined || message.seq <= known.seq) return;
     if (message.seq !== known.seq + 1) throw new RangeError(`results ${message.seq} after ${known.seq}`);
-    if (message.parts.reduce((sum, part) => sum + part.n, 0) > MAX_RESULTS)
-      throw new RangeError("too many results in one message");
-    const parts = message.parts.map(unpackResults);
-    const lsn = engine.commit(
-      { type: "tasks.ended", at: engine.clock(), agent, seq: message.seq, parts },
-      message.parts,
-    );
+    const { packed, parts } = checkResults(message);
+    const lsn = engine.commit({ type: "tasks.ended", at: engine.clock(), agent, seq: message.seq, parts }, packed);
     const link = links.get(agent);
     if (link !== undefined && link.tails.size > 0)
       for (const { run, rows } of parts) for (const row of rows) link.tails.delete(`${run}.${row}`);
@@ -255,7 +250,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
         return applyResults(link.id, message);
       case "progress":
         for (const { run, row, attempt, started, outAt } of message.tasks) {
-          markStarted(state, link.id, run, row, attempt, started);
+          if (!hasAttempt(state, link.id, run, row, attempt)) continue;
+          markStarted(state, run, row, started);
           if (outAt >= 0) link.tails.set(`${run}.${row}`, outAt);
         }
         return;
@@ -291,12 +287,23 @@ export const createAgents = (options: AgentsOptions): Agents => {
 
   const accept = (socket: Duplex): void => {
     let link: AgentLink | undefined;
+    /** A stranger's nonsense is nothing to write down; that of one who has the token is. */
+    const understand = (raw: unknown): AgentMessage => {
+      try {
+        return checkAgentMessage(raw);
+      } catch (error) {
+        const { token } = (raw ?? {}) as { token?: unknown };
+        if (link === undefined && typeof token === "string" && sameSecret(token, options.token))
+          log(`an agent was refused: ${(error as Error).message}`);
+        throw error;
+      }
+    };
     sockets.add(socket);
     if (held) socket.pause();
     const channel: Channel<ServerMessage> = createChannel<unknown, ServerMessage>(
       socket,
       (raw) => {
-        const message = checkAgentMessage(raw);
+        const message = understand(raw);
         if (link !== undefined) return onMessage(link, message);
         if (message.t !== "hello") throw new RangeError("the first message must be a hello");
         const refuse = (code: string, text: string): void => {
@@ -430,7 +437,10 @@ export const createAgents = (options: AgentsOptions): Agents => {
     importSpool: (uuid, messages) => {
       const id = state.agentByUuid.get(uuid);
       if (id === undefined) return false;
-      for (const message of messages) applyResults(id, checkAgentMessage(message) as Results);
+      // all of them before any: a spool is imported whole, or left alone
+      const checked = messages.map(checkSpooled);
+      for (const message of checked) checkResults(message);
+      for (const message of checked) applyResults(id, message);
       return true;
     },
     hold: (hold) => {

@@ -1,4 +1,5 @@
 import { apply } from "../core/apply.ts";
+import { EventRefused, check } from "../core/check.ts";
 import { encodeEvent } from "../core/codec.ts";
 import type { PackedColumns } from "../core/columns.ts";
 import type { Event } from "../core/events.ts";
@@ -22,7 +23,7 @@ export interface Engine {
   readonly state: State;
   readonly scheduler: Scheduler;
   readonly clock: Clock;
-  /** Appends and applies. Returns the record's number, for `afterDurable`. */
+  /** Checks, appends and applies. Returns the record's number, for `afterDurable`. Throws before anything was written. */
   commit(event: Event, packed?: readonly PackedColumns[]): number;
   /** Runs when everything committed so far, or up to `lsn`, is on disk; in order. */
   afterDurable(action: () => void, lsn?: number): void;
@@ -142,6 +143,8 @@ export const createEngine = (
   };
 
   const commit = (given: Event, packed?: readonly PackedColumns[]): number => {
+    const problem = check(state, given);
+    if (problem !== undefined) throw new EventRefused(given.type, problem);
     const event = decideLosses(state, given, losses);
     if (restore !== undefined) bringBackFor(state, event, { restore });
     const { type, payload } = encodeEvent(event, packed);

@@ -4,6 +4,7 @@ import { taskStateName } from "../core/states.ts";
 import { peek } from "../core/table.ts";
 import type { EventView } from "../api/schemas.ts";
 import type { Clock } from "./clock.ts";
+import { isoTime } from "./views.ts";
 
 /**
  * Events for people and scripts. The last ones stay in memory, in a ring; whoever follows has a bounded buffer, and a
@@ -38,7 +39,7 @@ export const createFeed = (): Feed => {
 
   const publish = (event: Omit<EventView, "seq" | "time">, at: number, keep = true): void => {
     seq += 1;
-    const made: EventView = { seq, time: new Date(at).toISOString(), ...event };
+    const made: EventView = { seq, time: isoTime(at) ?? new Date(0).toISOString(), ...event };
     if (keep) {
       ring.push(made);
       if (ring.length - first > REMEMBERED) {

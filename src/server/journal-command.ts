@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type ClustersConfig, loadClusters } from "../config/clusters-file.ts";
+import { readEvent } from "../core/check.ts";
 import { decodeEvent, encodeEvent } from "../core/codec.ts";
 import { SlipwayError } from "../errors.ts";
 import { readEndpoint } from "../protocol/endpoint.ts";
@@ -14,6 +15,7 @@ import {
   inspectJournal,
   type Journal,
   type JournalInfo,
+  type Repaired,
   openJournal,
   readJournal,
   type Replay,
@@ -22,6 +24,9 @@ import {
 } from "./journal/index.ts";
 
 /** `slipway journal …`: looks at, checks, mends and exports the journal of a home. */
+
+/** Record types below are events, those from it on parts of a snapshot. */
+const FIRST_PART = 100;
 
 const print = (json: boolean, value: object, lines: readonly string[]): void => {
   process.stdout.write(json ? `${JSON.stringify(value)}\n` : `${lines.join("\n")}\n`);
@@ -127,6 +132,50 @@ interface Given {
 
 const settings = ({ home, clusters }: Given): ClustersConfig => loadClusters({ home, explicitPath: clusters });
 
+/** Events of a journal must be such that they can be applied; parts of a snapshot are not looked into. */
+const lookAt = (type: number, payload: Buffer): void => {
+  if (type < FIRST_PART) readEvent(type, payload);
+};
+
+const exported = (type: number, payload: Buffer): object => {
+  if (type >= FIRST_PART) return { type: `snapshot.${type}`, bytes: payload.byteLength };
+  try {
+    return decodeEvent(type, payload) ?? { type, bytes: payload.byteLength };
+  } catch (error) {
+    return { type, bytes: payload.byteLength, problem: (error as Error).message };
+  }
+};
+
+/** Repairs, and sets aside what a start could not apply. */
+const repairAlone = async (given: Given): Promise<Repaired> => {
+  let repaired: Repaired | undefined;
+  await replayState(
+    given.home,
+    async (replay) => {
+      repaired = await repairJournal(given.dir, {
+        replay,
+        explain: (type, payload) => JSON.parse(JSON.stringify(exported(type, payload), plain)) as unknown,
+      });
+    },
+    { losses: settings(given).limits.losses },
+  );
+  return repaired!;
+};
+
+const repairLines = (repaired: Repaired): string[] => {
+  if (!repaired.changed) return ["the journal is whole: nothing was changed"];
+  const { setAside, movedTo, problems } = repaired;
+  return [
+    ...problems.map(({ segment, offset, detail }) => `damage     ${segment} at offset ${offset}: ${detail}`),
+    ...setAside.flatMap(({ file, segment, offset, record, detail }) => [
+      `set aside  record ${record}, ${segment} at offset ${offset}: ${detail}`,
+      `           ${file}`,
+    ]),
+    `kept       ${repaired.kept} records`,
+    `the files as they were, and a report, are in ${movedTo}. The next \`slipway up\` works.`,
+  ];
+};
+
 const actions: Record<string, (given: Given) => Promise<number>> = {
   info: async ({ dir, json }) => {
     const info = await inspectJournal(dir);
@@ -135,7 +184,7 @@ const actions: Record<string, (given: Given) => Promise<number>> = {
   },
   verify: async (given) => {
     const { home, dir, json } = given;
-    const verdict = await verifyJournal(dir);
+    const verdict = await verifyJournal(dir, { replay: lookAt });
     const problems = verdict.problems.map(({ segment, offset, detail }) => `${segment} at offset ${offset}: ${detail}`);
     const deep = given.deep && verdict.ok ? await verifyDeep(home, settings(given).limits.losses) : undefined;
     print(
@@ -147,12 +196,10 @@ const actions: Record<string, (given: Given) => Promise<number>> = {
     );
     return verdict.ok && deep?.ok !== false ? 0 : 1;
   },
-  repair: async ({ home, dir, json }) => {
-    const repaired = await alone(home, () => repairJournal(dir));
-    print(json, repaired, [
-      JSON.stringify(repaired, null, 2),
-      "The damaged files were kept beside the journal. The next `slipway up` works.",
-    ]);
+  repair: async (given) => {
+    const { home, json } = given;
+    const repaired = await alone(home, () => repairAlone(given));
+    print(json, repaired, repairLines(repaired));
     return 0;
   },
   compact: async (given) => {
@@ -172,8 +219,7 @@ const actions: Record<string, (given: Given) => Promise<number>> = {
   },
   export: async ({ dir }) => {
     await readJournal(dir, (type, payload, lsn) => {
-      const event = type < 100 ? decodeEvent(type, payload) : { type: `snapshot.${type}`, bytes: payload.byteLength };
-      process.stdout.write(`${JSON.stringify({ lsn, ...event }, plain)}\n`);
+      process.stdout.write(`${JSON.stringify({ lsn, ...exported(type, payload) }, plain)}\n`);
     });
     return 0;
   },

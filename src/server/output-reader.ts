@@ -90,6 +90,7 @@ const stretchEnd = (offsets: readonly number[], lengths: readonly number[], nth:
  */
 export async function* readOutput(path: string, lastAt: number, options: ReadOutputOptions): AsyncGenerator<Buffer> {
   if (lastAt < 0) return;
+  if (!Number.isSafeInteger(lastAt)) throw damaged(path, lastAt, "no place in a file");
   let handle: FileHandle;
   try {
     handle = await open(path, "r");

@@ -1,4 +1,5 @@
 import { constants } from "node:os";
+import { MOST_TIME } from "../core/bounds.ts";
 import { itemOf } from "../core/items.ts";
 import { fromUnits } from "../core/resources.ts";
 import {
@@ -25,7 +26,11 @@ const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) =
 export const signalName = (number: number): string | null =>
   number === 0 ? null : (SIGNALS.get(number) ?? `signal ${number}`);
 
-export const isoTime = (ms: number): string | null => (ms > 0 ? new Date(ms).toISOString() : null);
+/** A time that is none, as an earlier version may have let it in, is not shown. */
+export const isoTime = (ms: number): string | null => (ms > 0 && ms <= MOST_TIME ? new Date(ms).toISOString() : null);
+
+/** Likewise for a size. */
+const sizeOf = (bytes: number): number | null => (bytes >= 0 && Number.isSafeInteger(bytes) ? bytes : null);
 
 const countsOf = (counts: ArrayLike<number>): Record<string, number> => {
   const out: Record<string, number> = {};
@@ -40,7 +45,8 @@ const endedOf = (counts: ArrayLike<number>): number =>
 const etaOf = (run: Run, now: number): number | null => {
   const ended = endedOf(run.counts);
   if (run.finished > 0 || run.started === 0 || ended === 0) return null;
-  return Math.round(((run.total - ended) * (now - run.started)) / ended / 100) / 10;
+  const seconds = Math.round(((run.total - ended) * (now - run.started)) / ended / 100) / 10;
+  return seconds >= 0 && Number.isFinite(seconds) ? seconds : null;
 };
 
 export const runView = (run: Run, now: number): RunView => ({
@@ -207,8 +213,8 @@ export const taskView = (state: State, run: Run, row: number, lastStderr: string
     attempts: attempts.map((attempt) => attemptView(state, attempt)),
     resources,
     // how much it wrote is told with its end
-    stdoutBytes: last === undefined || last.finished === 0 ? null : last.outBytes,
-    stderrBytes: last === undefined || last.finished === 0 ? null : last.errBytes,
+    stdoutBytes: last === undefined || last.finished === 0 ? null : sizeOf(last.outBytes),
+    stderrBytes: last === undefined || last.finished === 0 ? null : sizeOf(last.errBytes),
     lastStderr,
   };
 };

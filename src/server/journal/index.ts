@@ -13,5 +13,5 @@ export { type History, type Way, openHistory } from "./history.ts";
 export { readJournal } from "./read.ts";
 export { type SnapshotInfo, type SnapshotRecord, writeSnapshot } from "./snapshot.ts";
 export { type JournalInfo, type Verdict, inspectJournal, verifyJournal } from "./inspect.ts";
-export { type Repaired, repairJournal } from "./repair.ts";
+export { type Repaired, type SetAside, repairJournal } from "./repair.ts";
 export type { Replay } from "./walk.ts";

@@ -5,6 +5,7 @@ import { type SegmentId, sameId, segmentName } from "./names.ts";
 import { type Problem, planJournal } from "./plan.ts";
 import { distinctProblems, walkJournal } from "./read.ts";
 import type { SnapshotInfo } from "./snapshot.ts";
+import type { Refused, Replay } from "./walk.ts";
 
 export interface SegmentInfo {
   readonly name: string;
@@ -40,11 +41,23 @@ export interface Verdict {
   readonly warnings: readonly string[];
 }
 
+export interface InspectOptions {
+  readonly io?: JournalIo;
+  /** Looks at each record; what it throws at is a problem too. */
+  readonly replay?: Replay;
+}
+
 /** Reads the whole journal, changing nothing, and tells all that is to be told about it. */
-export const inspectJournal = async (dir: string, io: JournalIo = nodeIo): Promise<JournalInfo> => {
+export const inspectJournal = async (
+  dir: string,
+  { io = nodeIo, replay = () => undefined }: InspectOptions = {},
+): Promise<JournalInfo> => {
   const plan = await planJournal(io, dir);
   const problems: Problem[] = [];
-  const loaded = await walkJournal(io, dir, plan, { replay: () => undefined, problems });
+  const refused: Refused[] = [];
+  const loaded = await walkJournal(io, dir, plan, { replay, problems, refused });
+  for (const { segment, offset, lsn, detail } of refused)
+    problems.push({ segment, offset, detail: `record ${lsn} cannot be applied: ${detail}`, lostRecords: 0 });
   const segments: SegmentInfo[] = [];
   for (const id of plan.segments) {
     const mark = loaded.chain.find((one) => sameId(one, id));
@@ -74,7 +87,7 @@ export const inspectJournal = async (dir: string, io: JournalIo = nodeIo): Promi
 };
 
 /** A torn tail is no problem: its records were never acknowledged. */
-export const verifyJournal = async (dir: string, io: JournalIo = nodeIo): Promise<Verdict> => {
-  const { records, problems, warnings } = await inspectJournal(dir, io);
+export const verifyJournal = async (dir: string, options?: InspectOptions): Promise<Verdict> => {
+  const { records, problems, warnings } = await inspectJournal(dir, options);
   return { ok: problems.length === 0, records, problems, warnings };
 };

@@ -9,16 +9,34 @@ import { createSegment } from "./segment.ts";
 import { createSettler } from "./settle.ts";
 import { type SnapshotRecord, writeSnapshot } from "./snapshot.ts";
 import { encodeStart } from "./start.ts";
-import { type Walked, walkSegment, walkSnapshot } from "./walk.ts";
+import { type Refused, type Replay, type Walked, walkSegment, walkSnapshot } from "./walk.ts";
 
 export interface Repaired {
   readonly changed: boolean;
   /** Where the damaged files are now, with a report.json. */
   readonly movedTo: string | undefined;
   readonly problems: readonly Problem[];
+  /** Whole events that could not be applied, each in a file of its own. */
+  readonly setAside: readonly SetAside[];
   /** `exact` is false where nothing tells how many records the damage held. */
   readonly lost: { readonly records: number; readonly bytes: number; readonly exact: boolean };
   readonly kept: number;
+}
+
+export interface SetAside {
+  readonly file: string;
+  readonly segment: string;
+  readonly offset: number;
+  readonly record: number;
+  readonly detail: string;
+}
+
+export interface RepairOptions {
+  readonly io?: JournalIo;
+  /** Applies a record as a start would; what it throws at is set aside. */
+  readonly replay?: Replay;
+  /** A record in words, for the file that it is set aside into. */
+  readonly explain?: (type: number, payload: Buffer) => unknown;
 }
 
 const lsnPayload = (lsn: number): Buffer => {
@@ -44,11 +62,13 @@ const salvageSegment = async (
   part: Part,
   previousLsn: number,
   id: SegmentId,
+  without: ReadonlySet<number>,
 ): Promise<Walked & { mark: SegmentMark }> => {
   const gatherer = createGatherer(0);
   const walked = await walkSegment(io, dir, part, previousLsn, {
     problems: [],
-    replay: (type, payload) => void gatherer.add(type, payload),
+    replay: (type, payload, lsn) =>
+      void (without.has(lsn) ? gatherer.add(TYPE_GAP, lsnPayload(lsn + 1)) : gatherer.add(type, payload)),
     gap: (nextLsn) => void gatherer.add(TYPE_GAP, lsnPayload(nextLsn)),
   });
   const { firstLsn, lastLsn } = walked;
@@ -64,9 +84,18 @@ const salvageSegment = async (
 };
 
 /** Replaces a damaged snapshot by what can be read of it. Holds it in memory meanwhile. */
-const salvageSnapshot = async (io: JournalIo, dir: string, aside: string, upTo: SegmentMark): Promise<void> => {
+const salvageSnapshot = async (
+  io: JournalIo,
+  dir: string,
+  aside: string,
+  upTo: SegmentMark,
+  without: ReadonlySet<number>,
+): Promise<void> => {
   const records: SnapshotRecord[] = [];
-  const replay = (type: number, payload: Buffer): void => void records.push({ type, payload });
+  let nth = 0;
+  const replay = (type: number, payload: Buffer): void => {
+    if (!without.has(nth++)) records.push({ type, payload });
+  };
   await walkSnapshot(io, dir, upTo, upTo.lastLsn, { problems: [], replay });
   await io.copy(join(dir, snapshotName(upTo)), join(aside, snapshotName(upTo)));
   await writeSnapshot({ dir, upTo, io }, records);
@@ -79,30 +108,75 @@ const freeName = async (io: JournalIo, dir: string): Promise<string> => {
   return `damaged-${n}`;
 };
 
+const setAside = async (
+  io: JournalIo,
+  aside: string,
+  refused: readonly Refused[],
+  explain: RepairOptions["explain"],
+): Promise<SetAside[]> => {
+  const files: SetAside[] = [];
+  for (const { segment, offset, lsn, type, payload, detail } of refused) {
+    const file = join(aside, `event-${lsn}-at-${offset}.json`);
+    let event: unknown;
+    try {
+      event = explain?.(type, payload);
+    } catch {
+      // the bytes below are all there is to say
+    }
+    const about = { segment, offset, record: lsn, detail, type, event, payload: payload.toString("base64") };
+    await writeFile(io, file, [Buffer.from(`${JSON.stringify(about, undefined, 2)}\n`)]);
+    files.push({ file, segment, offset, record: lsn, detail });
+  }
+  return files;
+};
+
 /**
- * Makes a damaged journal usable, keeping every record that can be read before and after the damage. No server may use
- * it meanwhile. The repair takes effect at one moment, when a new segment is there that names the new chain; cut off
- * before, it can be run again. The damaged files are kept aside.
+ * Makes a damaged journal usable, keeping every record that can be read before and after the damage, less those that
+ * `replay` cannot apply: each of these goes into a file of its own. No server may use the journal meanwhile. The repair
+ * takes effect at one moment, when a new segment is there that names the new chain; cut off before, it can be run
+ * again. The damaged files are kept aside.
  */
-export const repairJournal = async (dir: string, io: JournalIo = nodeIo): Promise<Repaired> => {
+export const repairJournal = async (dir: string, options: RepairOptions = {}): Promise<Repaired> => {
+  const { io = nodeIo, replay = () => undefined } = options;
   const plan = await planJournal(io, dir);
   const found: Problem[] = [];
-  const loaded = await walkJournal(io, dir, plan, { problems: found, replay: () => undefined });
-  const { records: kept } = loaded;
+  const refused: Refused[] = [];
+  /** Within a snapshot all records have one LSN: they are told apart by their number. */
+  const inSnapshot = new Set<number>();
+  const inSegments = new Set<number>();
+  let nth = -1;
+  const base = plan.snapshot?.upTo ?? plan.brokenSnapshot;
+  const loaded = await walkJournal(io, dir, plan, {
+    problems: found,
+    refused,
+    replay: (type, payload, lsn) => {
+      const snapped = base !== undefined && lsn === base.lastLsn;
+      if (snapped) nth += 1;
+      try {
+        replay(type, payload, lsn);
+      } catch (error) {
+        if (snapped) inSnapshot.add(nth);
+        else inSegments.add(lsn);
+        throw error;
+      }
+    },
+  });
+  const kept = loaded.records - refused.length;
   const problems = distinctProblems(found);
   const lost = {
     records: problems.reduce((sum, problem) => sum + (problem.lostRecords ?? 0), 0),
     bytes: problems.reduce((sum, problem) => sum + (problem.lostBytes ?? 0), 0),
     exact: problems.every((problem) => problem.lostRecords !== undefined),
   };
-  if (problems.length === 0) return { changed: false, movedTo: undefined, problems, lost, kept };
+  if (problems.length === 0 && refused.length === 0)
+    return { changed: false, movedTo: undefined, problems, setAside: [], lost, kept };
 
   const name = await freeName(io, dir);
   const aside = join(dir, name);
   await io.mkdir(aside);
-  const hurt = new Set(problems.map((problem) => problem.segment));
-  const base = plan.snapshot?.upTo ?? plan.brokenSnapshot;
-  if (base !== undefined && hurt.has(snapshotName(base))) await salvageSnapshot(io, dir, aside, base);
+  const events = await setAside(io, aside, refused, options.explain);
+  const hurt = new Set([...problems, ...refused].map(({ segment }) => segment));
+  if (base !== undefined && hurt.has(snapshotName(base))) await salvageSnapshot(io, dir, aside, base, inSnapshot);
 
   const epoch = Math.max(1, plan.highest.epoch);
   let number = plan.highest.number;
@@ -116,7 +190,7 @@ export const repairJournal = async (dir: string, io: JournalIo = nodeIo): Promis
     }
     if (hurt.has(segmentName(part.id)) || part.beforeLsn !== undefined) {
       number += 1;
-      const { mark } = await salvageSegment(io, dir, part, lastLsn, { epoch, number });
+      const { mark } = await salvageSegment(io, dir, part, lastLsn, { epoch, number }, inSegments);
       chain.push(mark);
       moved.push(segmentName(part.id));
     } else {
@@ -127,7 +201,7 @@ export const repairJournal = async (dir: string, io: JournalIo = nodeIo): Promis
     lastLsn = Math.max(lastLsn, chain.at(-1)!.lastLsn);
   }
   await createSettler(io, dir, loaded)();
-  const report = { created: new Date().toISOString(), problems, lost, kept, files: moved };
+  const report = { created: new Date().toISOString(), problems, setAside: events, lost, kept, files: moved };
   await writeFile(io, join(aside, "report.json"), [Buffer.from(`${JSON.stringify(report, undefined, 2)}\n`)]);
   await io.syncDir(aside);
   await io.syncDir(dir);
@@ -137,5 +211,5 @@ export const repairJournal = async (dir: string, io: JournalIo = nodeIo): Promis
   for (const file of moved) await io.rename(join(dir, file), join(aside, file));
   await io.syncDir(aside);
   await io.syncDir(dir);
-  return { changed: true, movedTo: aside, problems, lost, kept };
+  return { changed: true, movedTo: aside, problems, setAside: events, lost, kept };
 };

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
+import { SlipwayError } from "../../errors.ts";
 import {
   FIRST_INTERNAL_TYPE,
   HEADER_BYTES,
@@ -20,13 +21,25 @@ import { type Part, type Problem, damaged } from "./plan.ts";
 import { type ScanSource, findRecord, hasMarker, scanRecords } from "./scan.ts";
 import { decodeStart } from "./start.ts";
 
-/** `lsn` counts the caller's records from 1, over all segments. */
+/** `lsn` counts the caller's records from 1, over all segments. What it throws says that the record cannot be applied. */
 export type Replay = (type: number, payload: Buffer, lsn: number) => void;
+
+/** A record that the caller could not apply, whole as it is. */
+export interface Refused {
+  readonly segment: string;
+  readonly offset: number;
+  readonly lsn: number;
+  readonly type: number;
+  readonly payload: Buffer;
+  readonly detail: string;
+}
 
 export interface WalkHandlers {
   readonly replay: Replay;
   /** Where damage is noted; the walk then goes on behind it. Without it, the first damage throws `journal-damaged`. */
   readonly problems?: Problem[] | undefined;
+  /** Where records are noted that `replay` threw at; the walk goes on. Without it, the first throws `journal-event`. */
+  readonly refused?: Refused[] | undefined;
   /** LSNs below this one were lost here. */
   readonly gap?: ((nextLsn: number) => void) | undefined;
 }
@@ -34,6 +47,29 @@ export interface WalkHandlers {
 const report = (problems: Problem[] | undefined, problem: Problem): void => {
   if (problems === undefined) throw damaged(problem);
   problems.push(problem);
+};
+
+const errorOf = ({ segment, offset, lsn, detail }: Refused, cause: unknown): unknown =>
+  cause instanceof SlipwayError
+    ? cause
+    : new SlipwayError("journal-event", { segment, offset, record: lsn, detail }, cause);
+
+/** Hands a record on; one that cannot be applied is noted, or ends it all with an error that says where it stands. */
+const handOn = (
+  { replay, refused }: WalkHandlers,
+  segment: string,
+  type: number,
+  payload: Buffer,
+  lsn: number,
+  offset: number,
+): void => {
+  try {
+    replay(type, payload, lsn);
+  } catch (error) {
+    const one = { segment, offset, lsn, type, payload, detail: (error as Error).message };
+    if (refused === undefined) throw errorOf(one, error);
+    refused.push({ ...one, payload: Buffer.from(payload) });
+  }
 };
 
 export interface Walked {
@@ -49,7 +85,8 @@ export interface Walked {
 }
 
 /** Follows the LSNs through one segment and notices where they jump. */
-const follow = (part: Part, firstLsn: number, { replay, problems, gap }: WalkHandlers) => {
+const follow = (part: Part, firstLsn: number, handlers: WalkHandlers) => {
+  const { problems, gap } = handlers;
   const problem = (one: Problem): void => report(problems, one);
   const name = segmentName(part.id);
   let first = firstLsn;
@@ -85,7 +122,7 @@ const follow = (part: Part, firstLsn: number, { replay, problems, gap }: WalkHan
         const lsn = next++;
         if (part.beforeLsn !== undefined && lsn >= part.beforeLsn) return;
         records += 1;
-        replay(type, payload, lsn);
+        handOn(handlers, name, type, payload, lsn, offset);
       } else if (type === TYPE_COMMIT || type === TYPE_END) {
         proven = offset;
         jump(decodeMarker(payload), offset);
@@ -171,9 +208,10 @@ export const walkSnapshot = async (
   dir: string,
   id: SegmentId,
   lsn: number,
-  { replay, problems }: WalkHandlers,
+  handlers: WalkHandlers,
   opened?: IoFile,
 ): Promise<number> => {
+  const { problems } = handlers;
   const name = snapshotName(id);
   const file = opened ?? (await io.open(join(dir, name), "r"));
   try {
@@ -184,11 +222,11 @@ export const walkSnapshot = async (
     let trailer: { count: number; crc: number } | undefined;
     let crcAtTrailer = 0;
     const holes: Problem[] = [];
-    const onRecord = (type: number, payload: Buffer): void => {
+    const onRecord = (type: number, payload: Buffer, offset: number): void => {
       if (type === TYPE_TRAILER) trailer = decodeTrailer(payload);
       else if (type < FIRST_INTERNAL_TYPE) {
         count += 1;
-        replay(type, payload, lsn);
+        handOn(handlers, name, type, payload, lsn, offset);
       }
     };
     const end = Math.max(size - TRAILER_BYTES, HEADER_BYTES);

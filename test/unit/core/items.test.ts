@@ -168,8 +168,10 @@ describe("items", () => {
     expect(evaluateItemResources(sized, items, 0)).toEqual({ cpus: 10_000, mem: 2 ** 31, gpus: 5000 });
     expect(evaluateItemResources(sized, items, 1)).toEqual({ cpus: 10_000, mem: 100 * 2 ** 20, gpus: 10_000 });
     expect(evaluateItemResources(sized, items, 2)).toBe(evaluateItemResources(sized, items, 0));
-    expect(() => evaluateItemResources(sized, items, 3)).toThrow(/item 3 .*mem: must not be negative/);
-    expect(() => evaluateItemResources(sized, items, 4)).toThrow(/item 4 .*no field 'mem'/);
+    // refused at submit; in a journal, where nothing may fail any more, they ask for what their group does
+    expect(() => checkItem(sized, items.get(3), true, 3)).toThrow(/item 3 .*mem: must not be negative/);
+    expect(() => checkItem(sized, items.get(4), true, 4)).toThrow(/item 4 .*no field 'mem'/);
+    for (const bad of [3, 4]) expect(evaluateItemResources(sized, items, bad)).toBe(sized.resources);
     expect(evaluateItemResources(group(), items, 4)).toEqual({ cpus: 10_000 });
   });
 

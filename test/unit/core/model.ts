@@ -1,4 +1,5 @@
 import { apply } from "../../../src/core/apply.ts";
+import { EventRefused, check } from "../../../src/core/check.ts";
 import { Ending, type Event, NO_CODE } from "../../../src/core/events.ts";
 import { decideLosses } from "../../../src/core/losses.ts";
 import { FRACTION } from "../../../src/core/resources.ts";
@@ -82,6 +83,8 @@ export const createDriver = ({ format1 }: { format1?: number } = {}): Driver => 
     },
   };
   const send = (given: Event): void => {
+    const problem = check(state, given);
+    if (problem !== undefined) throw new EventRefused(given.type, problem);
     const event = undecided ? given : decideLosses(state, given, limit);
     events.push(event);
     apply(state, event, effects);

@@ -211,7 +211,7 @@ describe("journal under faults", () => {
           heal(world.disk);
           await world.journal.close();
           expect(world.journal.durable).toBe(world.history.length);
-          expect(await verifyJournal(DIR, world.disk.io)).toMatchObject({ ok: true });
+          expect(await verifyJournal(DIR, { io: world.disk.io })).toMatchObject({ ok: true });
           const { seen } = await open(world.disk, world.epoch + 1, segmentBytes);
           expect(seen).toEqual(world.history);
         },
@@ -259,7 +259,9 @@ describe("journal under faults", () => {
     for (const failed of [false, true]) {
       const { disk, acknowledged } = await killedThenSucceeded(failed);
       const after = disk.revive();
-      expect(await verifyJournal(DIR, after.io), failed ? "after a failed sync" : "").toMatchObject({ ok: true });
+      expect(await verifyJournal(DIR, { io: after.io }), failed ? "after a failed sync" : "").toMatchObject({
+        ok: true,
+      });
       expect((await open(after, 3, 4000)).seen).toEqual(acknowledged);
     }
   });
@@ -282,7 +284,7 @@ describe("journal under faults", () => {
     expect(third.seen).toEqual(acknowledged);
     await third.journal.whenDurable(third.journal.append(RECORD, Buffer.from("fourth")));
     const after = next.revive();
-    expect(await verifyJournal(DIR, after.io)).toMatchObject({ ok: true });
+    expect(await verifyJournal(DIR, { io: after.io })).toMatchObject({ ok: true });
     expect((await open(after, 4, 4000)).seen).toEqual([...acknowledged, "fourth"]);
   });
 });

@@ -1,0 +1,88 @@
+import { decodeEvent, eventName } from "./codec.ts";
+import { MOST_ROWS, shapeProblem } from "./event-shapes.ts";
+import type { Event, ResultColumns, RowRanges, RunItems } from "./events.ts";
+import { MAX_PACKED_BYTES } from "./packed-items.ts";
+import { taskCount } from "./spec.ts";
+import type { State } from "./state.ts";
+
+/**
+ * Whether an event may be written: asked before the append, since what is in the journal is applied at every start. Stricter
+ * than `shapeProblem`, which alone is asked of what an earlier version wrote: this also knows the runs it speaks of.
+ */
+export const check = (state: State, event: Event): string | undefined => {
+  const problem = shapeProblem(event);
+  if (problem !== undefined) return problem;
+  switch (event.type) {
+    case "run.opened":
+      return taskCount(event.spec) <= MOST_ROWS ? undefined : `spec has more than ${MOST_ROWS} tasks`;
+    case "run.items":
+      return checkItems(state, event);
+    case "tasks.returned":
+      return checkRanges(state, event.parts);
+    case "tasks.ended":
+      return checkRows(state, event.parts);
+    default:
+      return undefined;
+  }
+};
+
+/** An event that must not be written, or that stands in a journal and cannot be applied. */
+export class EventRefused extends RangeError {
+  constructor(type: string, problem: string) {
+    super(`${type}: ${problem}`);
+    this.name = "EventRefused";
+  }
+}
+
+/** An event out of a journal, fit to be applied. Throws EventRefused for one that is not, and changes nothing then. */
+export const readEvent = (type: number, payload: Uint8Array): Event => {
+  const name = eventName(type);
+  if (name === undefined) throw new EventRefused(`an event of type ${type}`, "this version does not know it");
+  let event: Event;
+  try {
+    event = decodeEvent(type, payload)!;
+  } catch (error) {
+    throw new EventRefused(name, (error as Error).message);
+  }
+  const problem = shapeProblem(event);
+  if (problem !== undefined) throw new EventRefused(name, problem);
+  return event;
+};
+
+const checkItems = (state: State, { run, group, items }: RunItems): string | undefined => {
+  const before = state.drafts.get(run)?.items.get(group)?.bytes ?? 0;
+  // measured exactly only when it might not fit
+  let most = before;
+  for (const item of items) most += item.length * 3;
+  if (most <= MAX_PACKED_BYTES) return undefined;
+  const bytes = items.reduce((sum, item) => sum + Buffer.byteLength(item), before);
+  return bytes <= MAX_PACKED_BYTES ? undefined : `items are ${bytes} bytes, more than ${MAX_PACKED_BYTES}`;
+};
+
+/** Every range lies in its run, and no run has more rows here than tasks: so nothing costs more than the run itself. */
+const checkRanges = (state: State, parts: readonly RowRanges[]): string | undefined => {
+  const seen = new Map<number, number>();
+  for (const [nth, { run: id, ranges }] of parts.entries()) {
+    const run = state.runs.get(id);
+    if (run === undefined) continue;
+    let rows = seen.get(id) ?? 0;
+    for (let i = 0; i < ranges.length; i += 2) {
+      rows += ranges[i + 1]!;
+      if (ranges[i]! + ranges[i + 1]! > run.total || rows > run.total)
+        return `parts[${nth}].ranges: ${ranges[i + 1]} rows from ${ranges[i]} on are more than the ${run.total} tasks of run ${id}`;
+    }
+    seen.set(id, rows);
+  }
+  return undefined;
+};
+
+const checkRows = (state: State, parts: readonly ResultColumns[]): string | undefined => {
+  for (const [nth, { run: id, rows }] of parts.entries()) {
+    const run = state.runs.get(id);
+    if (run === undefined) continue;
+    for (let i = 0; i < rows.length; i += 1)
+      if (rows[i]! >= run.total)
+        return `parts[${nth}].rows: row ${rows[i]} is beyond the ${run.total} tasks of run ${id}`;
+  }
+  return undefined;
+};
