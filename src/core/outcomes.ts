@@ -185,9 +185,11 @@ export const settleRunDependency = (
     return;
   }
   group.waits = -1;
-  if (on === "failed") cancelGroup(run, group, `not needed: run ${other} did not fail`, Flag.UNNEEDED, at, effects);
-  else cancelGroup(run, group, `run ${other} ${outcome === "FAILED" ? "failed" : "was cancelled"}`, 0, at, effects);
-  cascade(state, run, [group], at, effects);
+  const ended =
+    on === "failed"
+      ? cancelGroup(run, group, `not needed: run ${other} did not fail`, Flag.UNNEEDED, at, effects)
+      : cancelGroup(run, group, `run ${other} ${outcome === "FAILED" ? "failed" : "was cancelled"}`, 0, at, effects);
+  if (ended > 0) cascade(state, run, [group], at, effects);
 };
 
 /** Ends a task for good. Returns the group if something may depend on what just happened, else undefined. */
@@ -232,9 +234,11 @@ const unlink = (state: State, run: Run): void => {
     }
 };
 
-/** Groups without open dependencies start; dependencies on runs that have ended are settled. */
+/** Groups without open dependencies start; those on what has ended, in this run or another, are settled. */
 export const openRun = (state: State, run: Run, at: number, effects: Effects): void => {
   unlink(state, run);
+  // an empty group ends at once; after a retry those whose tasks are all done have ended too
+  const ended = run.groups.filter(groupEnded);
   for (const group of run.groups) {
     if (group.base !== Task.NEW) continue;
     if (group.waits === 0) {
@@ -251,12 +255,5 @@ export const openRun = (state: State, run: Run, at: number, effects: Effects): v
       } else settleRunDependency(state, run, group, dependency.run, outcome, dependency.on, at, effects);
     }
   }
-  // an empty group ends at once
-  cascade(
-    state,
-    run,
-    run.groups.filter((group) => group.count === 0),
-    at,
-    effects,
-  );
+  cascade(state, run, ended, at, effects);
 };

@@ -1,6 +1,6 @@
 import { reopen } from "./attempts.ts";
 import type { RunRetried } from "./events.ts";
-import { judge, openRun } from "./outcomes.ts";
+import { openRun } from "./outcomes.ts";
 import { type Run, isFinishedRun } from "./run.ts";
 import type { Apply } from "./state.ts";
 import { Task } from "./states.ts";
@@ -25,10 +25,16 @@ export const applyRetried: Apply<RunRetried> = (state, event, effects) => {
     page.losses[slot] = 0;
   }
   recount(run);
+  // what it waited for when it ended, it waits for anew: twice would count as two dependencies
+  for (const [other, waiting] of state.runDependents)
+    state.runDependents.set(
+      other,
+      waiting.filter((each) => each.run !== run.id),
+    );
   openRun(state, run, event.at, effects);
 };
 
-/** Sets every group's counters and open dependencies from its rows, in order, so that barriers hold again. */
+/** Sets every group's counters from its rows, and all its dependencies open: openRun settles those that have ended. */
 const recount = (run: Run): void => {
   for (const group of run.groups) {
     group.done = 0;
@@ -37,11 +43,6 @@ const recount = (run: Run): void => {
     group.base = Task.NEW;
     for (let row = group.first; row < group.first + group.count; row += 1)
       if (touch(run.table, row).state[row % run.table.pageRows] === Task.DONE) group.done += 1;
-  }
-  for (const group of run.groups) {
-    // dependencies on other runs are settled by openRun
-    group.waits = group.spec.after.filter(
-      (dependency) => "run" in dependency || judge(run.groups[dependency.group]!, dependency.on) !== "met",
-    ).length;
+    group.waits = group.spec.after.length;
   }
 };

@@ -257,8 +257,8 @@ export const createService = (options: ServiceOptions): Service => {
       const run = state.runs.get(id)!;
       if (!isFinishedRun(run))
         throw new SlipwayError("run-active", { run: id, detail: "only a run that has ended can be retried" });
-      const done = run.counts[Task.DONE]!;
-      const reopened = which === "all" ? run.total : run.total - done;
+      // a handler that was not needed neither failed nor was cancelled
+      const reopened = which === "all" ? run.total : run.total - run.counts[Task.DONE]! - run.unneeded;
       if (reopened > 0) engine.commit({ type: "run.retried", at: engine.clock(), run: id, which });
       engine.schedulePass();
       options.pilots.expectWork();

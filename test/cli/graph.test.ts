@@ -206,6 +206,24 @@ describe("small graphs, one slot", () => {
     expect(run).toMatchObject({ state: "FAILED", counts: { DONE: 4, FAILED: 1 }, unneeded: 0 });
   });
 
+  it("retry of a run whose handler was not needed comes to its end; of one that only has such a handler it does nothing", async () => {
+    await write(
+      "retried.yaml",
+      `tasks:
+  - { name: a, run: "true" }
+  - { name: fix, after: { a: failed }, run: "true" }
+  - { name: bad, run: "[ -e good ]" }
+`,
+    );
+    const { id } = await finish("retried.yaml");
+    await write("good", "");
+    expect(await slipway.json(["retry", String(id)])).toEqual({ run: id, reopened: 1 });
+    expect((await slipway.run(["wait", String(id)])).status).toBe(0);
+    expect(await show(id)).toMatchObject({ state: "DONE", counts: { DONE: 2, CANCELED: 1 }, unneeded: 1 });
+    expect(await slipway.json(["retry", String(id)])).toEqual({ run: id, reopened: 0 });
+    expect(await show(id)).toMatchObject({ state: "DONE" });
+  });
+
   it("retries with a delay wait that long, and why says so", async () => {
     const id = await submit("--retries", "1", "--retry-delay", "1h", "--", "false");
     let why = { cause: "" };

@@ -214,6 +214,62 @@ describe("retry", () => {
     expect(run.unneeded).toBe(1);
     expect(run.history.size).toBe(3);
   });
+
+  it("settles a handler again that is still not needed, and what waits for it goes on", () => {
+    const driver = createDriver();
+    const run = driver.submit(
+      spec([
+        group("a", 1),
+        group("handler", 1, { after: after([0, "failed"]) }),
+        group("bad", 1),
+        group("end", 1, { after: after(1, 2) }),
+      ]),
+    );
+    runToEnd(driver, (_, row) => (row === 2 ? 1 : 0));
+    expect(runState(run)).toBe("FAILED");
+    driver.send({ type: "run.retried", at: 9000, run: run.id, which: "failed" });
+    expect([...driver.ready.get(run.id)!]).toEqual([2]);
+    runToEnd(driver, () => 0);
+    expect(runState(run)).toBe("DONE");
+    expect(run.unneeded).toBe(1);
+    expect(driver.stateOf(run, 3)).toBe(Task.DONE);
+  });
+
+  it("of a run whose only open task is such a handler ends at once", () => {
+    const driver = createDriver();
+    const run = driver.submit(spec([group("a", 2), group("handler", 3, { after: after([0, "failed"]) })]));
+    runToEnd(driver, () => 0);
+    driver.send({ type: "run.retried", at: 9000, run: run.id, which: "failed" });
+    expect(runState(run)).toBe("DONE");
+    expect(run.unneeded).toBe(3);
+  });
+
+  it("waits for another run once, also when it waited for that run before", () => {
+    const driver = createDriver();
+    const other = driver.submit(spec([group("slow", 1)]));
+    const run = driver.submit(
+      spec([
+        group("a", 1),
+        group("b", 1, {
+          after: [
+            { run: other.id, on: "ok" },
+            { group: 0, on: "ok" },
+          ],
+        }),
+      ]),
+    );
+    const agent = driver.join();
+    driver.assign(agent, run.id, 0);
+    driver.end(agent, run.id, [0], 1);
+    expect(runState(run)).toBe("FAILED");
+    driver.send({ type: "run.retried", at: 9000, run: run.id, which: "failed" });
+    driver.assign(agent, other.id, 0);
+    driver.end(agent, other.id, [0], 0);
+    // the other run has ended, but its own dependency has not
+    expect(driver.stateOf(run, 1)).toBe(Task.NEW);
+    runToEnd(driver, () => 0);
+    expect(runState(run)).toBe("DONE");
+  });
 });
 
 describe("taking back", () => {

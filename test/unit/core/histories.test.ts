@@ -2,12 +2,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeEvent, encodeEvent } from "../../../src/core/codec.ts";
 import { Ending } from "../../../src/core/events.ts";
-import { groupOf } from "../../../src/core/run.ts";
+import { groupOf, runState } from "../../../src/core/run.ts";
 import type { StateRecord } from "../../../src/core/snapshot.ts";
 import type { Dependency } from "../../../src/core/spec.ts";
 import { TASK_STATES, isFinalTask, mayAdvanceTask } from "../../../src/core/states.ts";
 import { peek } from "../../../src/core/table.ts";
-import { type Driver, after, createDriver, group, spec } from "./model.ts";
+import { type Driver, after, createDriver, group, runToEnd, spec } from "./model.ts";
 import { replayAll, same, snapshotOf } from "./replays.ts";
 
 /** Random histories of submits, assignments, results, losses, cancellations, retries and restarts. */
@@ -87,6 +87,16 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant("submit" as const), groups, maxFails: fc.option(fc.nat(3)) }) },
 );
 
+const heldBy = (driver: Driver): { run: number; row: number; agent: number }[] =>
+  [...driver.state.runs.values()].flatMap((run) =>
+    Array.from({ length: run.total }, (_, row) => row).flatMap((row) => {
+      const page = peek(run.table, row);
+      const agent = page?.agent[row % run.table.pageRows] ?? 0;
+      const state = driver.stateOf(run, row);
+      return agent !== 0 && state >= 2 && !isFinalTask(state) ? [{ run: run.id, row, agent }] : [];
+    }),
+  );
+
 const play = (
   steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T : never)[],
   first: typeof groups extends fc.Arbitrary<infer T> ? T : never,
@@ -115,17 +125,8 @@ const play = (
   };
   submit(first, null);
   const agents = [driver.join(), driver.join(), driver.join()];
-  const held = (): { run: number; row: number; agent: number }[] =>
-    [...driver.state.runs.values()].flatMap((run) =>
-      Array.from({ length: run.total }, (_, row) => row).flatMap((row) => {
-        const page = peek(run.table, row);
-        const agent = page?.agent[row % run.table.pageRows] ?? 0;
-        const state = driver.stateOf(run, row);
-        return agent !== 0 && state >= 2 && !isFinalTask(state) ? [{ run: run.id, row, agent }] : [];
-      }),
-    );
   for (const each of steps) {
-    const list = held();
+    const list = heldBy(driver);
     const pick = "pick" in each ? list[each.pick % Math.max(1, list.length)] : undefined;
     switch (each.do) {
       case "assign": {
@@ -251,6 +252,24 @@ describe("any history", () => {
           from = to;
         }
         same(replayAll([...base, ...all.slice(from)], losses), state);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("comes to an end when every task that may run does, and so does each retry", () => {
+    const which = fc.array(fc.constantFrom("failed" as const, "all" as const), { maxLength: 3 });
+    fc.assert(
+      fc.property(groups, fc.array(step, { maxLength: 60 }), fc.nat(2), which, (first, steps, code, retries) => {
+        const driver = play(steps, first, null);
+        const runs = [...driver.state.runs.values()];
+        for (const { run, row, agent } of heldBy(driver)) driver.end(agent, run, [row], code);
+        runToEnd(driver, (_, row) => row % 2);
+        for (const each of retries) {
+          for (const run of runs) driver.send({ type: "run.retried", at: 9000, run: run.id, which: each });
+          runToEnd(driver, (_, row) => row % 3);
+        }
+        for (const run of runs) expect(runState(run)).toMatch(/DONE|FAILED|CANCELED/);
       }),
       { numRuns: 200 },
     );
