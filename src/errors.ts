@@ -82,6 +82,12 @@ export const ERRORS = {
     2,
     409,
   ),
+  "uuid-taken": row(
+    "the uuid {uuid} is that of run {run}, which was submitted with another content",
+    "Repeat a request as it was, or give a new run a uuid of its own.",
+    2,
+    409,
+  ),
   "too-large": row("{what} is {size}, more than the {limit} allowed", "Make it smaller or split the run.", 2, 413),
   unauthorized: row(
     "the token was not accepted",

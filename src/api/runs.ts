@@ -14,7 +14,7 @@ const submitRoute = createRoute({
   path: `${BASE}/runs`,
   summary: "Submit a run",
   description:
-    "As application/json: the document with all values inside. As application/x-ndjson: the document, then lines {group, items} for groups with each: {stream}, then {end: true}. The answer comes when the run is on disk; a repeated uuid is the same run.",
+    "As application/json: the document with all values inside. As application/x-ndjson: the document, then lines {group, items} for groups with each: {stream}, then {end: true}. The answer comes when the run is on disk; a repeated uuid is the same run, also while the first request is still being sent, and another content under it is refused.",
   request: {
     body: { content: { "application/json": { schema: Document }, "application/x-ndjson": { schema: z.string() } } },
   },

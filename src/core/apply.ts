@@ -115,6 +115,7 @@ const applyCommitted: Apply<RunCommitted> = (state, event, effects) => {
       });
   }
   const run = createRun(event.run, uuid, spec, event.at, inputs, draft.shapes);
+  run.digest = draft.opened.digest ?? "";
   state.runs.set(run.id, run);
   state.byUuid.set(uuid, run.id);
   openRun(state, run, event.at, effects);

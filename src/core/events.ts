@@ -44,6 +44,8 @@ export interface RunOpened {
   readonly run: number;
   readonly uuid: string;
   readonly spec: RunSpec;
+  /** Of the request's document: another one under the same uuid is refused. */
+  readonly digest?: string;
 }
 
 /** Items of a list, in order; strings as they stand in `{item}`, JSON text where `json` is set. */

@@ -71,6 +71,8 @@ export interface Run {
   /** Interned texts; index 0 is "no reason". */
   readonly reasons: string[];
   readonly reasonIds: Map<string, number>;
+  /** Of the document it was submitted with; empty where that was not kept. */
+  digest: string;
   started: number;
   finished: number;
   canceled: string;
@@ -168,6 +170,7 @@ export const createRun = (
     rankOutputs: new Map(),
     reasons: [""],
     reasonIds: new Map(),
+    digest: "",
     started: 0,
     finished: 0,
     canceled: "",

@@ -61,6 +61,7 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     losses: run.losses,
     counts: [...run.counts],
     reasons: run.reasons,
+    ...(run.digest === "" ? {} : { digest: run.digest }),
     ...(run.rankOutputs.size === 0 ? {} : { rankOutputs: [...run.rankOutputs] }),
     groups: run.groups.map(({ base, waits, done, failed, canceled, meanMs }) => [
       base,
@@ -102,6 +103,7 @@ interface RunHeader {
   readonly losses: number;
   readonly counts: readonly number[];
   readonly reasons: readonly string[];
+  readonly digest?: string;
   readonly rankOutputs?: readonly (readonly [number, RankOutput[]])[];
   readonly groups: readonly (readonly [number, number, number, number, number, number])[];
 }
@@ -136,6 +138,7 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
     run.unneeded = header.unneeded;
     run.retries = header.retries;
     run.losses = header.losses;
+    run.digest = header.digest ?? "";
     for (const [row, parts] of header.rankOutputs ?? []) run.rankOutputs.set(row, parts);
     for (const [id, reason] of header.reasons.entries()) {
       if (id === 0) continue;
@@ -369,5 +372,6 @@ export const summarise = (run: Run, file: string): RunSummary => ({
   losses: run.losses,
   counts: [...run.counts],
   numbering: run.spec.numbering,
+  ...(run.digest === "" ? {} : { digest: run.digest }),
   file,
 });

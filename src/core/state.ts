@@ -58,6 +58,8 @@ export interface RunSummary {
   readonly losses: number;
   readonly counts: readonly number[];
   readonly numbering: { readonly start: number; readonly step: number };
+  /** Of the document it was submitted with; absent where that was not kept. */
+  readonly digest?: string;
   /** Where its details are, relative to the home. */
   readonly file: string;
 }

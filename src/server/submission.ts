@@ -1,21 +1,25 @@
 import { randomUUID } from "node:crypto";
 import { buildRun } from "../config/build-run.ts";
 import { type ClustersConfig, clusterNamed } from "../config/clusters-file.ts";
-import { readRunBody } from "../config/run-file.ts";
+import { type RunDocument, readRunBody } from "../config/run-file.ts";
 import type { ItemsInput } from "../config/task-items.ts";
-import { checkItem, storedJson } from "../core/items.ts";
+import { type PackedItems, checkItem, storedJson } from "../core/items.ts";
 import { type Resources, fromUnits, isByteResource } from "../core/resources.ts";
 import type { Shape } from "../core/run.ts";
 import type { GroupSpec, RunSpec } from "../core/spec.ts";
 import { formatSize } from "../core/quantities.ts";
 import { SlipwayError } from "../errors.ts";
 import { concurrency, shortage } from "../scheduler/capacity.ts";
+import { readArchive } from "./archive/archive.ts";
 import type { Engine } from "./engine.ts";
 import type { Journal } from "./journal/journal.ts";
+import { compareItems, digestOf } from "./same-body.ts";
 
 /**
  * Taking a run in. Everything is checked before it is taken; items stream through to the journal; one commit record
- * makes all of it visible (rule 7). A submission that is cut short, or refused half way, leaves nothing.
+ * makes all of it visible (rule 7). A submission that is cut short, or refused half way, leaves nothing. Requests with
+ * one uuid are one submission: what they give is compared, whoever is ahead adds to the draft, and the first at its end
+ * commits for all.
  */
 
 /** Items that share a record. */
@@ -46,9 +50,29 @@ const shown = (name: string, units: number): string =>
       ? formatSize(units)
       : String(fromUnits(name, units));
 
+export interface Submitted {
+  readonly run: number;
+  readonly total: number;
+}
+
+/** A draft, and the requests that give to it: equal ones at once, or one that repeats what was cut. */
+interface OpenSubmission {
+  readonly run: number;
+  readonly digest: string;
+  readonly spec: RunSpec;
+  readonly items: ReadonlyMap<number, PackedItems>;
+  /** Groups whose items are lists. */
+  readonly lists: readonly number[];
+  readonly isShort: boolean;
+  requests: number;
+  total: number;
+  /** A request has come to its end: nothing more is taken, and all get this answer. */
+  ended: Promise<Submitted> | undefined;
+}
+
 export const createSubmission = (
   options: SubmissionOptions,
-): ((lines: AsyncIterable<unknown>) => Promise<{ run: number; total: number }>) => {
+): ((lines: AsyncIterable<unknown>) => Promise<Submitted>) => {
   const { engine, journal } = options;
   const { state } = engine;
   let atOnce = 0;
@@ -137,50 +161,104 @@ export const createSubmission = (
     }),
   });
 
-  const take = async (lines: AsyncIterator<unknown>, first: unknown): Promise<{ run: number; total: number }> => {
-    const document = readRunBody(first);
-    const built = buildRun(document, { limit: options.clusters.limits.tasksPerRun });
-    const uuid = built.uuid ?? randomUUID();
-    const known = state.byUuid.get(uuid);
-    if (known !== undefined) {
-      // said before: it is the same run
-      await engine.whenDurable();
-      return { run: known, total: state.runs.get(known)?.total ?? state.archived.get(known)?.total ?? 0 };
+  /** Submissions that are not committed, by uuid: all requests with that uuid give their items to the same one. */
+  const open = new Map<string, OpenSubmission>();
+
+  const differs = (uuid: string, run: number): never => {
+    throw new SlipwayError("uuid-taken", { uuid, run });
+  };
+
+  /** A request for a run that is committed: the same one, unless it says something else. */
+  const repeated = async (
+    uuid: string,
+    run: number,
+    { value }: RunDocument,
+    digest: string,
+    lines: AsyncIterator<unknown>,
+  ): Promise<Submitted> => {
+    const live = state.runs.get(run);
+    const summary = state.archived.get(run);
+    const known = live?.digest ?? summary?.digest ?? "";
+    // runs of an earlier version are known by their uuid alone
+    if (known !== "") {
+      if (known !== digest) differs(uuid, run);
+      const streams = new Map<number, ItemsInput>();
+      for (const [index, { each }] of value.tasks.entries())
+        if (each?.stream !== undefined) streams.set(index, { kind: "stream", json: each.stream === "json" });
+      if (streams.size > 0) {
+        const { groups } = live ?? (await readArchive(options.home, summary!.file));
+        const comparison = compareItems(
+          (index) => groups[index]?.items,
+          () => differs(uuid, run),
+        );
+        await takeItems(lines, streams, async (index, values) => {
+          if (comparison.next(index, values).fresh.length > 0) differs(uuid, run);
+        });
+        comparison.end(streams.keys());
+      }
     }
+    await patiently(journal.appended, run);
+    return { run, total: live?.total ?? summary?.total ?? 0 };
+  };
+
+  const begin = (uuid: string, digest: string, spec: RunSpec, lists: readonly number[]): OpenSubmission => {
     options.mayTake();
-    const inputs = new Map(built.items);
-    const spec = listForms(built.spec, inputs);
     checkSpec(spec);
     const run = state.nextRun;
     const before = journal.pendingBytes;
-    engine.commit({ type: "run.opened", at: engine.clock(), run, uuid, spec });
-    const short = inputs.size === 0 && journal.pendingBytes - before <= SHORT_RUN;
-    try {
-      let total = spec.groups.reduce(
+    engine.commit({ type: "run.opened", at: engine.clock(), run, uuid, spec, digest });
+    const made: OpenSubmission = {
+      run,
+      digest,
+      spec,
+      items: state.drafts.get(run)!.items,
+      lists,
+      isShort: lists.length === 0 && journal.pendingBytes - before <= SHORT_RUN,
+      requests: 0,
+      total: spec.groups.reduce(
         (sum, { items }) => sum + (items.kind === "one" ? 1 : items.kind === "range" ? items.count : 0),
         0,
-      );
-      const counts = new Map<number, number>();
-      const add = async (index: number, values: readonly string[], json: boolean): Promise<void> => {
-        const group = spec.groups[index]!;
-        const before = counts.get(index) ?? 0;
-        for (const [i, value] of values.entries()) {
-          const resources = checkItem(group, value, json, before + i);
-          if (group.itemResources !== undefined) checkFits(group, resources, `${before + i} of '${group.name}'`);
-        }
-        counts.set(index, before + values.length);
-        total += values.length;
-        if (total > options.clusters.limits.tasksPerRun)
-          throw new SlipwayError("too-many-tasks", {
-            count: `more than ${options.clusters.limits.tasksPerRun}`,
-            limit: options.clusters.limits.tasksPerRun,
-          });
-        const lsn = engine.commit({ type: "run.items", run, group: index, json, items: values });
-        if (journal.pendingBytes > MOST_PENDING) await patiently(lsn);
-      };
-      await takeItems(lines, inputs, add);
+      ),
+      ended: undefined,
+    };
+    open.set(uuid, made);
+    return made;
+  };
+
+  const drop = (uuid: string, draft: OpenSubmission): void => {
+    if (open.get(uuid) === draft) open.delete(uuid);
+    state.drafts.delete(draft.run);
+  };
+
+  /** Items that nobody has given yet. */
+  const add = async (
+    draft: OpenSubmission,
+    index: number,
+    values: readonly string[],
+    json: boolean,
+    from: number,
+  ): Promise<void> => {
+    const group = draft.spec.groups[index]!;
+    for (const [i, value] of values.entries()) {
+      const resources = checkItem(group, value, json, from + i);
+      if (group.itemResources !== undefined) checkFits(group, resources, `${from + i} of '${group.name}'`);
+    }
+    if (draft.total + values.length > options.clusters.limits.tasksPerRun)
+      throw new SlipwayError("too-many-tasks", {
+        count: `more than ${options.clusters.limits.tasksPerRun}`,
+        limit: options.clusters.limits.tasksPerRun,
+      });
+    draft.total += values.length;
+    const lsn = engine.commit({ type: "run.items", run: draft.run, group: index, json, items: values });
+    if (journal.pendingBytes > MOST_PENDING) await patiently(lsn);
+  };
+
+  /** The first request at its end commits for all of them. */
+  const commit = async (uuid: string, draft: OpenSubmission): Promise<Submitted> => {
+    const { run, spec, total } = draft;
+    try {
       for (const [index, group] of spec.groups.entries())
-        if (group.items.kind === "list" && (counts.get(index) ?? 0) === 0)
+        if (group.items.kind === "list" && (draft.items.get(index)?.length ?? 0) === 0)
           throw new SlipwayError("bad-value", {
             where: `tasks.${group.name}`,
             key: "each",
@@ -188,13 +266,44 @@ export const createSubmission = (
             remedy: "Give at least one line or value.",
           });
       // what is large is on disk before its commit: until then "nothing was submitted" is true
-      if (!short) await patiently(journal.appended);
+      if (!draft.isShort) await patiently(journal.appended);
       options.mayTake();
       const lsn = engine.commit({ type: "run.committed", at: engine.clock(), run });
+      open.delete(uuid);
       await patiently(lsn, run);
       return { run, total };
+    } finally {
+      drop(uuid, draft);
+    }
+  };
+
+  const take = async (lines: AsyncIterator<unknown>, first: unknown): Promise<Submitted> => {
+    const document = readRunBody(first);
+    const uuid = document.value.uuid ?? randomUUID();
+    const digest = digestOf(first as object);
+    const known = state.byUuid.get(uuid);
+    if (known !== undefined) return repeated(uuid, known, document, digest, lines);
+    const built = buildRun(document, { limit: options.clusters.limits.tasksPerRun });
+    const inputs = new Map(built.items);
+    const spec = listForms(built.spec, inputs);
+    const draft = open.get(uuid) ?? begin(uuid, digest, spec, [...inputs.keys()]);
+    if (draft.digest !== digest) differs(uuid, draft.run);
+    const comparison = compareItems(
+      (index) => draft.items.get(index),
+      () => differs(uuid, draft.run),
+    );
+    draft.requests += 1;
+    try {
+      await takeItems(lines, inputs, async (index, values, json) => {
+        const { from, fresh } = comparison.next(index, values);
+        if (fresh.length === 0) return;
+        if (draft.ended === undefined) return add(draft, index, fresh, json, from);
+        await draft.ended;
+        differs(uuid, draft.run);
+      });
+      comparison.end(draft.lists);
+      return await (draft.ended ??= commit(uuid, draft));
     } catch (error) {
-      state.drafts.delete(run);
       if (error instanceof RangeError)
         throw new SlipwayError(
           "bad-value",
@@ -202,6 +311,9 @@ export const createSubmission = (
           error,
         );
       throw error;
+    } finally {
+      draft.requests -= 1;
+      if (draft.requests === 0 && draft.ended === undefined) drop(uuid, draft);
     }
   };
 
@@ -227,7 +339,6 @@ export const createSubmission = (
   return async (lines) => {
     if (atOnce >= MOST_AT_ONCE)
       throw new SlipwayError("bad-request", { detail: `more than ${MOST_AT_ONCE} submissions at once` });
-    options.mayTake();
     atOnce += 1;
     const iterator = lines[Symbol.asyncIterator]();
     try {
@@ -261,7 +372,7 @@ const takeItems = async (
     const line = await lines.next();
     if (line.done === true)
       throw new SlipwayError("bad-request", {
-        detail: "the request ended before its last line; nothing was submitted",
+        detail: "the request ended before its last line and submitted nothing",
       });
     const value = line.value as { end?: unknown; group?: unknown; items?: unknown };
     if (value?.end === true) return;

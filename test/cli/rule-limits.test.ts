@@ -1,10 +1,12 @@
 import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { mkdir, open, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
-import { connect } from "../../src/client/index.ts";
+import { connect, inBatches } from "../../src/client/index.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 
@@ -112,10 +114,46 @@ describe("rule 7: submits", () => {
     client.close();
   });
 
+  it("rule 7: equal requests at once, and one that repeats what hangs half sent, are one run; another body is refused", async () => {
+    await slipway.run(["up"]);
+    const endpoint = (await readEndpoint(slipway.home))!;
+    const client = connect({ home: slipway.home });
+    const each = { array: "1-5000" };
+    const base = { cwd: slipway.cwd, environment: {} };
+    const equal = { ...base, uuid: randomUUID(), tasks: [{ run: ["true"], each, executor: "null" }] };
+    const answers = await Promise.all(Array.from({ length: 8 }, () => client.submit(equal)));
+    expect(new Set(answers.map(({ run }) => run)).size).toBe(1);
+
+    const streamed = { ...base, uuid: randomUUID(), tasks: [{ run: ["true"], each: { stream: "lines" } }] };
+    const items = Array.from({ length: 5000 }, (_, i) => `item ${i}`);
+    const before = await journalBytes();
+    const hanging = request({
+      socketPath: endpoint.socket,
+      path: "/api/v1/runs",
+      method: "POST",
+      headers: { "content-type": "application/x-ndjson" },
+    });
+    const answer = once(hanging, "response") as Promise<[IncomingMessage]>;
+    hanging.write(`${JSON.stringify(streamed)}\n${JSON.stringify({ group: 0, items: items.slice(0, 2000) })}\n`);
+    await until(async () => (await journalBytes()) > before);
+    const { run } = await client.submit(streamed, [{ group: 0, batches: () => inBatches(items) }]);
+    hanging.end(`${JSON.stringify({ group: 0, items: items.slice(2000) })}\n{"end":true}\n`);
+    const [response] = await answer;
+    expect(await new Response(response as never).json()).toEqual({ run, total: 5000 });
+    expect(await client.runs()).toHaveLength(2);
+
+    process.kill(endpoint.pid, "SIGKILL");
+    await slipway.run(["up"]);
+    expect(await client.submit(equal)).toEqual(answers[0]);
+    const other = { ...equal, name: "other" };
+    await expect(client.submit(other)).rejects.toMatchObject({ code: "uuid-taken", facts: { run: answers[0]!.run } });
+    expect(await client.runs()).toHaveLength(2);
+    client.close();
+  });
+
   it("rule 7: a client that dies in the middle of a bulk submit has submitted nothing", async () => {
     await slipway.run(["up"]);
     const endpoint = (await readEndpoint(slipway.home))!;
-    const { request } = await import("node:http");
     const body = request({
       socketPath: endpoint.socket,
       path: "/api/v1/runs",
