@@ -3,7 +3,10 @@ import type { Assign } from "../protocol/messages.ts";
 import type { AgentTask } from "./task.ts";
 import type { RunTemplate } from "./templates.ts";
 
-type NewTask = Pick<AgentTask, "shape" | "priority" | "run" | "group" | "row" | "attempt" | "item" | "resources"> & {
+type NewTask = Pick<
+  AgentTask,
+  "shape" | "priority" | "run" | "group" | "row" | "attempt" | "item" | "resources" | "alone"
+> & {
   readonly rank?: NonNullable<AgentTask["rank"]>;
 };
 
@@ -56,13 +59,16 @@ export const createAssignedTasks = (): AssignedTasks => {
     *of(message, run, isHeld) {
       const { source } = run.groups.get(message.group)!;
       const shape = shapeName(source.resources);
+      const alone = new Set(message.alone);
       let nth = 0;
       for (let i = 0; i < message.ranges.length; i += 2) {
         for (let row = message.ranges[i]!, end = row + message.ranges[i + 1]!; row < end; row += 1, nth += 1) {
           if (isHeld(row)) continue;
           const resources = message.resources?.[nth];
+          const own = resources === undefined ? shape : shapeKey(resources);
           yield make({
-            shape: resources === undefined ? shape : shapeKey(resources),
+            // of a shape apart: nothing waits behind it in its slot
+            shape: alone.has(row) ? `${own} alone` : own,
             priority: source.priority,
             run,
             group: message.group,
@@ -70,6 +76,7 @@ export const createAssignedTasks = (): AssignedTasks => {
             attempt: typeof message.attempts === "number" ? message.attempts : message.attempts[nth]!,
             item: message.items?.[nth],
             resources: resources ?? source.resources,
+            alone: alone.has(row),
           });
         }
       }

@@ -68,7 +68,7 @@ export const createChains = (pool: SlotPool): Chains => {
         for (;;) {
           const task = queue.first();
           if (task === undefined) return;
-          const most = lengthFor(task);
+          const most = task.alone ? 0 : lengthFor(task);
           const enough = chain.members.length > most;
           // filled up when half of it has gone, so that one message carries several
           if (task.shape !== chain.shape || enough || (!filling && chain.members.length > most / 2)) break;

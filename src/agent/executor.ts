@@ -11,6 +11,7 @@ import type { OutputStream, TaskOutput } from "./output-stream.ts";
 import type { Result } from "./results.ts";
 import type { AgentSettings } from "./settings.ts";
 import { pinnableCpus } from "./slots.ts";
+import { createLoneSpawners } from "./spawner/lone.ts";
 import { type Exit, type Spawner, startSpawner } from "./spawner/spawner.ts";
 import { type AgentTask, tokenOf } from "./task.ts";
 import { type ExpandedTask, expandTask, indexOf } from "./templates.ts";
@@ -31,7 +32,7 @@ export interface ExecutorOptions {
   readonly onEnd: (task: AgentTask, result: Result) => void;
   /** It was ended before it began: nothing of it ever ran. */
   readonly onDropped: (task: AgentTask) => void;
-  /** A spawner is gone; its tasks are reported. This agent must take nothing new. May be told more than once. */
+  /** A spawner that tasks share is gone; its tasks are reported. This agent must take nothing new. May be told more than once. */
   readonly onBroken: (reason: string) => void;
 }
 
@@ -58,6 +59,9 @@ const CUT_OFF_MS = 2000;
 
 /** Spawners of the kind that runs in Node. */
 const MOST_IN_NODE = 4;
+
+/** Of those that have one task each. */
+const MOST_ALONE = 16;
 
 const STAGES: Readonly<Record<string, string>> = {
   cwd: "its directory",
@@ -94,6 +98,9 @@ const forRank = ({ rank }: AgentTask, task: ExpandedTask): ExpandedTask => {
   const own = (path: string | null): string | null => (path === null ? null : `${path}.${rank.number}`);
   return { ...task, stdout: own(task.stdout), stderr: own(task.stderr) };
 };
+
+/** How an attempt ended whose spawner did, not at our request. */
+const endingWithout = ({ warned }: AgentTask): number => (warned ? Ending.INTERRUPTED : Ending.SPAWNER_LOST);
 
 export const createExecutor = async (options: ExecutorOptions): Promise<Executor> => {
   const { settings, output } = options;
@@ -132,18 +139,20 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     const entry = tasks.get(exit.id);
     if (entry === undefined) return;
     tasks.delete(exit.id);
-    live.set(entry.spawner, live.get(entry.spawner)! - 1);
+    const left = (live.get(entry.spawner) ?? 1) - 1;
+    live.set(entry.spawner, left);
     const { task, expanded } = entry;
+    if (task.alone && left === 0) lone.done(entry.spawner);
     if (exit.error?.stage === "dropped") {
       if (exit.error.code === "EPIPE") options.onBroken("it takes nothing any more");
       return options.onDropped(task);
     }
     const times = { started: exit.startedAt, finished: exit.endedAt };
-    // not at our request: then the spawner itself was told to end, with the pilot
-    const { ending = Ending.INTERRUPTED, detail = "its pilot was told to end" } = task;
+    // not at our request: then the spawner itself was told to end, with the pilot or by a task
+    const { ending = endingWithout(task), detail = "its spawner was told to end" } = task;
     // one that was over by itself when we wanted to end it needs no other attempt; nor does one that ends well when its
     // pilot goes: exit code 0 is success, and whatever gives up early says so with another
-    const endedWell = exit.code === 0 && (ending === Ending.INTERRUPTED || ending === Ending.CUT_OFF);
+    const endedWell = exit.code === 0 && ending >= Ending.INTERRUPTED;
     if (exit.ended && !endedWell) {
       const code = exit.code ?? (exit.signal === null ? NO_CODE : -exit.signal);
       return finish(task, { ...times, ending, code, detail });
@@ -187,15 +196,15 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     const drained = slowed ? null : output.drained();
     if (drained === null) return;
     slowed = true;
-    for (const spawner of spawners) spawner.pause();
+    for (const spawner of [...spawners, ...lone]) spawner.pause();
     void drained.then(() => {
       slowed = false;
-      for (const spawner of spawners) spawner.resume();
+      for (const spawner of [...spawners, ...lone]) spawner.resume();
     });
   };
 
-  const makeSpawner = async (): Promise<Spawner> => {
-    const made: Spawner = await startSpawner(
+  const launchSpawner = (closed: (reason: string) => void): Promise<Spawner> =>
+    startSpawner(
       { nativePath: options.nativePath, nodeEntry: options.nodeEntry, kind: settings.spawner },
       {
         started: (id, pid) => {
@@ -213,25 +222,29 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
           slowDown();
         },
         exit: onExit,
-        closed: (reason) => {
-          if (closing) return;
-          options.onBroken(reason);
-          loseTasksOf(made, reason);
-        },
+        closed,
       },
     );
+
+  const makeSpawner = async (): Promise<Spawner> => {
+    const made: Spawner = await launchSpawner((reason) => {
+      if (closing) return;
+      options.onBroken(reason);
+      loseTasksOf(made, reason);
+    });
     return made;
   };
 
-  /** What ran in a spawner that is gone was ended with it: run again at no cost. */
-  const loseTasksOf = (spawner: Spawner | undefined, reason: string): void => {
+  /** What ran in a spawner that is gone was ended with it; whose doing that was is not known here. */
+  const loseTasksOf = (spawner: Spawner, reason: string): void => {
     const now = Date.now();
     const lost = [...tasks.values()].filter((entry) => entry.spawner === spawner);
     for (const { task } of lost) {
       tasks.delete(task.id);
       const started = task.started === 0 ? now : task.started;
       const detail = task.detail ?? `its spawner ended: ${reason}`;
-      finish(task, { started, finished: now, ending: task.ending ?? Ending.INTERRUPTED, code: NO_CODE, detail });
+      const { ending = endingWithout(task) } = task;
+      finish(task, { started, finished: now, ending, code: NO_CODE, detail });
     }
   };
 
@@ -241,6 +254,17 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
   const spawners = [first, ...(await Promise.all(Array.from({ length: more }, makeSpawner)))];
   const load = new Map<Spawner, Set<number>>(spawners.map((spawner) => [spawner, new Set()]));
   const live = new Map<Spawner, number>(spawners.map((spawner) => [spawner, 0]));
+  const lone = createLoneSpawners({
+    kind: first.kind,
+    most: first.kind === "node" ? MOST_IN_NODE : MOST_ALONE,
+    start: launchSpawner,
+    exit: onExit,
+    lost: (spawner, reason) => {
+      load.delete(spawner);
+      live.delete(spawner);
+      if (!closing) loseTasksOf(spawner, reason);
+    },
+  });
   const leastBusy = (): Spawner => spawners.reduce((best, each) => (live.get(each)! < live.get(best)! ? each : best));
 
   const end = (task: AgentTask, ending: number, detail?: string): void => {
@@ -307,9 +331,12 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       makeParents(expanded.stdout);
       makeParents(expanded.stderr);
       // a chain stays with one spawner, which knows when a member has ended
-      const spawner = (after === undefined ? undefined : tasks.get(after.id)?.spawner) ?? leastBusy();
-      live.set(spawner, live.get(spawner)! + 1);
-      const known = load.get(spawner)!;
+      const spawner = task.alone
+        ? lone.of(`${task.run.id}.${task.row}.${task.attempt}`)
+        : ((after === undefined ? undefined : tasks.get(after.id)?.spawner) ?? leastBusy());
+      live.set(spawner, (live.get(spawner) ?? 0) + 1);
+      const known = load.get(spawner) ?? new Set();
+      load.set(spawner, known);
       if (!known.has(task.run.id)) {
         known.add(task.run.id);
         spawner.defineEnv(
@@ -365,7 +392,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     close: async () => {
       closing = true;
       memory.stop();
-      await Promise.all(spawners.map((spawner) => spawner.close()));
+      await Promise.all([lone, ...spawners].map((each) => each.close()));
     },
   };
 };

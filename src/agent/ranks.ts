@@ -177,6 +177,7 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
       attempt: message.attempt,
       item: message.item,
       resources: message.resources,
+      alone: message.alone === true,
       rank,
     });
     task.chain = { slot, shape: task.shape, members: [task] };

@@ -15,6 +15,8 @@ export interface AgentTask {
   readonly attempt: number;
   readonly item: string | undefined;
   readonly resources: Resources;
+  /** It was lost with its spawner before: it gets one of its own. */
+  readonly alone: boolean;
   /** Process tasks that take turns in one slot; undefined while it waits for one. */
   chain: Chain | undefined;
   output: TaskOutput | undefined;

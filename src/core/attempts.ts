@@ -10,7 +10,7 @@ import {
 } from "./events.ts";
 import { formGang, gangsWithout, leave } from "./gangs.ts";
 import { forEachHeld, holds } from "./held.ts";
-import { type Verdict, isLoss, verdictOf } from "./losses.ts";
+import { type Verdict, isLoss, verdictOf, lossesInCompany } from "./losses.ts";
 import { cancelRows, cascade, endTask, setState } from "./outcomes.ts";
 import { type Group, type Run, groupOf, internReason, isFinishedRun, latestAttempt } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
@@ -87,7 +87,7 @@ export const reopen = (run: Run, row: number, lost: boolean, to: number): void =
   page.exit[slot] = -1;
   page.signal[slot] = 0;
   page.reason[slot] = 0;
-  page.flags[slot] = 0;
+  page.flags[slot]! &= Flag.ALONE;
   setState(run, row, to);
 };
 
@@ -123,6 +123,8 @@ const describe = (group: Group, ending: number, code: number): string => {
       return "over its memory limit";
     case Ending.NOT_STARTED:
       return "could not be started";
+    case Ending.SPAWNER_LOST:
+      return "its spawner ended";
     default:
       return code === 127
         ? "exit code 127 (command not found)"
@@ -190,8 +192,16 @@ const applyColumns = (
       continue;
     }
     page.reason[slot] = internReason(run, details.get(i) ?? describe(group, ending, code));
+    if (ending === Ending.SPAWNER_LOST && (page.flags[slot]! & Flag.ALONE) === 0) {
+      // it may have been a neighbour's doing, for which nobody is given up: alone it will show
+      run.losses += 1;
+      page.flags[slot]! |= Flag.ALONE;
+      reopen(run, row, true, Task.PENDING);
+      effects.ready(run, row, 1);
+      continue;
+    }
     if (isLoss(ending)) {
-      if (!reopenLost(state, run, row, verdict, effects)) {
+      if (!reopenLost(state, run, row, verdict, effects, lossesInCompany(ending))) {
         endTask(run, group, row, Task.FAILED, at, effects);
         moved.add(group);
       }
@@ -252,13 +262,14 @@ const noteStart = (run: Run, at: number): void => {
   if (at > 0 && (run.started === 0 || at < run.started)) run.started = at;
 };
 
-/** Counts a loss. False when the task was given up: then the reason says so, and it is to fail. */
-const reopenLost = (state: State, run: Run, row: number, verdict: Verdict, effects: Effects): boolean => {
+/** Counts a loss, and `earlier` ones. False when the task was given up: then the reason says so, and it is to fail. */
+const reopenLost = (state: State, run: Run, row: number, verdict: Verdict, effects: Effects, earlier = 0): boolean => {
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
   run.losses += 1;
-  const losses = page.losses[slot]! + 1;
-  page.losses[slot] = Math.min(losses, MOST_LOSSES);
+  const counted = page.losses[slot]! + 1;
+  page.losses[slot] = Math.min(counted, MOST_LOSSES);
+  const losses = counted + earlier;
   const decided = verdict(run.id, row);
   if (decided === undefined) state.undecided += 1;
   if (decided ?? losses > state.lossLimit) {

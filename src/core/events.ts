@@ -116,6 +116,8 @@ export const Ending = {
   INTERRUPTED: 6,
   /** Killed at its pilot's end because it went on in spite of the signal: a loss, and counted as one. */
   CUT_OFF: 7,
+  /** Its spawner ended while it ran there: a loss. It runs alone in a spawner from then on. */
+  SPAWNER_LOST: 8,
 } as const;
 
 /** In the code column: neither an exit code nor a signal. */

@@ -4,7 +4,7 @@ import { gangsWithout } from "./gangs.ts";
 import { forEachHeld } from "./held.ts";
 import type { Run } from "./run.ts";
 import type { State } from "./state.ts";
-import { MOST_LOSSES, peek } from "./table.ts";
+import { Flag, MOST_LOSSES, peek } from "./table.ts";
 
 /**
  * How often a task may be lost is a setting, and settings change between two starts. So it is asked once, before an
@@ -18,7 +18,14 @@ export const decideLosses = (state: State, event: Event, limit: number): Event =
 };
 
 /** Whether an attempt that ended like this was lost, and counts as that. */
-export const isLoss = (ending: number): boolean => ending === Ending.CUT_OFF;
+export const isLoss = (ending: number): boolean => ending === Ending.CUT_OFF || ending === Ending.SPAWNER_LOST;
+
+/** Alone with its spawner it was its own doing, and then so was the loss in company before. */
+export const lossesInCompany = (ending: number): number => (ending === Ending.SPAWNER_LOST ? 1 : 0);
+
+/** Lost with a spawner that others shared: it may have been a neighbour's doing, for which nobody is given up. */
+const isSuspect = (run: Run, row: number, ending: number): boolean =>
+  ending === Ending.SPAWNER_LOST && ((peek(run.table, row)?.flags[row % run.table.pageRows] ?? 0) & Flag.ALONE) === 0;
 
 const hasLoss = (ending: TasksEnded["parts"][number]["ending"], rows: number): boolean => {
   if (typeof ending === "number") return isLoss(ending);
@@ -26,8 +33,8 @@ const hasLoss = (ending: TasksEnded["parts"][number]["ending"], rows: number): b
   return false;
 };
 
-const isOneTooMany = (run: Run, row: number, limit: number): boolean =>
-  (peek(run.table, row)?.losses[row % run.table.pageRows] ?? 0) + 1 > Math.min(limit, MOST_LOSSES);
+const isOneTooMany = (run: Run, row: number, limit: number, earlier = 0): boolean =>
+  (peek(run.table, row)?.losses[row % run.table.pageRows] ?? 0) + 1 + earlier > Math.min(limit, MOST_LOSSES);
 
 const amongLost = (state: State, event: AgentsLost, limit: number): GivenUp[] => {
   const gone = new Set(event.agents);
@@ -51,8 +58,11 @@ const amongEnded = (state: State, event: TasksEnded, limit: number): GivenUp[] =
     const run = state.runs.get(id);
     if (run === undefined) return [];
     const list: number[] = [];
-    for (const [i, row] of rows.entries())
-      if (row < run.total && isLoss(valueAt(ending, i)) && isOneTooMany(run, row, limit)) list.push(row);
+    for (const [i, row] of rows.entries()) {
+      const how = valueAt(ending, i);
+      if (row >= run.total || !isLoss(how) || isSuspect(run, row, how)) continue;
+      if (isOneTooMany(run, row, limit, lossesInCompany(how))) list.push(row);
+    }
     return list.length === 0 ? [] : [{ run: id, rows: list }];
   });
 

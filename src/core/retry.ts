@@ -21,6 +21,7 @@ export const applyRetried: Apply<RunRetried> = (state, event, effects) => {
     if (event.which === "failed" && page.state[slot] === Task.DONE) continue;
     if ((page.flags[slot]! & Flag.UNNEEDED) !== 0) run.unneeded -= 1;
     reopen(run, row, false, Task.NEW);
+    page.flags[slot] = 0;
     page.fails[slot] = 0;
     page.losses[slot] = 0;
   }

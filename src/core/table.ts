@@ -39,6 +39,8 @@ export const Flag = {
   UNNEEDED: 2,
   /** The agent could not keep all of its output. */
   OUTPUT_LOST: 4,
+  /** It was lost with its spawner: it gets one of its own, so that it takes no other with it. */
+  ALONE: 64,
 } as const;
 
 export interface Page {

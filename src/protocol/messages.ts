@@ -166,6 +166,8 @@ export interface Assign {
   readonly items?: readonly string[];
   /** Only where resources depend on the item. */
   readonly resources?: readonly Resources[];
+  /** Rows that were lost with their spawner: each gets one of its own. */
+  readonly alone?: readonly number[];
 }
 
 /** An agent's part of a task whose ranks run on several. The first of them, node 0, has the attempt. */
@@ -181,6 +183,8 @@ export interface Ranks extends AttemptName {
   /** How many ranks each host has. */
   readonly ranks: readonly number[];
   readonly by: RankSpec["by"];
+  /** It was lost with a spawner: its ranks share none with others. */
+  readonly alone?: boolean;
 }
 
 /** To the agent that has the attempt: all others are done, or one of them failed. */

@@ -1,7 +1,7 @@
 import type { RowRanges } from "../core/events.ts";
 import { type Group, type Run, groupOf, shapeOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
-import { touch } from "../core/table.ts";
+import { Flag, touch } from "../core/table.ts";
 import { encodeFrame } from "../protocol/frames.ts";
 import type { Assign, Define } from "../protocol/messages.ts";
 import type { AgentLink } from "./agents.ts";
@@ -60,10 +60,11 @@ interface Rows {
   readonly group: Group;
   readonly ranges: number[];
   readonly attempts: number[];
+  readonly alone: number[];
 }
 
 /** Adds what this agent still has of these rows (some may have been cancelled while the journal was written). */
-const addRows = ({ ranges, attempts }: Rows, link: AgentLink, run: Run, from: number, end: number): void => {
+const addRows = ({ ranges, attempts, alone }: Rows, link: AgentLink, run: Run, from: number, end: number): void => {
   for (let row = from; row < end; row += 1) {
     const page = touch(run.table, row);
     const slot = row % run.table.pageRows;
@@ -71,10 +72,11 @@ const addRows = ({ ranges, attempts }: Rows, link: AgentLink, run: Run, from: nu
     if (ranges.length > 0 && ranges.at(-2)! + ranges.at(-1)! === row) ranges[ranges.length - 1]! += 1;
     else ranges.push(row, 1);
     attempts.push(page.attempt[slot]!);
+    if ((page.flags[slot]! & Flag.ALONE) !== 0) alone.push(row);
   }
 };
 
-const assignRows = (link: AgentLink, run: Run, { group, ranges, attempts }: Rows): void => {
+const assignRows = (link: AgentLink, run: Run, { group, ranges, attempts, alone }: Rows): void => {
   if (attempts.length === 0) return;
   define(link, run, group);
   const rows = (): number[] => {
@@ -92,6 +94,7 @@ const assignRows = (link: AgentLink, run: Run, { group, ranges, attempts }: Rows
     attempts: attempts.every((attempt) => attempt === attempts[0]) ? attempts[0]! : attempts,
     ...(items === undefined ? {} : { items: rows().map((row) => items.get(row - group.first)) }),
     ...(group.rowShapes === undefined ? {} : { resources: rows().map((row) => shapeOfRow(group, row).resources) }),
+    ...(alone.length === 0 ? {} : { alone }),
   };
   link.channel?.send(message);
 };
@@ -107,7 +110,7 @@ export const sendAssignments = (state: State, link: AgentLink, parts: readonly R
         const group = groupOf(run.groups, row);
         const groupEnd = Math.min(end, group.first + group.count);
         if (gathered !== undefined && gathered.group !== group) assignRows(link, run, gathered);
-        if (gathered?.group !== group) gathered = { group, ranges: [], attempts: [] };
+        if (gathered?.group !== group) gathered = { group, ranges: [], attempts: [], alone: [] };
         if (group.spec.ranks === undefined) addRows(gathered, link, run, row, groupEnd);
         row = groupEnd;
       }

@@ -1,6 +1,7 @@
 import { Ending, type RanksEnded } from "../core/events.ts";
 import { type Gang, gangKey } from "../core/gangs.ts";
 import { groupOf, shapeOfRow } from "../core/run.ts";
+import { Flag, touch } from "../core/table.ts";
 import type { HeldTasks, RanksDone, RanksEndedMessage } from "../protocol/messages.ts";
 import type { AgentLink } from "./agents.ts";
 import { define } from "./assignments.ts";
@@ -37,6 +38,7 @@ export const createGangs = (engine: Engine, linkOf: (agent: number) => AgentLink
     if (link?.channel === undefined || run === undefined) return;
     const group = groupOf(run.groups, gang.row);
     define(link, run, group);
+    const isAlone = (touch(run.table, gang.row).flags[gang.row % run.table.pageRows]! & Flag.ALONE) !== 0;
     link.channel.send({
       t: "ranks",
       ...nameOf(gang),
@@ -47,6 +49,7 @@ export const createGangs = (engine: Engine, linkOf: (agent: number) => AgentLink
       hosts: gang.agents.map((agent) => state.agents.get(agent)?.host ?? ""),
       ranks: gang.ranks,
       by: group.spec.ranks?.by ?? "agents",
+      ...(isAlone ? { alone: true } : {}),
     });
   };
 

@@ -23,6 +23,35 @@ let close: () => void;
 /** Every connection of the agent, in order. */
 let peers: AgentPeer[];
 
+/** With these settings instead of the usual ones. */
+const startAgent = (change: object = {}): void => {
+  const settings = {
+    home,
+    pilot: 0,
+    scratch: join(home, "tmp"),
+    declared: { cpus: 4 * FRACTION },
+    graceMs: 300,
+    pin: false,
+    patienceMs: 60_000,
+    spawner: "auto",
+    cgroup: "off",
+    executor: "process",
+    ...change,
+  };
+  agent = spawn(process.execPath, [join(ROOT, "dist", "agent.js"), "--settings", JSON.stringify(settings)], {
+    stdio: "ignore",
+  });
+};
+
+const endAgent = async (): Promise<void> => {
+  const ended = new Promise((resolve) => {
+    if (agent.exitCode !== null || agent.signalCode !== null) resolve(undefined);
+    else agent.once("exit", resolve);
+  });
+  agent.kill("SIGKILL");
+  await ended;
+};
+
 const peer = (nth: number): Promise<AgentPeer> => until(`connection ${nth + 1} of the agent`, () => peers[nth]);
 
 beforeEach(async () => {
@@ -43,30 +72,11 @@ beforeEach(async () => {
     started: "",
     version: "test",
   });
-  const settings = {
-    home,
-    pilot: 0,
-    scratch: join(home, "tmp"),
-    declared: { cpus: 4 * FRACTION },
-    graceMs: 300,
-    pin: false,
-    patienceMs: 60_000,
-    spawner: "auto",
-    cgroup: "off",
-    executor: "process",
-  };
-  agent = spawn(process.execPath, [join(ROOT, "dist", "agent.js"), "--settings", JSON.stringify(settings)], {
-    stdio: "ignore",
-  });
+  startAgent();
 });
 
 afterEach(async () => {
-  const ended = new Promise((resolve) => {
-    if (agent.exitCode !== null || agent.signalCode !== null) resolve(undefined);
-    else agent.once("exit", resolve);
-  });
-  agent.kill("SIGKILL");
-  await ended;
+  await endAgent();
   for (const one of peers) one.channel.close();
   close();
   await rm(home, { recursive: true, force: true });
@@ -167,7 +177,7 @@ describe("a lost connection", () => {
 });
 
 describe("an agent whose spawner is killed", () => {
-  it("rule 5: reports what ran as interrupted, gives back what waits, and leaves: no task fails for it", async () => {
+  it("rule 5: reports what ran as lost with it, gives back what waits, and leaves: no task fails for it", async () => {
     const server = await peer(0);
     await server.saw("hello");
     welcome(server);
@@ -177,7 +187,7 @@ describe("an agent whose spawner is killed", () => {
     const children = (await readFile(`/proc/${agent.pid}/task/${agent.pid}/children`, "utf8")).trim().split(" ");
     for (const child of children) process.kill(Number(child), "SIGKILL");
     await server.saw("leaving");
-    for (const row of [0, 1, 2, 3]) expect(await resultOf(server, row)).toMatchObject({ ending: Ending.INTERRUPTED });
+    for (const row of [0, 1, 2, 3]) expect(await resultOf(server, row)).toMatchObject({ ending: Ending.SPAWNER_LOST });
     const returned = server.received.filter((message) => message.t === "returned").flatMap(({ parts }) => parts);
     expect(returned).toEqual([{ run: 1, ranges: [4, 8] }]);
     for (const { seq } of results(server)) server.channel.send({ t: "ack", seq });
@@ -208,5 +218,76 @@ describe("an agent that is told to end", () => {
     server.channel.close();
     await until("the end of the agent", () => agent.exitCode ?? undefined);
     expect(agent.exitCode).toBe(0);
+  });
+});
+
+describe.each(["native", "node"])("a task that ends its %s spawner", (spawner) => {
+  const waits = (name: string): string => `echo >${name}; until [ -e go ]; do sleep 0.02; done`;
+
+  const start = async (): Promise<AgentPeer> => {
+    await endAgent();
+    peers.length = 0;
+    startAgent({ spawner });
+    const server = await peer(0);
+    await server.saw("hello");
+    welcome(server);
+    define(server);
+    return server;
+  };
+
+  it.each(["kill -9 $PPID; sleep 60", "kill $PPID; sleep 60"])(
+    "%s: takes its neighbours with it; none of them has failed, others go on",
+    async (script) => {
+      const server = await start();
+      // two spawners: these are one in each
+      for (const row of [0, 1]) assign(server, row, 1, waits(`began${row}`));
+      for (const row of [0, 1]) await wrote(`began${row}`);
+      assign(server, 2, 1, script);
+      expect(await resultOf(server, 2)).toMatchObject({ ending: Ending.SPAWNER_LOST });
+      expect(await resultOf(server, 0)).toMatchObject({ ending: Ending.SPAWNER_LOST });
+      await server.saw("leaving");
+      await writeFile(join(home, "go"), "");
+      expect(await resultOf(server, 1)).toMatchObject({ ending: Ending.EXIT, code: 0 });
+    },
+  );
+
+  it("alone in it takes nobody with it, and the agent goes on", async () => {
+    const server = await start();
+    assign(server, 0, 1, waits("began0"));
+    await wrote("began0");
+    for (const [row, script] of ["kill -9 $PPID; sleep 60", "kill $PPID; sleep 60", "echo fine"].entries())
+      server.channel.send({
+        t: "assign",
+        run: 1,
+        group: 0,
+        ranges: [row + 1, 1],
+        attempts: 2,
+        items: [script],
+        alone: [row + 1],
+      });
+    expect(await resultOf(server, 1)).toMatchObject({ attempt: 2, ending: Ending.SPAWNER_LOST });
+    expect(await resultOf(server, 2)).toMatchObject({ attempt: 2, ending: Ending.SPAWNER_LOST });
+    expect(await resultOf(server, 3)).toMatchObject({ attempt: 2, ending: Ending.EXIT, code: 0 });
+    assign(server, 4, 1, "exit 3");
+    expect(await resultOf(server, 4)).toMatchObject({ ending: Ending.EXIT, code: 3 });
+    await writeFile(join(home, "go"), "");
+    expect(await resultOf(server, 0)).toMatchObject({ ending: Ending.EXIT, code: 0 });
+    expect(server.received.filter(({ t }) => t === "leaving")).toEqual([]);
+  });
+
+  it("alone and cancelled before its spawner is there, it never began", async () => {
+    const server = await start();
+    const row = 0;
+    server.channel.send({
+      t: "assign",
+      run: 1,
+      group: 0,
+      ranges: [row, 1],
+      attempts: 2,
+      items: ["true"],
+      alone: [row],
+    });
+    server.channel.send({ t: "stop", tasks: [{ run: 1, rows: [row], attempts: [2] }] });
+    expect((await server.saw("returned")).parts).toEqual([{ run: 1, ranges: [row, 1] }]);
   });
 });

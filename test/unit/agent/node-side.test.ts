@@ -6,7 +6,7 @@ import { createDoubtfulEnds, isDoubtful } from "../../../src/agent/doubtful-ends
 import { changedOnNode, parseEnvironment } from "../../../src/agent/node-environment.ts";
 import { expandScratch, readSettings } from "../../../src/agent/read-settings.ts";
 import type { Result } from "../../../src/agent/results.ts";
-import { Ending } from "../../../src/core/events.ts";
+import { Ending, NO_CODE } from "../../../src/core/events.ts";
 
 describe("an agent's settings", () => {
   it("come from a file or from the command line; scratch may begin with the node's own variable", () => {
@@ -49,6 +49,8 @@ describe("tasks that a signal from outside ended", () => {
     for (const code of [-15, -2, -1, -10, -12, 143, 130]) expect(isDoubtful(result(code))).toBe(true);
     for (const code of [0, 1, 15, 127, 128, -9, -11, 137, 139]) expect(isDoubtful(result(code))).toBe(false);
     expect(isDoubtful(result(-15, Ending.CANCELED))).toBe(false);
+    expect(isDoubtful(result(NO_CODE, Ending.SPAWNER_LOST))).toBe(true);
+    expect(isDoubtful(result(NO_CODE, Ending.CUT_OFF))).toBe(false);
   });
 
   it("failed when the agent goes on, were interrupted when it is ended too", () => {
@@ -57,14 +59,18 @@ describe("tasks that a signal from outside ended", () => {
       const settled: [string, number][] = [];
       const ends = createDoubtfulEnds<string>((task, { ending }) => settled.push([task, ending]));
       ends.add("alone", result(-15));
+      ends.add("with its spawner", result(NO_CODE, Ending.SPAWNER_LOST));
       vi.advanceTimersByTime(1000);
       ends.add("with its pilot", result(-15));
+      ends.add("with its pilot's spawner", result(NO_CODE, Ending.SPAWNER_LOST));
       ends.interrupted();
       ends.add("after its pilot", result(-15));
       vi.advanceTimersByTime(1000);
       expect(settled).toEqual([
         ["alone", Ending.SIGNAL],
+        ["with its spawner", Ending.SPAWNER_LOST],
         ["with its pilot", Ending.INTERRUPTED],
+        ["with its pilot's spawner", Ending.INTERRUPTED],
         ["after its pilot", Ending.INTERRUPTED],
       ]);
     } finally {

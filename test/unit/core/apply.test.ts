@@ -113,6 +113,50 @@ describe("two ledgers of failure", () => {
     expect(reasonOf(run, 0)).toContain("lost 6 times");
   });
 
+  it("a task lost with its spawner counts a loss, runs alone from then on, and is given up when that was too often", () => {
+    const driver = createDriver();
+    const run = driver.submit(spec([group("a", 1, { retries: 3 })]));
+    const flags = (): number => peek(run.table, 0)!.flags[0]!;
+    for (let lost = 1; lost <= 6; lost += 1) {
+      const agent = driver.join();
+      driver.assign(agent, run.id, 0);
+      driver.end(agent, run.id, [0], 0, Ending.SPAWNER_LOST);
+      expect(run.losses).toBe(lost);
+      expect(flags() & Flag.ALONE).toBe(Flag.ALONE);
+      expect(runState(run)).toBe(lost === 6 ? "FAILED" : "RUNNING");
+    }
+    expect(reasonOf(run, 0)).toContain("lost 6 times");
+    expect(run.retries).toBe(0);
+    driver.send({ type: "run.retried", at: 9000, run: run.id, which: "failed" });
+    expect(flags()).toBe(0);
+  });
+
+  it("whoever was in company when their spawner was lost is neither given up for it nor nearer to that", () => {
+    const driver = createDriver();
+    const victim = driver.submit(spec([group("a", 1)]));
+    for (let lost = 1; lost <= 6; lost += 1) {
+      const agent = driver.join();
+      driver.assign(agent, victim.id, 0);
+      if (lost === 1) driver.end(agent, victim.id, [0], 0, Ending.SPAWNER_LOST);
+      else driver.send({ type: "agents.lost", at: 8000, agents: [agent], reason: "gone" });
+      expect(victim.losses).toBe(lost);
+    }
+    runToEnd(driver, () => 0);
+    expect(runState(victim)).toBe("DONE");
+
+    driver.state.lossLimit = 0;
+    const run = driver.submit(spec([group("bad", 1), group("neighbour", 1)]));
+    const agent = driver.join();
+    for (const row of [0, 1]) driver.assign(agent, run.id, row);
+    driver.end(agent, run.id, [0, 1], 0, Ending.SPAWNER_LOST);
+    expect([...driver.ready.get(run.id)!]).toEqual([0, 1]);
+    for (const row of [0, 1]) driver.assign(agent, run.id, row);
+    driver.end(agent, run.id, [0], 0, Ending.SPAWNER_LOST);
+    driver.end(agent, run.id, [1], 0);
+    expect(driver.stateOf(run, 0)).toBe(Task.FAILED);
+    expect(driver.stateOf(run, 1)).toBe(Task.DONE);
+  });
+
   it("charges nothing for an interruption by the agent's own end", () => {
     const driver = createDriver();
     const run = driver.submit(spec([group("a", 1)]));

@@ -73,6 +73,7 @@ const step = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("lose" as const), agent: fc.nat(2) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("cut" as const), pick: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("unspawn" as const), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("fail" as const), from: fc.nat(12), count: fc.nat(5) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("return" as const), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("cancel" as const), pick: fc.nat(), all: fc.boolean() }) },
@@ -167,6 +168,9 @@ const play = (
         break;
       case "cut":
         if (pick !== undefined) driver.end(pick.agent, pick.run, [pick.row], 0, Ending.CUT_OFF);
+        break;
+      case "unspawn":
+        if (pick !== undefined) driver.end(pick.agent, pick.run, [pick.row], 0, Ending.SPAWNER_LOST);
         break;
       case "fail": {
         const parts = [...driver.state.runs.values()]
