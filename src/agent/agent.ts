@@ -18,8 +18,10 @@ import { detectResources } from "./detect.ts";
 import { createDoubtfulEnds, isDoubtful } from "./doubtful-ends.ts";
 import { createExecutor } from "./executor.ts";
 import { heldTasks } from "./held-tasks.ts";
+import { removeLeftovers } from "./leftovers.ts";
 import { createLocalQueue } from "./local-queue.ts";
 import { openOutputStream } from "./output-stream.ts";
+import { keepOwners } from "./owners.ts";
 import { createResultPace } from "./result-pace.ts";
 import { type Result, createResultStore } from "./results.ts";
 import type { AgentSettings } from "./settings.ts";
@@ -127,6 +129,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   };
   const doubtful = createDoubtfulEnds(settleEnd);
 
+  const owners = await keepOwners(settings.home, uuid, settings.scratch, log);
   const executor = await createExecutor({
     uuid,
     settings,
@@ -137,6 +140,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     spawners: spawnersFor(found.cpus.length),
     nativePath: options.nativePath,
     nodeEntry: options.nodeEntry,
+    onSpawner: ({ pid, pipes }) => owners.add(pid, pipes),
     onDropped: (task) => {
       if (task.rank !== undefined)
         return parts.rankEnded(task, { ...nothingRan(task), ending: task.ending ?? Ending.INTERRUPTED });
@@ -304,6 +308,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
       pace.stop();
       pilotEnd.stop();
       await executor.close();
+      await owners.remove();
       await output.close();
       const rest = [...results.unacknowledged, ...results.take()].filter(
         (message, i, all) => all.indexOf(message) === i,
@@ -439,6 +444,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
       drain(true, reason);
     },
   });
+  void removeLeftovers(settings.home, log);
   log(`agent ${uuid} on ${hostname()}: ${shapeKey(found.resources)}; ${executor.kind} spawner`);
   return { drain, ended, joined: () => epoch > 0 };
 };

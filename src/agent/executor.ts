@@ -29,6 +29,8 @@ export interface ExecutorOptions {
   readonly spawners: number;
   readonly nativePath: string;
   readonly nodeEntry: readonly string[];
+  /** A spawner is there; it gets tasks when this has settled. */
+  readonly onSpawner: (spawner: Spawner) => Promise<void>;
   readonly onEnd: (task: AgentTask, result: Result) => void;
   /** It was ended before it began: nothing of it ever ran. */
   readonly onDropped: (task: AgentTask) => void;
@@ -203,8 +205,8 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     });
   };
 
-  const launchSpawner = (closed: (reason: string) => void): Promise<Spawner> =>
-    startSpawner(
+  const launchSpawner = async (closed: (reason: string) => void): Promise<Spawner> => {
+    const made = await startSpawner(
       { nativePath: options.nativePath, nodeEntry: options.nodeEntry, kind: settings.spawner },
       {
         started: (id, pid) => {
@@ -225,6 +227,9 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
         closed,
       },
     );
+    await options.onSpawner(made);
+    return made;
+  };
 
   const makeSpawner = async (): Promise<Spawner> => {
     const made: Spawner = await launchSpawner((reason) => {

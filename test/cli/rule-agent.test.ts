@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -195,6 +195,34 @@ describe("an agent whose spawner is killed", () => {
   });
 });
 
+describe.each(["native", "node"])("an agent that is killed together with its %s spawners", (spawner) => {
+  it("rule 15: leaves TMPDIRs, which the next agent on that node removes", async () => {
+    await endAgent();
+    peers.length = 0;
+    startAgent({ spawner });
+    const server = await peer(0);
+    await server.saw("hello");
+    welcome(server);
+    define(server);
+    assign(server, 0, 1, "mkdir $TMPDIR/deep; echo x >$TMPDIR/deep/file; echo $$ >started; exec sleep 60");
+    const task = Number(await wrote("started"));
+    // stopped, so that it cannot tidy up after its spawners
+    agent.kill("SIGSTOP");
+    const children = (await readFile(`/proc/${agent.pid}/task/${agent.pid}/children`, "utf8")).trim().split(" ");
+    for (const child of children) process.kill(Number(child), "SIGKILL");
+    process.kill(task, "SIGKILL");
+    await endAgent();
+    const scratch = join(home, "tmp");
+    expect(await readdir(scratch)).toEqual([expect.stringMatching(/^slipway-[0-9a-f]{8}-1\.0\.1$/)]);
+    startAgent({ spawner });
+    await (await peer(1)).saw("hello");
+    await until("nothing is left", async () => ((await readdir(scratch)).length === 0 ? true : undefined));
+    await until("one agent is named", async () =>
+      (await readdir(join(home, "agents"))).length === 1 ? true : undefined,
+    );
+  });
+});
+
 describe("an agent that is told to end", () => {
   it("says so first, gives back what comes too late, and waits for the server to close", async () => {
     const server = await peer(0);
@@ -218,6 +246,7 @@ describe("an agent that is told to end", () => {
     server.channel.close();
     await until("the end of the agent", () => agent.exitCode ?? undefined);
     expect(agent.exitCode).toBe(0);
+    expect(await readdir(join(home, "agents"))).toEqual([]);
   });
 });
 

@@ -85,6 +85,9 @@ export const createLoneSpawners = (options: LoneOptions): LoneSpawners => {
       get pid() {
         return real?.pid ?? 0;
       },
+      get pipes() {
+        return real?.pipes ?? "";
+      },
       defineEnv: (id, entries) => say((spawner) => spawner.defineEnv(id, entries)),
       dropEnv: (id) => real?.dropEnv(id),
       start: (request) => {

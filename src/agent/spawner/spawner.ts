@@ -31,6 +31,8 @@ export interface SpawnerOptions {
 export interface Spawner {
   readonly kind: "native" | "node";
   readonly pid: number;
+  /** Names its directory of pipes; empty where it has none. */
+  readonly pipes: string;
   /** Defines or replaces a base environment of `K=V` entries; the last of equal names wins. */
   defineEnv(id: number, entries: readonly string[]): void;
   dropEnv(id: number): void;
@@ -97,6 +99,7 @@ const connect = (kind: "native" | "node", argv: readonly string[], listener: Spa
     const spawner: Spawner = {
       kind,
       pid: child.pid ?? 0,
+      pipes: kind === "node" ? pipes : "",
       defineEnv: (id, entries) => {
         environments.set(id, writeEnv(writer, id, entries));
         schedule();

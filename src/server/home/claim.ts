@@ -4,7 +4,7 @@ import { type HomeClock, systemClock } from "./clock.ts";
 import { claimEpoch, highestClaimed, pruneEpochs, readClaim, releaseEpoch } from "./epoch.ts";
 import { makeDirectory } from "./files.ts";
 import { type HomeClaim, type HoldTimes, holdHome } from "./hold.ts";
-import { type ProcessIdentity, identify, whereabouts } from "./identity.ts";
+import { type ProcessIdentity, identify, whereabouts } from "../../process-identity.ts";
 import { parseLease, readLeaseText, writeLease } from "./lease.ts";
 
 export interface ClaimTimes extends HoldTimes {

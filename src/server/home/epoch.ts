@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { highestEpoch } from "../journal/names.ts";
 import { replaceFile } from "../../replace-file.ts";
 import { createFile, unless } from "./files.ts";
-import { type ProcessIdentity, parseIdentity } from "./identity.ts";
+import { type ProcessIdentity, parseIdentity } from "../../process-identity.ts";
 
 /** One file per epoch, named by it, made by the server that claims it; its existence is the claim. */
 export interface EpochClaim {

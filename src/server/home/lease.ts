@@ -2,7 +2,7 @@ import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { replaceFile } from "../../replace-file.ts";
 import { errnoOf, unless } from "./files.ts";
-import { type ProcessIdentity, parseIdentity } from "./identity.ts";
+import { type ProcessIdentity, parseIdentity } from "../../process-identity.ts";
 
 /** Who holds the home. Its content changes with every renewal; that, not its times, is what a reader on another host goes by. */
 export interface Lease extends ProcessIdentity {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { SlipwayError } from "../../errors.ts";
 import { errnoOf, makeDirectory } from "./files.ts";
 
-const PARTS = ["journal", "keys", "output", "jobs", "spool", "logs", "epochs"] as const;
+const PARTS = ["journal", "keys", "output", "jobs", "spool", "agents", "logs", "epochs"] as const;
 
 /** The directories of a home, as absolute paths without symbolic links. */
 export type HomePaths = { readonly [part in (typeof PARTS)[number] | "root"]: string };

@@ -7,7 +7,7 @@ import { build } from "esbuild";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { SlipwayError } from "../../../src/errors.ts";
 import { type HomeClaim, type HomeClock, claimHome, prepareHome } from "../../../src/server/home/index.ts";
-import { identify, whereabouts } from "../../../src/server/home/identity.ts";
+import { identify, whereabouts } from "../../../src/process-identity.ts";
 
 let home: string;
 let scripts: string;

@@ -44,6 +44,7 @@ describe("prepareHome", () => {
     await symlink(paths.root, join(root, "link"));
     expect(await prepareHome(join(root, "link"))).toEqual(paths);
     expect((await readdir(paths.root)).sort()).toEqual([
+      "agents",
       "epochs",
       "jobs",
       "journal",

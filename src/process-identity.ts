@@ -1,6 +1,6 @@
 import { readFile, readlink } from "node:fs/promises";
 import { hostname } from "node:os";
-import { isDead, readProcessStat } from "../../process-stat.ts";
+import { isDead, readProcessStat } from "./process-stat.ts";
 
 /** Which process, for readers on this host and on others. Pids mean nothing on another host or in another namespace. */
 export interface ProcessIdentity {
@@ -28,6 +28,15 @@ export const identify = async (pid: number = process.pid, host: string = hostnam
   pidStart: (await readProcessStat(pid))?.start ?? "",
 });
 
+/** Also where /proc cannot be read for the moment: no file is opened. */
+const exists = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
+};
+
 /**
  * Whether `other` runs, as far as `self` can know. A zombie and a pid that now belongs to another process are dead; a
  * stopped process is alive; another host, boot or pid namespace is `elsewhere`.
@@ -39,7 +48,8 @@ export const whereabouts = async (
   const here = other.host === self.host && other.bootId === self.bootId && other.pidNamespace === self.pidNamespace;
   if (!here) return "elsewhere";
   const stat = await readProcessStat(other.pid);
-  return !isDead(stat) && stat?.start === other.pidStart ? "alive" : "dead";
+  if (stat === undefined) return exists(other.pid) ? "alive" : "dead";
+  return !isDead(stat) && stat.start === other.pidStart ? "alive" : "dead";
 };
 
 const isText = (value: unknown): value is string => typeof value === "string";
