@@ -41,10 +41,18 @@ int64_t now_ms(void) {
   return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-double epoch_ms(void) {
+static double in_ms(clockid_t clock) {
   struct timespec time;
-  clock_gettime(CLOCK_REALTIME, &time);
+  clock_gettime(clock, &time);
   return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
+}
+
+/* The wall clock as it was at the first call, and what has gone by since: a step makes no task longer or shorter. */
+double epoch_ms(void) {
+  static double start;
+  double now = in_ms(CLOCK_MONOTONIC);
+  if (start == 0) start = in_ms(CLOCK_REALTIME) - now;
+  return start + now;
 }
 
 void *grow(void *block, size_t size) {

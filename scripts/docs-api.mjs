@@ -76,7 +76,7 @@ const section = (path, method, operation, names) => {
 
 export const apiPage = async () => {
   const { createApi, schemas, z } = await loadSource(SOURCE);
-  const app = createApi({ service: {}, launches: {}, token: "", version: "", log: () => undefined });
+  const app = createApi({ service: {}, launches: {}, token: "", version: "", clock: () => 0, log: () => undefined });
   const { paths } = app.getOpenAPI31Document({ openapi: "3.1.0", info: { title: "Slipway", version: "" } });
 
   // Named in the order they are declared, so that later shapes refer to earlier ones.
@@ -103,8 +103,9 @@ server's one port, with \`Authorization: Bearer TOKEN\`. \`endpoint.json\` in th
 of the server's key; \`keys/client.token\` holds the token.
 
 An error answers with the HTTP status of its row in [errors.md](errors.md) and
-\`{"error": {"code", "message", "hint", "facts"}}\`. Times are ISO 8601. Answers of type \`application/x-ndjson\` are
-streams of one JSON document a line. Fields may be added; those here keep their meaning.
+\`{"error": {"code", "message", "hint", "facts"}}\`. Times are ISO 8601, of the server's
+clock, which each answer tells in the header \`slipway-clock\` (epoch
+milliseconds). Answers of type \`application/x-ndjson\` are streams of one JSON document a line. Fields may be added; those here keep their meaning.
 
 ## Paths
 

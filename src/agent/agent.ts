@@ -21,6 +21,7 @@ import { heldTasks } from "./held-tasks.ts";
 import { removeLeftovers } from "./leftovers.ts";
 import { createLocalQueue } from "./local-queue.ts";
 import { openOutputStream } from "./output-stream.ts";
+import { createNodeClock } from "./node-clock.ts";
 import { keepOwners } from "./owners.ts";
 import { createResultPace } from "./result-pace.ts";
 import { type Result, createResultStore } from "./results.ts";
@@ -39,8 +40,7 @@ const PER_TURN = 4000;
 const PROGRESS_MS = 250;
 /** How long the server is given to hear of an orderly end. */
 const BYE_MS = 2000;
-const nothingRan = (task: AgentTask): Omit<Result, "ending"> => {
-  const now = Date.now();
+const nothingRan = (task: AgentTask, now: number): Omit<Result, "ending"> => {
   const none = { outAt: -1, outBytes: 0, errBytes: 0 };
   return {
     run: task.run.id,
@@ -75,6 +75,7 @@ export interface RunningAgent {
 export const startAgent = async (options: AgentOptions): Promise<RunningAgent> => {
   const { settings, log } = options;
   const uuid = randomUUID();
+  const clock = createNodeClock();
   const found = await detectResources({ scratch: settings.scratch, declared: settings.declared });
   const outputDirectory = join(settings.home, "output");
   await mkdir(outputDirectory, { recursive: true, mode: 0o700 });
@@ -137,13 +138,14 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     gpus: found.gpus,
     environment: pilotEnd.environment,
     output,
+    clock,
     spawners: spawnersFor(found.cpus.length),
     nativePath: options.nativePath,
     nodeEntry: options.nodeEntry,
     onSpawner: ({ pid, pipes }) => owners.add(pid, pipes),
     onDropped: (task) => {
       if (task.rank !== undefined)
-        return parts.rankEnded(task, { ...nothingRan(task), ending: task.ending ?? Ending.INTERRUPTED });
+        return parts.rankEnded(task, { ...nothingRan(task, clock.now()), ending: task.ending ?? Ending.INTERRUPTED });
       conclude(task);
       if (!task.dropped) connection.send({ t: "returned", parts: toRanges([task]) });
       checkEnd();
@@ -160,7 +162,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
 
   const answerNull = (task: AgentTask): void => {
     held.delete(taskKey(task.run.id, task.row));
-    const now = Date.now();
+    const now = clock.now();
     results.add({
       run: task.run.id,
       row: task.row,
@@ -180,6 +182,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     scratch: settings.scratch,
     pool,
     output,
+    clock,
     executor: () => executor,
     make: made.make,
     send: (message) => connection.send(message),
@@ -329,6 +332,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
           return;
         }
         epoch = message.epoch;
+        clock.adopt(message.now);
         results.acknowledged(message.acked);
         // all that was gathered joins those that wait, so that none is left out and all go in order
         results.take();
@@ -424,7 +428,13 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
       const tail = task.output === undefined ? -1 : output.tail(task.output);
       if (task.reported === tail || task.started === 0) continue;
       task.reported = tail;
-      tasks.push({ run: task.run.id, row: task.row, attempt: task.attempt, started: task.started, outAt: tail });
+      tasks.push({
+        run: task.run.id,
+        row: task.row,
+        attempt: task.attempt,
+        started: clock.at(task.started),
+        outAt: tail,
+      });
     }
     tasks.push(...parts.progress());
     if (tasks.length > 0 && connection.open) connection.send({ t: "progress", tasks });

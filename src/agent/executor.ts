@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { Ending, NO_CODE } from "../core/events.ts";
 import { makeDirectories } from "../protocol/make-directories.ts";
 import { taskEnvironment } from "./environment.ts";
+import { type NodeClock, createExitTimes } from "./node-clock.ts";
 import { nodeEnvironment } from "./node-environment.ts";
 import type { Gpus } from "./gpus.ts";
 import { watchMemory } from "./memory-watch.ts";
@@ -26,6 +27,7 @@ export interface ExecutorOptions {
   /** Further variables of every task. */
   readonly environment: readonly string[];
   readonly output: OutputStream;
+  readonly clock: NodeClock;
   readonly spawners: number;
   readonly nativePath: string;
   readonly nodeEntry: readonly string[];
@@ -105,7 +107,8 @@ const forRank = ({ rank }: AgentTask, task: ExpandedTask): ExpandedTask => {
 const endingWithout = ({ warned }: AgentTask): number => (warned ? Ending.INTERRUPTED : Ending.SPAWNER_LOST);
 
 export const createExecutor = async (options: ExecutorOptions): Promise<Executor> => {
-  const { settings, output } = options;
+  const { settings, output, clock } = options;
+  const timesOf = createExitTimes(clock);
   const tasks = new Map<number, { task: AgentTask; expanded: ExpandedTask; tmpdir: string; spawner: Spawner }>();
   const fromNode = nodeEnvironment(settings.environmentFile);
   makeDirectories(settings.scratch);
@@ -149,7 +152,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       if (exit.error.code === "EPIPE") options.onBroken("it takes nothing any more");
       return options.onDropped(task);
     }
-    const times = { started: exit.startedAt, finished: exit.endedAt };
+    const times = timesOf(entry.spawner, exit);
     // not at our request: then the spawner itself was told to end, with the pilot or by a task
     const { ending = endingWithout(task), detail = "its spawner was told to end" } = task;
     // one that was over by itself when we wanted to end it needs no other attempt; nor does one that ends well when its
@@ -242,11 +245,11 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
 
   /** What ran in a spawner that is gone was ended with it; whose doing that was is not known here. */
   const loseTasksOf = (spawner: Spawner, reason: string): void => {
-    const now = Date.now();
+    const now = clock.now();
     const lost = [...tasks.values()].filter((entry) => entry.spawner === spawner);
     for (const { task } of lost) {
       tasks.delete(task.id);
-      const started = task.started === 0 ? now : task.started;
+      const started = task.started === 0 ? now : clock.at(task.started);
       const detail = task.detail ?? `its spawner ended: ${reason}`;
       const { ending = endingWithout(task) } = task;
       finish(task, { started, finished: now, ending, code: NO_CODE, detail });
@@ -291,7 +294,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
 
   /** Time counts from here, not from when the spawner was asked. */
   const began = (task: AgentTask): void => {
-    task.started = Date.now();
+    task.started = performance.now();
     const seconds = task.run.groups.get(task.group)?.source.timeLimit;
     if (seconds === undefined || task.ending !== undefined) return;
     const over = (): void => end(task, Ending.TIME_LIMIT, `over its time limit of ${seconds} s`);
@@ -316,7 +319,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     start: (task, after) => {
       const group = task.run.groups.get(task.group)!;
       const { slot } = task.chain!;
-      const now = Date.now();
+      const now = clock.now();
       let expanded: ExpandedTask;
       try {
         expanded = forRank(task, expandTask(task.run, group, task.row, task.attempt, task.item));

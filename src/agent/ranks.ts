@@ -5,6 +5,7 @@ import { shapeKey } from "../core/resources.ts";
 import type { AgentMessage, AttemptName, Ranks, RanksDone, RanksEndedMessage } from "../protocol/messages.ts";
 import type { AssignedTasks } from "./assigned-tasks.ts";
 import type { Executor } from "./executor.ts";
+import type { NodeClock } from "./node-clock.ts";
 import type { OutputStream, TaskOutput } from "./output-stream.ts";
 import type { Result } from "./results.ts";
 import { firstRanks, hostFile, rankEnvironment, rankLaunch } from "./rank-places.ts";
@@ -38,6 +39,7 @@ interface Part {
   /** Processes that have not ended. */
   readonly live: Set<AgentTask>;
   begun: boolean;
+  /** What the monotonic clock said. */
   started: number;
   finished: number;
   /** The first failure, here or elsewhere. */
@@ -84,6 +86,7 @@ export interface RankPartsOptions {
   readonly scratch: string;
   readonly pool: SlotPool;
   readonly output: OutputStream;
+  readonly clock: NodeClock;
   readonly executor: () => Executor;
   readonly make: AssignedTasks["make"];
   readonly send: (message: AgentMessage) => void;
@@ -96,7 +99,7 @@ const namesOf = (parts: readonly Part[]): AttemptName[] =>
   parts.map(({ message: { run, row, attempt } }) => ({ run, row, attempt }));
 
 export const createRankParts = (options: RankPartsOptions): RankParts => {
-  const { pool, output } = options;
+  const { pool, output, clock } = options;
   const parts = new Map<number, Part>();
   const byTask = new Map<AgentTask, Part>();
   const waiting = new Set<Part>();
@@ -143,7 +146,8 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
     const tell = (): void => {
       const out = { outAt: ended?.lastAt ?? -1, outBytes: ended?.stdoutBytes ?? 0, errBytes: ended?.stderrBytes ?? 0 };
       if (part.head) {
-        const { started, finished } = part;
+        const started = clock.at(part.started);
+        const finished = Math.max(started, part.finished);
         options.result({
           run,
           row,
@@ -200,8 +204,8 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
   const begin = (part: Part): void => {
     const { message } = part;
     part.begun = true;
-    part.started = Date.now();
-    part.finished = part.started;
+    part.started = performance.now();
+    part.finished = clock.at(part.started);
     const nothingToStart = part.run.groups.get(message.group)!.source.executor === "null";
     if (nothingToStart) return settle(part);
     if (message.by !== "agents") {
@@ -382,7 +386,7 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
         if (!part.head || !part.begun || part.settled || part.reported === tail) return [];
         part.reported = tail;
         const { run, row, attempt } = part.message;
-        return [{ run, row, attempt, started: part.started, outAt: tail }];
+        return [{ run, row, attempt, started: clock.at(part.started), outAt: tail }];
       }),
   };
 };

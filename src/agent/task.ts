@@ -21,6 +21,7 @@ export interface AgentTask {
   chain: Chain | undefined;
   output: TaskOutput | undefined;
   pid: number;
+  /** What the monotonic clock said; 0 before. */
   started: number;
   /** How it must be reported, when it was this agent that ended it. */
   ending: number | undefined;

@@ -1,7 +1,7 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { SlipwayError } from "../errors.ts";
 import { sameSecret } from "../protocol/token.ts";
-import { type Api, type ApiEnv, BASE } from "./base.ts";
+import { type Api, type ApiEnv, BASE, CLOCK_HEADER } from "./base.ts";
 import { ADMIN, type Caller, checkPath } from "./caller.ts";
 import { addClusters } from "./clusters.ts";
 import { addEvents } from "./events.ts";
@@ -21,10 +21,12 @@ export interface ApiOptions {
   readonly launches: LaunchService;
   readonly token: string;
   readonly version: string;
+  /** The server's clock: it does not follow the wall clock. */
+  readonly clock: () => number;
   readonly log: (text: string, facts?: object) => void;
 }
 
-export const createApi = ({ service, launches, token, version, log }: ApiOptions): Api => {
+export const createApi = ({ service, launches, token, version, clock, log }: ApiOptions): Api => {
   const app: Api = new OpenAPIHono<ApiEnv>({
     defaultHook: (result) => {
       if (!result.success) {
@@ -40,6 +42,8 @@ export const createApi = ({ service, launches, token, version, log }: ApiOptions
     return header.startsWith("Bearer ") ? launches.callerOf(header.slice("Bearer ".length)) : undefined;
   };
   app.use("*", async (context, next) => {
+    // times in answers are of this clock: by it a client tells how long ago they are
+    context.env.outgoing.setHeader(CLOCK_HEADER, String(Math.round(clock())));
     // the unix socket lies in a directory of this user alone; the port is open to the network
     const caller = "encrypted" in context.env.incoming.socket ? callerOf(context.req.header("authorization")) : ADMIN;
     if (caller === undefined) throw new SlipwayError("unauthorized");

@@ -11,3 +11,6 @@ export type Api = OpenAPIHono<ApiEnv>;
 
 /** Where every path of the API begins. */
 export const BASE = "/api/v1";
+
+/** In every answer: the server's clock, in epoch milliseconds. */
+export const CLOCK_HEADER = "slipway-clock";

@@ -38,6 +38,7 @@ export const summaryOf = async (
   run: RunView,
   style: Context["style"],
   { stops = false } = {},
-): Promise<string> => runSummary(run, await failuresOf(context, run), style, Date.now(), succeeded(run), stops);
+): Promise<string> =>
+  runSummary(run, await failuresOf(context, run), style, context.client.now(), succeeded(run), stops);
 
 export const exitStatus = (runs: readonly RunView[]): number => (runs.every(succeeded) ? 0 : 1);

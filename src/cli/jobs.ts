@@ -43,7 +43,7 @@ export const define: Define = (command, { act }) => {
         const { limit, state } = command.opts<{ limit: string; state?: string }>();
         const launches = await client.launches({ state, limit: parseWhole("--limit", limit, 1, 10_000) });
         answer(launches, () =>
-          launches.length === 0 ? "no launches" : launchesTable(launches, style, Date.now(), out.columns()),
+          launches.length === 0 ? "no launches" : launchesTable(launches, style, client.now(), out.columns()),
         );
       }),
     );
@@ -52,7 +52,7 @@ export const define: Define = (command, { act }) => {
     .action(
       act(async ({ client, answer, style }, [id]) => {
         const launch = await client.launched(idOf(id), { fresh: true });
-        answer(launch, () => launchScreen(launch, style, Date.now()));
+        answer(launch, () => launchScreen(launch, style, client.now()));
       }),
     );
   subcommand(command, "logs", "what its job wrote")

@@ -14,7 +14,9 @@ export const define: Define = (command, { act }) =>
         const limit = parseWhole("--limit", command.opts<{ limit: string }>().limit, 1, 10_000);
         const runs = await context.client.runs({ limit });
         context.answer(runs, () =>
-          runs.length === 0 ? "no runs yet" : runsTable(runs, context.style, Date.now(), context.out.columns()),
+          runs.length === 0
+            ? "no runs yet"
+            : runsTable(runs, context.style, context.client.now(), context.out.columns()),
         );
       }),
     );

@@ -50,7 +50,7 @@ export const define: Define = (command, { act }) => {
         const pilots = await client.pilots();
         const shown = given.opts<{ all?: boolean }>().all === true ? pilots : recent(pilots);
         answer(pilots, () =>
-          pilots.length === 0 ? "no pilots" : pilotsTable(shown, style, Date.now(), out.columns()),
+          pilots.length === 0 ? "no pilots" : pilotsTable(shown, style, client.now(), out.columns()),
         );
       }),
     );

@@ -15,12 +15,12 @@ export const define: Define = (command, { act }) =>
         const { run: id, task: index } = parseTarget(target!);
         if (index !== undefined) {
           const task = await client.task(id, index);
-          answer(task, () => taskScreen(task, style, Date.now(), out.columns()));
+          answer(task, () => taskScreen(task, style, client.now(), out.columns()));
           return;
         }
         const run = await client.run(id);
         const failed = (run.counts["FAILED"] ?? 0) > 0;
         const failures = failed ? await client.tasks(id, { state: "FAILED", limit: FAILURES_SHOWN }) : [];
-        answer(run, () => runScreen(run, failures, style, Date.now(), out.columns()));
+        answer(run, () => runScreen(run, failures, style, client.now(), out.columns()));
       }),
     );

@@ -87,6 +87,8 @@ export interface Client extends LaunchClient {
   cluster(name: string): Promise<ClusterView>;
   /** Proves a cluster's configuration, as clusters.yaml is now, without running work. */
   checkCluster(name: string): Promise<CheckView>;
+  /** The server's clock in epoch milliseconds, to tell how long ago its times are; this machine's before any answer. */
+  now(): number;
   close(): void;
 }
 
@@ -106,6 +108,7 @@ const query = (values: Readonly<Record<string, string | number | undefined>>): s
 export const connect = ({ home, endpoint = async () => findEndpoint(home) }: ConnectOptions): Client => {
   let open: Promise<Transport> | undefined;
   const opened: Transport[] = [];
+  let clockOffset: number | undefined;
 
   const find = async (): Promise<Endpoint> => {
     const found = await endpoint();
@@ -141,6 +144,8 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
     } catch (error) {
       if (isConnectionLost(error)) forget();
       throw error;
+    } finally {
+      clockOffset = through.clockOffset ?? clockOffset;
     }
   };
   const following = (options: FollowOptions): FollowOptions => ({
@@ -256,6 +261,7 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
     clusters: () => get("/clusters"),
     cluster: (name) => get(`/clusters/${encodeURIComponent(name)}`),
     checkCluster: (name) => post(`/clusters/${encodeURIComponent(name)}/check`, {}),
+    now: () => (clockOffset === undefined ? Date.now() : clockOffset + performance.now()),
     close,
   };
 };

@@ -6,6 +6,7 @@ import { addressOf, agentFor } from "./dial.ts";
 import { readToken } from "./remote.ts";
 
 const BASE = "/api/v1";
+const CLOCK_HEADER = "slipway-clock";
 /** An answer that is not a stream must move within this time. */
 const ANSWER_TIMEOUT = 120_000;
 const LARGEST_ERROR = 1024 * 1024;
@@ -26,6 +27,8 @@ export interface Transport {
   readonly endpoint: Endpoint;
   /** Resolves with the body of a 2xx answer, not read yet; everything else is thrown as a SlipwayError. */
   send(request: Request): Promise<AsyncIterable<Buffer>>;
+  /** The server's clock minus this process's monotonic one, as the last answer told it. */
+  readonly clockOffset: number | undefined;
   close(): void;
 }
 
@@ -80,6 +83,7 @@ const pour = async (
 export const openTransport = async (home: string, endpoint: Endpoint): Promise<Transport> => {
   const agent = agentFor(endpoint);
   const token = await readToken(home);
+  let clockOffset: number | undefined;
   const lost = (cause: unknown): SlipwayError =>
     new SlipwayError(
       "server-gone",
@@ -116,6 +120,8 @@ export const openTransport = async (home: string, endpoint: Endpoint): Promise<T
         );
       request.once("response", (response) => {
         answered = true;
+        const clock = Number(response.headers[CLOCK_HEADER]);
+        if (clock > 0) clockOffset = clock - performance.now();
         resolve(response);
       });
       // Stays for the life of the request: after an answer, its stream reports what went wrong.
@@ -147,7 +153,14 @@ export const openTransport = async (home: string, endpoint: Endpoint): Promise<T
     throw error;
   };
 
-  return { endpoint, send, close: () => agent.destroy() };
+  return {
+    endpoint,
+    send,
+    get clockOffset() {
+      return clockOffset;
+    },
+    close: () => agent.destroy(),
+  };
 };
 
 /** Reads a whole JSON answer. */

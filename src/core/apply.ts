@@ -27,6 +27,8 @@ export const apply = (state: State, event: Event, effects: Effects): void => {
   switch (event.type) {
     case "server.started":
       state.epoch = event.epoch;
+      state.lastStart =
+        event.bootId === undefined ? null : { at: event.at, bootId: event.bootId, uptimeMs: event.uptimeMs ?? 0 };
       // submissions of the server before that were not committed never happened
       state.drafts.clear();
       return;

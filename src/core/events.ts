@@ -35,6 +35,9 @@ export interface ServerStarted {
   readonly host: string;
   readonly pid: number;
   readonly version: string;
+  /** Which boot of its host, and for how long that was up: by it a successor goes on with the same clock. */
+  readonly bootId?: string;
+  readonly uptimeMs?: number;
 }
 
 /** A submission begins; nothing of it is visible before its commit. */

@@ -198,6 +198,7 @@ export function* encodeState(
     nextPilot: state.nextPilot,
     nextLaunch: state.nextLaunch,
     links: [...state.runDependents],
+    ...(state.lastStart === null ? {} : { lastStart: state.lastStart }),
   });
   for (const agent of state.agents.values()) yield record(Part.AGENT, agent);
   for (const pilot of state.pilots.values()) yield record(Part.PILOT, pilot);

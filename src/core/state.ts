@@ -73,8 +73,17 @@ export interface Draft {
   readonly shapes: ShapeSet;
 }
 
+/** When a server started, by its own clock and by that of its host's boot. */
+export interface StartMark {
+  readonly at: number;
+  readonly bootId: string;
+  readonly uptimeMs: number;
+}
+
 export interface State {
   epoch: number;
+  /** Of the last server; null where it did not say. */
+  lastStart: StartMark | null;
   nextRun: number;
   nextAgent: number;
   nextPilot: number;
@@ -100,6 +109,7 @@ export interface State {
 
 export const createState = (lossLimit = 5): State => ({
   epoch: 0,
+  lastStart: null,
   nextRun: 1,
   nextAgent: 1,
   nextPilot: 1,

@@ -114,6 +114,8 @@ export interface Welcome {
   /** Attempts it has that were superseded: end them, report nothing. */
   readonly drop: readonly HeldTasks[];
   readonly heartbeatMs: number;
+  /** The server's clock, in which the agent tells its times. */
+  readonly now?: number;
 }
 
 export interface Refused {

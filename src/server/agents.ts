@@ -166,6 +166,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
         acked: state.agents.get(id!)!.seq,
         drop,
         heartbeatMs: HEARTBEAT_MS,
+        now: engine.clock(),
       });
       gangs.welcome(link, hello.parts);
       if (previous) drain(id!, false, `protocol version ${hello.version} is the one before ${PROTOCOL_VERSION}`);

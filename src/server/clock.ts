@@ -1,10 +1,32 @@
+import type { StartMark, State } from "../core/state.ts";
+import { isFinishedRun } from "../core/run.ts";
+
 /**
  * The server's time: wall-clock milliseconds at its start plus what a monotonic clock has counted since (rule 10).
  * A clock that steps changes neither leases nor delays nor the order of times in the journal.
  */
 export type Clock = () => number;
 
-export const createClock = (): Clock => {
-  const start = Date.now() - performance.now();
+export const createClock = (now: number = Date.now()): Clock => {
+  const start = now - performance.now();
   return () => start + performance.now();
+};
+
+/** Slewing, and what a boot's own clock cannot tell. */
+const AGREE_MS = 2000;
+
+/**
+ * What a server's clock says when it starts: the wall clock; but while runs are under way that a server in this same boot
+ * knew, that one's clock goes on, by however much the wall clock was set in between. So their times stay those of one clock.
+ */
+export const clockAtStart = (
+  state: State,
+  here: Pick<StartMark, "bootId" | "uptimeMs">,
+  wall: number = Date.now(),
+): number => {
+  const { lastStart, runs } = state;
+  if (lastStart === null || here.bootId === "" || lastStart.bootId !== here.bootId) return wall;
+  const due = lastStart.at + (here.uptimeMs - lastStart.uptimeMs);
+  const isSame = Math.abs(due - wall) <= AGREE_MS || here.uptimeMs < lastStart.uptimeMs;
+  return isSame || [...runs.values()].every(isFinishedRun) ? wall : due;
 };

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { hostname, tmpdir } from "node:os";
+import { hostname, tmpdir, uptime } from "node:os";
 import { join } from "node:path";
 import { createApi } from "../api/app.ts";
 import type { ServerView } from "../api/schemas.ts";
@@ -15,7 +15,7 @@ import { createScheduler } from "../scheduler/scheduler.ts";
 import { createAgents } from "./agents.ts";
 import { readArchiveSync } from "./archive/archive.ts";
 import { replayState } from "./archive/compact.ts";
-import { createClock } from "./clock.ts";
+import { clockAtStart, createClock } from "./clock.ts";
 import { checkCluster } from "./clusters/check.ts";
 import { createCompactor } from "./compactor.ts";
 import { createEngine } from "./engine.ts";
@@ -100,7 +100,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   for (const warning of journal.warnings) log(warning);
   const theJournal = journal;
 
-  const clock = createClock();
+  const here = { bootId: claim.lease.bootId, uptimeMs: Math.round(uptime() * 1000) };
+  const clock = createClock(clockAtStart(state, here));
   const scheduler = createScheduler(DEFAULT_PREFETCH, clusters.default);
   const engine = createEngine(state, scheduler, theJournal, clock, {
     losses,
@@ -108,7 +109,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   });
   let stopping = false;
   let full: string | null = null;
-  const started = new Date().toISOString();
+  const started = new Date(clock()).toISOString();
   engine.listeners.committed = (event) => feed.committed(event);
   engine.commit({
     type: "server.started",
@@ -117,6 +118,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     host: hostname(),
     pid: process.pid,
     version: VERSION,
+    ...(here.bootId === "" ? {} : here),
   });
 
   // a journal of format 1 does not say which tasks were given up: decided here, once, for all later starts
@@ -261,7 +263,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     mayChange,
     log,
   });
-  const api = createApi({ service, launches, token: keys.clientToken, version: VERSION, log });
+  const api = createApi({ service, launches, token: keys.clientToken, version: VERSION, clock, log });
   const runtime = await runtimeDirectory(home);
   const socket = socketPath(runtime, "api.sock");
   const doors = await openDoors({

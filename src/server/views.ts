@@ -45,8 +45,25 @@ const endedOf = (counts: ArrayLike<number>): number =>
 const etaOf = (run: Run, now: number): number | null => {
   const ended = endedOf(run.counts);
   if (run.finished > 0 || run.started === 0 || ended === 0) return null;
-  const seconds = Math.round(((run.total - ended) * (now - run.started)) / ended / 100) / 10;
+  const seconds = Math.round(((run.total - ended) * Math.max(0, now - run.started)) / ended / 100) / 10;
   return seconds >= 0 && Number.isFinite(seconds) ? seconds : null;
+};
+
+/**
+ * Times of one clock never go backward, but these may be of several: servers between which the wall clock was set,
+ * agents of an earlier version that told their node's time. Here, where they are shown, they are put in order, so that
+ * nobody reads a negative time or that of an agent whose clock was years off.
+ */
+const inOrder = (
+  begin: number,
+  { started, finished }: { readonly started: number; readonly finished: number },
+  latest: number,
+): { started: string | null; finished: string | null } => {
+  const from = started === 0 ? begin : Math.max(begin, Math.min(started, latest));
+  return {
+    started: isoTime(started === 0 ? 0 : from),
+    finished: isoTime(finished === 0 ? 0 : Math.max(from, Math.min(finished, latest))),
+  };
 };
 
 export const runView = (run: Run, now: number): RunView => ({
@@ -57,8 +74,7 @@ export const runView = (run: Run, now: number): RunView => ({
   counts: countsOf(run.counts),
   unneeded: run.unneeded,
   submitted: isoTime(run.submitted),
-  started: isoTime(run.started),
-  finished: isoTime(run.finished),
+  ...inOrder(run.submitted, run, run.finished === 0 ? now : run.finished),
   eta: etaOf(run, now),
   reason: run.canceled === "" ? null : run.canceled,
   retries: run.retries,
@@ -77,8 +93,7 @@ export const summaryView = (summary: RunSummary): RunView => {
     counts: countsOf(summary.counts),
     unneeded: summary.unneeded,
     submitted: isoTime(summary.submitted),
-    started: isoTime(summary.started),
-    finished: isoTime(summary.finished),
+    ...inOrder(summary.submitted, summary, summary.finished),
     eta: null,
     reason: summary.canceled === "" ? null : summary.canceled,
     retries: summary.retries,
@@ -116,7 +131,7 @@ export const groupViews = (run: Run): NonNullable<RunView["groups"]> =>
     return { name: group.spec.name, total: group.count, counts, after: dependencyNames(run, group) };
   });
 
-const attemptView = (state: State, attempt: Attempt): AttemptView => {
+const attemptView = (state: State, run: Run, attempt: Attempt): AttemptView => {
   const agent = state.agents.get(attempt.agent);
   return {
     n: attempt.n,
@@ -124,8 +139,7 @@ const attemptView = (state: State, attempt: Attempt): AttemptView => {
     pilot: agent === undefined || agent.pilot === 0 ? null : String(agent.pilot),
     host: agent?.host ?? null,
     assigned: isoTime(attempt.assigned),
-    started: isoTime(attempt.started),
-    finished: isoTime(attempt.finished),
+    ...inOrder(attempt.assigned, attempt, run.finished === 0 ? Infinity : run.finished),
     exitCode: attempt.exit < 0 ? null : attempt.exit,
     signal: signalName(attempt.signal),
     reason: attempt.reason === "" ? null : attempt.reason,
@@ -210,7 +224,7 @@ export const taskView = (state: State, run: Run, row: number, lastStderr: string
     reason: page === undefined ? null : run.reasons[page.reason[slot]!] || null,
     item: itemTextOf(group, row),
     ...expandView(run, row),
-    attempts: attempts.map((attempt) => attemptView(state, attempt)),
+    attempts: attempts.map((attempt) => attemptView(state, run, attempt)),
     resources,
     // how much it wrote is told with its end
     stdoutBytes: last === undefined || last.finished === 0 ? null : sizeOf(last.outBytes),

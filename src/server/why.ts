@@ -153,7 +153,7 @@ export const whyTask = (around: Surroundings, run: Run, row: number, lastStderr:
   if (state >= Task.EXECUTING)
     return why(
       "running",
-      `it has been running for ${formatDuration((around.now - page!.started[slot]!) / 1000)}`,
+      `it has been running for ${formatDuration(Math.max(0, around.now - page!.started[slot]!) / 1000)}`,
       "Nothing is needed; --time-limit would end it after a time.",
     );
   if (state >= Task.SCHEDULING && page!.agent[slot] !== 0)

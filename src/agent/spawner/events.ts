@@ -63,17 +63,16 @@ export const readExit = (buffer: Buffer, at: number, end: number): Exit => {
   };
 };
 
-/** The exit of a task that never started: 127 for a command that was not found, 126 for one that cannot be executed. */
+/** The exit of a task that never started, at no time: 127 for a command that was not found, 126 for one that cannot be executed. */
 export const failedStart = (id: number, stage: Exclude<(typeof STAGES)[number], null>, errno: number): Exit => {
-  const now = Date.now();
   const code = stage !== "exec" ? null : errno === constants.errno.ENOENT ? 127 : 126;
   const error = { stage, errno, code: errnoName(errno) };
   return {
     id,
     code,
     signal: null,
-    startedAt: now,
-    endedAt: now,
+    startedAt: 0,
+    endedAt: 0,
     error,
     ended: false,
     maxRssBytes: 0,

@@ -18,9 +18,10 @@ export const salvage = async (lost: Iterable<LostTask>): Promise<void> => {
   const scanner = createStrayScanner();
   for (const task of tasks) if (task.pid > 0) sendSignal(-task.pid, "SIGKILL");
   for (let round = 0; round < ROUNDS; round++) {
-    const { byToken } = scanner.scan();
+    const { byToken, sure } = scanner.scan();
     const alive = tasks.flatMap((task) => byToken.get(task.token) ?? []).filter((pid) => standingOf(pid) !== undefined);
-    if (alive.length === 0) break;
+    // one that is in the middle of an exec shows no token yet
+    if (alive.length === 0 && sure) break;
     for (const pid of alive) sendSignal(pid, "SIGKILL");
     await delay(5);
   }

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createAssignedTasks } from "../../../src/agent/assigned-tasks.ts";
+import { createNodeClock } from "../../../src/agent/node-clock.ts";
 import type { Executor } from "../../../src/agent/executor.ts";
 import type { OutputStream } from "../../../src/agent/output-stream.ts";
 import { type RankParts, createRankParts } from "../../../src/agent/ranks.ts";
@@ -55,6 +56,7 @@ const startNode = (): Node => {
     scratch: "/nowhere",
     pool,
     output: {} as OutputStream,
+    clock: createNodeClock(),
     executor: () => executor,
     make: createAssignedTasks().make,
     send: (message) => sent.push(message),

@@ -144,7 +144,7 @@ describe("two ledgers of failure", () => {
     runToEnd(driver, () => 0);
     expect(runState(victim)).toBe("DONE");
 
-    driver.state.lossLimit = 0;
+    driver.restart(0);
     const run = driver.submit(spec([group("bad", 1), group("neighbour", 1)]));
     const agent = driver.join();
     for (const row of [0, 1]) driver.assign(agent, run.id, row);
