@@ -1,5 +1,5 @@
 import { MOST_TIME, cutText } from "../core/bounds.ts";
-import { MAX_RESULTS, type PackedColumn, type PackedColumns, unpackResults } from "../core/columns.ts";
+import { MAX_RESULTS, type PackedColumn, type PackedColumns, packResults, unpackResults } from "../core/columns.ts";
 import { type Column, Ending, NO_CODE, type ResultColumns } from "../core/events.ts";
 import { type Shape, either, listOf, object, optional, text, whole, wrong } from "../core/shapes.ts";
 import type { Results } from "./messages.ts";
@@ -9,7 +9,7 @@ import type { Results } from "./messages.ts";
  * bounds. What is wrong throws a RangeError that names the field.
  */
 export interface CheckedResults {
-  /** As they came, less what is no part of results: the journal keeps these. */
+  /** Packed anew, so that what is no part of results is left out: the journal keeps these. */
   readonly packed: readonly PackedColumns[];
   readonly parts: readonly ResultColumns[];
 }
@@ -77,30 +77,16 @@ const checkPart = (part: PackedColumns, path: string): { packed: PackedColumns; 
   refuseIf(PART(part, path) ?? optional(listOf(detailOf(part.n)))(part.details, `${path}.details`));
   if ((part.details?.length ?? 0) > part.n)
     throw new RangeError(`${path}.details has more entries than there are results`);
-  const { run, n, from, rows, attempt, ending, code, started, finished, outAt, outBytes, errBytes } = part;
-  const packed: PackedColumns = {
-    run,
-    n,
-    ...(from === undefined ? { rows: rows! } : { from }),
-    attempt,
-    ending,
-    code,
-    started,
-    finished,
-    outAt,
-    outBytes,
-    errBytes,
-    ...(part.details === undefined ? {} : { details: part.details.map(([i, why]) => [i, cutText(why)] as const) }),
-  };
   let columns: ResultColumns;
   try {
-    columns = unpackResults(packed);
+    columns = unpackResults(part);
   } catch (error) {
     throw new RangeError(`${path}: ${(error as Error).message}`, { cause: error });
   }
   for (const name of Object.keys(BOUNDS) as (keyof typeof BOUNDS)[])
-    checkColumn(`${path}.${name}`, packed[name], columns[name], BOUNDS[name]);
-  return { packed, columns };
+    checkColumn(`${path}.${name}`, part[name], columns[name], BOUNDS[name]);
+  const cut = { ...columns, details: columns.details.map(([i, why]) => [i, cutText(why)] as const) };
+  return { packed: packResults(cut), columns: cut };
 };
 
 export const checkResults = (message: Results): CheckedResults => {

@@ -15,7 +15,7 @@ import {
   decodeTrailer,
   saltOf,
 } from "./format.ts";
-import { type IoFile, type JournalIo, readAt } from "./io.ts";
+import { type IoFile, type JournalIo, errnoOf, readAt } from "./io.ts";
 import { type SegmentId, segmentName, snapshotName } from "./names.ts";
 import { type Part, type Problem, damaged } from "./plan.ts";
 import { type ScanSource, findRecord, hasMarker, scanRecords } from "./scan.ts";
@@ -49,6 +49,11 @@ const report = (problems: Problem[] | undefined, problem: Problem): void => {
   problems.push(problem);
 };
 
+const UNFIT = [RangeError, TypeError, SyntaxError, SlipwayError];
+
+/** Whether an error speaks of the record, or of a file that it needs. Any other is a word between the caller's own parts. */
+const isUnfit = (error: unknown): boolean => UNFIT.some((Kind) => error instanceof Kind) || errnoOf(error) !== "";
+
 const errorOf = ({ segment, offset, lsn, detail }: Refused, cause: unknown): unknown =>
   cause instanceof SlipwayError
     ? cause
@@ -66,6 +71,7 @@ const handOn = (
   try {
     replay(type, payload, lsn);
   } catch (error) {
+    if (!isUnfit(error)) throw error;
     const one = { segment, offset, lsn, type, payload, detail: (error as Error).message };
     if (refused === undefined) throw errorOf(one, error);
     refused.push({ ...one, payload: Buffer.from(payload) });

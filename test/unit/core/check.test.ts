@@ -105,7 +105,7 @@ const whole = (driver: Driver): void => {
 };
 
 describe("an event", () => {
-  it("that check lets pass never makes apply throw, whatever stands in it", () => {
+  it("that check lets pass never makes apply throw, whatever stands in it", { timeout: 60_000 }, () => {
     fc.assert(
       fc.property(fc.nat(), fc.array(change, { minLength: 1, maxLength: 3 }), (nth, changes) => {
         const { driver, next } = world();
@@ -121,26 +121,30 @@ describe("an event", () => {
     );
   });
 
-  it("that was let in by an earlier version is applied or refused at start, and nothing else", () => {
-    fc.assert(
-      fc.property(fc.nat(), fc.array(change, { minLength: 1, maxLength: 3 }), (nth, changes) => {
-        const { driver, next } = world();
-        for (const [i, event] of next.entries()) {
-          const { type, payload } = encodeEvent(event);
-          const bytes =
-            i === nth % next.length ? packr.pack(mutated(packr.unpack(payload) as object, changes)) : payload;
-          try {
-            const read = readEvent(type, bytes);
-            if (!isHuge(read)) apply(driver.state, read, NO_EFFECTS);
-          } catch (error) {
-            if (!(error instanceof EventRefused)) throw error;
+  it(
+    "that was let in by an earlier version is applied or refused at start, and nothing else",
+    { timeout: 60_000 },
+    () => {
+      fc.assert(
+        fc.property(fc.nat(), fc.array(change, { minLength: 1, maxLength: 3 }), (nth, changes) => {
+          const { driver, next } = world();
+          for (const [i, event] of next.entries()) {
+            const { type, payload } = encodeEvent(event);
+            const bytes =
+              i === nth % next.length ? packr.pack(mutated(packr.unpack(payload) as object, changes)) : payload;
+            try {
+              const read = readEvent(type, bytes);
+              if (!isHuge(read)) apply(driver.state, read, NO_EFFECTS);
+            } catch (error) {
+              if (!(error instanceof EventRefused)) throw error;
+            }
           }
-        }
-        whole(driver);
-      }),
-      { numRuns: 300 },
-    );
-  });
+          whole(driver);
+        }),
+        { numRuns: 300 },
+      );
+    },
+  );
 
   it("is refused with the name of the field", () => {
     const { driver, next } = world();

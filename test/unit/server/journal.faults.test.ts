@@ -198,39 +198,43 @@ const apply = async (world: World, action: Step, segmentBytes: number): Promise<
 };
 
 describe("journal under faults", () => {
-  it("rules 1 and 2: any mix of crashes, full disks, short writes and failing calls keeps what was acknowledged, once and in order", async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(step, { maxLength: 40 }),
-        fc.integer({ min: 200, max: 4000 }),
-        async (steps, segmentBytes) => {
-          const disk = fakeDisk();
-          const { journal } = await open(disk, 1, segmentBytes);
-          const world: World = { disk, journal, history: [], epoch: 1 };
-          for (const action of steps) await apply(world, action, segmentBytes);
-          heal(world.disk);
-          await world.journal.close();
-          expect(world.journal.durable).toBe(world.history.length);
-          expect(await verifyJournal(DIR, { io: world.disk.io })).toMatchObject({ ok: true });
-          const { seen } = await open(world.disk, world.epoch + 1, segmentBytes);
-          expect(seen).toEqual(world.history);
-        },
-      ),
-      {
-        numRuns: Number(process.env["JOURNAL_RUNS"] ?? 300),
-        examples: [
-          // found by a random run: the head named a segment that was taken back after a failed sync of the directory
-          [
+  it(
+    "rules 1 and 2: any mix of crashes, full disks, short writes and failing calls keeps what was acknowledged, once and in order",
+    { timeout: 60_000 },
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(step, { maxLength: 40 }),
+          fc.integer({ min: 200, max: 4000 }),
+          async (steps, segmentBytes) => {
+            const disk = fakeDisk();
+            const { journal } = await open(disk, 1, segmentBytes);
+            const world: World = { disk, journal, history: [], epoch: 1 };
+            for (const action of steps) await apply(world, action, segmentBytes);
+            heal(world.disk);
+            await world.journal.close();
+            expect(world.journal.durable).toBe(world.history.length);
+            expect(await verifyJournal(DIR, { io: world.disk.io })).toMatchObject({ ok: true });
+            const { seen } = await open(world.disk, world.epoch + 1, segmentBytes);
+            expect(seen).toEqual(world.history);
+          },
+        ),
+        {
+          numRuns: Number(process.env["JOURNAL_RUNS"] ?? 300),
+          examples: [
+            // found by a random run: the head named a segment that was taken back after a failed sync of the directory
             [
-              { do: "fault", op: "syncdir", code: "EIO", after: 1, sizes: [] },
-              { do: "crash", after: 16, seed: 110650931, sizes: [0], snapshot: true },
+              [
+                { do: "fault", op: "syncdir", code: "EIO", after: 1, sizes: [] },
+                { do: "crash", after: 16, seed: 110650931, sizes: [0], snapshot: true },
+              ],
+              200,
             ],
-            200,
           ],
-        ],
-      },
-    );
-  });
+        },
+      );
+    },
+  );
 
   /** A server that dies while its records are written, not synced; what its successor acknowledged. */
   const killedThenSucceeded = async (

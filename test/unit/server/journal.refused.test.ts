@@ -30,7 +30,7 @@ const append = async (journal: Journal, ...texts: string[]): Promise<void> => {
 
 const code = (error: unknown): unknown => (error as { code: string }).code;
 
-describe("rule 2: an event that cannot be applied", () => {
+describe("an event that cannot be applied", () => {
   it("rule 2: is refused at start by segment, offset and record; repair sets aside that one, into a file, and nothing else", async () => {
     const disk = fakeDisk();
     const first = await open(disk, 1);
@@ -98,5 +98,18 @@ describe("rule 2: an event that cannot be applied", () => {
     const second = taker();
     await (await open(disk, 2, second.replay)).close();
     expect(second.seen).toEqual(["2:sum 0", "2:sum 2", "3:c", "5:d"]);
+  });
+
+  it("what else a replay throws is its own affair: nobody sets anything aside for it", async () => {
+    class BeginAgain extends Error {}
+    const disk = fakeDisk();
+    const journal = await open(disk, 1);
+    await append(journal, "a");
+    await journal.close();
+    const replay = (): void => {
+      throw new BeginAgain();
+    };
+    await expect(open(disk, 2, replay)).rejects.toBeInstanceOf(BeginAgain);
+    await expect(repairJournal(DIR, { io: disk.io, replay })).rejects.toBeInstanceOf(BeginAgain);
   });
 });
