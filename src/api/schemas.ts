@@ -84,6 +84,8 @@ export const ServerView = z.object({
   epoch: z.number(),
   state: z.enum(["running", "stopping", "journal-full"]),
   detail: z.string().nullable(),
+  /** Room that is kept for the journal, in bytes; `lent`: the disk is full and the journal lives on it. */
+  journalReserve: z.object({ bytes: z.number(), of: z.number(), lent: z.boolean() }),
 });
 
 export const AgentView = z.object({

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createApi } from "../api/app.ts";
 import type { ServerView } from "../api/schemas.ts";
 import { type ClusterConfig, type ClustersConfig, clusterNamed, loadClusters } from "../config/clusters-file.ts";
+import { formatSize } from "../core/quantities.ts";
 import type { Resources } from "../core/resources.ts";
 import { isFinalPilot } from "../core/states.ts";
 import { SlipwayError } from "../errors.ts";
@@ -35,7 +36,7 @@ import {
   writeEndpoint,
 } from "./home/index.ts";
 import { isReachable, openDoors } from "./http.ts";
-import { type Journal, openJournal } from "./journal/index.ts";
+import { type Journal, RESERVE_BYTES, openJournal, openReserve, reserveFile } from "./journal/index.ts";
 import { createLaunches } from "./launches/launches.ts";
 import type { Log } from "./logger.ts";
 import { createPilotService } from "./pilot-service.ts";
@@ -64,6 +65,9 @@ export interface RunningServer {
 
 const scratchOf = (cluster: ClusterConfig): string => cluster.scratch ?? process.env["SLIPWAY_SCRATCH"] ?? tmpdir();
 
+const outOfReserve = (left: number): string =>
+  `the disk is full: the journal goes on in its reserve, ${formatSize(left)} of which is left`;
+
 export const startServer = async (options: ServeOptions): Promise<RunningServer> => {
   const { log } = options;
   const { root: home } = await prepareHome(options.home);
@@ -85,12 +89,13 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const { keepHistory } = clusters;
   const { losses } = clusters.limits;
   let journal: Journal | undefined;
+  const reserve = await openReserve({ disk: reserveFile(join(home, "journal", "reserve")), log });
   let feed = createFeed();
   const state = await replayState(
     home,
     async (replay) => {
       journal = await openJournal(
-        { dir: join(home, "journal"), epoch: claim.epoch, fence: () => claim.fence(), keepHistory },
+        { dir: join(home, "journal"), epoch: claim.epoch, fence: () => claim.fence(), keepHistory, reserve },
         replay,
       );
     },
@@ -99,6 +104,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   if (journal === undefined) throw new SlipwayError("internal", { detail: "the journal did not open" });
   for (const warning of journal.warnings) log(warning);
   const theJournal = journal;
+  // before any task can write, and in nobody's way
+  void reserve.fill();
 
   const here = { bootId: claim.lease.bootId, uptimeMs: Math.round(uptime() * 1000) };
   const clock = createClock(clockAtStart(state, here));
@@ -221,7 +228,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     home,
     epoch: claim.epoch,
     state: full !== null ? "journal-full" : stopping ? "stopping" : "running",
-    detail: full,
+    detail: full ?? (reserve.lent ? outOfReserve(reserve.bytes) : null),
+    journalReserve: { bytes: reserve.bytes, of: RESERVE_BYTES, lent: reserve.lent },
   });
 
   const service = createService({
@@ -324,6 +332,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     await removeRuntimeDirectory(runtime);
     agents.close();
     await theJournal.close().catch((error: unknown) => log(`the journal did not close: ${(error as Error).message}`));
+    await reserve.close();
     await claim.release();
     log("stopped");
     exit(status);

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { connect, inBatches } from "../../src/client/index.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
-import { type SlipwayHome, createHome } from "./slipway-process.ts";
+import { type Outcome, type SlipwayHome, createHome } from "./slipway-process.ts";
 
 /** Limits: of disks, of memory, of path lengths, of what a client may leave half done. */
 
@@ -32,6 +32,21 @@ const mayMount = (() => {
   return spawnSync("unshare", ["-m", "true"]).status === 0;
 })();
 
+/** Fills the disk again and again while the journal finds room for one more: in its reserve, or in its last page. */
+const refusedWhenFull = async (command: readonly string[], block: number): Promise<Outcome> => {
+  const filler = await open(join(slipway.home, "filler"), "a");
+  try {
+    for (let i = 0; ; i += 1) {
+      for (const bytes = Buffer.alloc(block); ;)
+        if ((await filler.write(bytes).catch(() => undefined)) === undefined) break;
+      const outcome = await slipway.run(command);
+      if (outcome.status !== 0 || i === 20) return outcome;
+    }
+  } finally {
+    await filler.close();
+  }
+};
+
 describe("a full disk", () => {
   it.skipIf(!mayMount)(
     "rule 2: submits are refused and say so while the journal's disk is full; with room all goes on (needs root to mount a small tmpfs)",
@@ -44,14 +59,9 @@ describe("a full disk", () => {
         const { run } = await slipway.json<{ run: number }>(["submit", "--array", "1-100", "--", "sh", "-c", task]);
         // the agent is there and works before the disk fills up
         await until(async () => (await readFile(join(slipway.cwd, "ran"), "utf8").catch(() => "")).length > 5);
-        const filler = await open(join(slipway.home, "filler"), "w");
-        for (const block = Buffer.alloc(65_536); ;) {
-          const written = await filler.write(block).catch(() => undefined);
-          if (written === undefined) break;
-        }
-        await filler.close();
         const submit = ["submit", "--env", `PAD=${"x".repeat(100_000)}`, "--", "true"];
-        const refused = await slipway.run(submit);
+        // the journal goes on in its reserve, until that is full too
+        const refused = await refusedWhenFull(submit, 65_536);
         expect(refused.status).toBe(3);
         expect(refused.stderr).toMatch(/the journal cannot be written .*nothing was submitted/);
         expect((await slipway.json<StatusView>(["status"])).server.state).toBe("journal-full");
@@ -60,6 +70,7 @@ describe("a full disk", () => {
         expect((await slipway.json<StatusView>(["status"])).server.state).toBe("running");
         expect((await slipway.run(["run", "--", "true"])).status).toBe(0);
         expect((await slipway.json<RunView>(["show", String(run)])).counts).toEqual({ DONE: 100 });
+        expect(await slipway.serverLog()).toContain("the journal goes on with the room that was reserved for it");
         await slipway.run(["down"]);
         expect((await slipway.run(["journal", "verify"])).status).toBe(0);
       } finally {
@@ -79,16 +90,8 @@ describe("a disk that fills up with a short run", () => {
       try {
         await slipway.run(["up"]);
         expect((await slipway.run(["run", "--", "true"])).status).toBe(0);
-        const filler = await open(join(slipway.home, "filler"), "w");
-        for (const block = Buffer.alloc(4096); ;) {
-          const written = await filler.write(block).catch(() => undefined);
-          if (written === undefined) break;
-        }
-        await filler.close();
-        // the last page of the segment may still have room for one or two
-        let refused = await slipway.run(["submit", "--json", "--env", `PAD=${"x".repeat(3000)}`, "--", "true"]);
-        for (let i = 0; i < 5 && refused.status === 0; i += 1)
-          refused = await slipway.run(["submit", "--json", "--env", `PAD=${"x".repeat(3000)}`, "--", "true"]);
+        const submit = ["submit", "--json", "--env", `PAD=${"x".repeat(3000)}`, "--", "true"];
+        const refused = await refusedWhenFull(submit, 4096);
         expect(refused.status).toBe(3);
         const run = /run (\d+) begins when there is/.exec(refused.stderr)?.[1];
         expect(run, refused.stderr).toBeDefined();

@@ -10,6 +10,7 @@ export {
 export { type SegmentId, type SegmentMark, highestEpoch } from "./names.ts";
 export type { Problem } from "./plan.ts";
 export { type History, type Way, openHistory } from "./history.ts";
+export { RESERVE_BYTES, type Reserve, openReserve, reserveFile } from "./reserve.ts";
 export { readJournal } from "./read.ts";
 export { type SnapshotInfo, type SnapshotRecord, writeSnapshot } from "./snapshot.ts";
 export { type JournalInfo, type Verdict, inspectJournal, verifyJournal } from "./inspect.ts";

@@ -7,6 +7,7 @@ import { type JournalIo, isFull, nodeIo } from "./io.ts";
 import { type SegmentMark, parseName } from "./names.ts";
 import { loadJournal } from "./read.ts";
 import { type Retry, type RetryTimes, createRetry, defaultRetryTimes } from "./retry.ts";
+import type { Reserve } from "./reserve.ts";
 import type { SnapshotInfo } from "./snapshot.ts";
 import type { Replay } from "./walk.ts";
 
@@ -76,6 +77,8 @@ export interface JournalOptions {
    */
   readonly fence?: () => boolean | Promise<boolean>;
   readonly retry?: Partial<RetryTimes>;
+  /** Room for when the disk is full. */
+  readonly reserve?: Pick<Reserve, "lend">;
 }
 
 interface Work {
@@ -133,6 +136,7 @@ export const openJournal = async (options: JournalOptions, replay: Replay): Prom
   const retry: Retry = createRetry({ ...defaultRetryTimes, ...options.retry }, dir, {
     full: (error) => setState("full", { reason: (error as Error).message, error, fatal: false }),
     ok: () => setState("ok", { reason: "there is room again", fatal: false }),
+    relieve: async () => (await options.reserve?.lend(underWay).catch(() => false)) ?? false,
   });
 
   const publish = (lsn: number): void => {

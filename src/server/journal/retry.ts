@@ -21,7 +21,14 @@ export interface Retry {
   last(): void;
 }
 
-export const createRetry = (times: RetryTimes, home: string, on: { full(error: unknown): void; ok(): void }): Retry => {
+export interface RetryListener {
+  full(error: unknown): void;
+  ok(): void;
+  /** Makes room on a full disk, if it can: then the action is tried again at once. */
+  relieve(): Promise<boolean>;
+}
+
+export const createRetry = (times: RetryTimes, home: string, on: RetryListener): Retry => {
   let wake: (() => void) | undefined;
   let ending = false;
 
@@ -44,6 +51,7 @@ export const createRetry = (times: RetryTimes, home: string, on: { full(error: u
         } catch (error) {
           if (error instanceof SlipwayError) throw error;
           const full = isFull(error);
+          if (full && (await on.relieve())) continue;
           if (full) on.full(error);
           if (full && !wait) throw error;
           errors = full ? 0 : errors + 1;

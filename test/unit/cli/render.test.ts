@@ -169,6 +169,7 @@ test("status is one screen", () => {
     epoch: 2,
     state: "running" as const,
     detail: null,
+    journalReserve: { bytes: 2 ** 26, of: 2 ** 26, lent: false },
   };
   expect(statusScreen({ server, fleets: [], pilots: [], runs: [] }, PLAIN, NOW)).toBe(
     [
