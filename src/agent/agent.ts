@@ -346,6 +346,10 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         return;
       case "define":
         runs.set(message.run, defineRun(runs.get(message.run), message));
+        if (message.output !== undefined) output.limit(message.run, message.output);
+        return;
+      case "output":
+        if (runs.has(message.run)) output.limit(message.run, message);
         return;
       case "assign":
         return onAssign(message);
@@ -370,6 +374,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         runs.delete(message.run);
         made.forget();
         executor.forgetRun(message.run);
+        output.forget(message.run);
         return;
       case "refused":
         // a stranger, or a version too old: what runs is ended, results are spooled
@@ -428,16 +433,20 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
       const tail = task.output === undefined ? -1 : output.tail(task.output);
       if (task.reported === tail || task.started === 0) continue;
       task.reported = tail;
+      const { row, attempt } = task;
       tasks.push({
         run: task.run.id,
-        row: task.row,
-        attempt: task.attempt,
+        row,
+        attempt,
         started: clock.at(task.started),
         outAt: tail,
+        kept: task.output?.taken ?? 0,
       });
     }
     tasks.push(...parts.progress());
-    if (tasks.length > 0 && connection.open) connection.send({ t: "progress", tasks });
+    const others = parts.progressOfOthers();
+    if ((tasks.length > 0 || others.length > 0) && connection.open)
+      connection.send({ t: "progress", tasks, ...(others.length > 0 ? { parts: others } : {}) });
     const patience = epoch === 0 ? (settings.firstPatienceMs ?? settings.patienceMs) : settings.patienceMs;
     if (held.size === 0 && parts.size === 0 && connection.lonelyMs() > patience) finish("no server");
   }, PROGRESS_MS);

@@ -116,7 +116,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
 
   const finish = (
     task: AgentTask,
-    result: Omit<Result, "run" | "row" | "attempt" | "outAt" | "outBytes" | "errBytes">,
+    result: Omit<Result, "run" | "row" | "attempt" | "outAt" | "outBytes" | "errBytes" | "lost">,
   ): void => {
     clearTimeout(task.limit);
     // what the ranks of a task write together ends when all of them have
@@ -130,10 +130,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
         outAt: ended?.lastAt ?? -1,
         outBytes: ended?.stdoutBytes ?? 0,
         errBytes: ended?.stderrBytes ?? 0,
-        detail:
-          ended?.lost === true
-            ? `${result.detail ?? "its output could not be kept"} (output lost: no room)`
-            : result.detail,
+        lost: ended?.lost,
       });
     // a result is not told before its output can be read
     if (ended === undefined || ended.flushed === null) report();

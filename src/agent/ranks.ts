@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ending, NO_CODE } from "../core/events.ts";
 import { shapeKey } from "../core/resources.ts";
-import type { AgentMessage, AttemptName, Ranks, RanksDone, RanksEndedMessage } from "../protocol/messages.ts";
+import type { AgentMessage, AttemptName, Progress, Ranks, RanksDone, RanksEndedMessage } from "../protocol/messages.ts";
 import type { AssignedTasks } from "./assigned-tasks.ts";
 import type { Executor } from "./executor.ts";
 import type { NodeClock } from "./node-clock.ts";
@@ -78,7 +78,8 @@ export interface RankParts {
   others(): readonly AttemptName[];
   /** To be said again after a connection was lost. */
   unheard(): readonly RanksEndedMessage[];
-  progress(): { run: number; row: number; attempt: number; started: number; outAt: number }[];
+  progress(): Progress["tasks"][number][];
+  progressOfOthers(): NonNullable<Progress["parts"]>[number][];
 }
 
 export interface RankPartsOptions {
@@ -113,6 +114,8 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
     for (const slot of part.slots) pool.release(slot);
     part.slots = [];
     waiting.delete(part);
+    // of one that nobody reports any more, too: what waits in memory goes
+    if (part.output.current !== undefined) output.end(part.output.current);
     if (part.hosts !== undefined) rmSync(part.hosts, { force: true });
     part.hosts = undefined;
   };
@@ -145,6 +148,7 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
     const { run, row, attempt } = message;
     const tell = (): void => {
       const out = { outAt: ended?.lastAt ?? -1, outBytes: ended?.stdoutBytes ?? 0, errBytes: ended?.stderrBytes ?? 0 };
+      const lost = ended?.lost ?? undefined;
       if (part.head) {
         const started = clock.at(part.started);
         const finished = Math.max(started, part.finished);
@@ -157,12 +161,13 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
           started,
           finished,
           ...out,
+          lost,
           detail: detail === "" ? undefined : detail,
         });
         remove(part);
         return;
       }
-      part.told = { t: "ranks-ended", run, row, attempt, ending, code, detail, ...out };
+      part.told = { t: "ranks-ended", run, row, attempt, ending, code, detail, ...out, ...(lost && { lost }) };
       options.send(part.told);
     };
     // nothing is told before the output can be read
@@ -386,7 +391,18 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
         if (!part.head || !part.begun || part.settled || part.reported === tail) return [];
         part.reported = tail;
         const { run, row, attempt } = part.message;
-        return [{ run, row, attempt, started: clock.at(part.started), outAt: tail }];
+        return [
+          { run, row, attempt, started: clock.at(part.started), outAt: tail, kept: part.output.current?.taken ?? 0 },
+        ];
+      }),
+
+    progressOfOthers: () =>
+      [...parts.values()].flatMap((part) => {
+        const tail = part.output.current === undefined ? -1 : output.tail(part.output.current);
+        if (part.head || part.settled || tail < 0 || part.reported === tail) return [];
+        part.reported = tail;
+        const { run, row, attempt } = part.message;
+        return [{ run, row, attempt, kept: part.output.current!.taken }];
       }),
   };
 };

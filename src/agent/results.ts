@@ -1,4 +1,5 @@
 import { type PackedColumns, packResults } from "../core/columns.ts";
+import type { LostEntry, OutputLost } from "../core/output-lost.ts";
 import type { Results } from "../protocol/messages.ts";
 
 /** One finished attempt. */
@@ -14,6 +15,8 @@ export interface Result {
   readonly outBytes: number;
   readonly errBytes: number;
   readonly detail?: string | undefined;
+  /** Output that was not kept. */
+  readonly lost?: OutputLost | null | undefined;
 }
 
 /** More results than this go out in several messages. */
@@ -53,10 +56,11 @@ interface Batch {
   columns: Columns;
   count: number;
   readonly details: [number, string][];
+  readonly lost: LostEntry[];
 }
 
 /** Copied into their own memory: packed columns must not change when the batch is used again. */
-const cut = (run: number, { columns, count, details }: Batch): PackedColumns =>
+const cut = (run: number, { columns, count, details, lost }: Batch): PackedColumns =>
   packResults({
     run,
     rows: columns.rows.slice(0, count),
@@ -69,6 +73,7 @@ const cut = (run: number, { columns, count, details }: Batch): PackedColumns =>
     outBytes: columns.outBytes.slice(0, count),
     errBytes: columns.errBytes.slice(0, count),
     details,
+    lost,
   });
 
 /**
@@ -105,7 +110,7 @@ export const createResultStore = (): ResultStore => {
     add: (result) => {
       let batch = batches.get(result.run);
       if (batch === undefined) {
-        batch = { columns: makeColumns(64), count: 0, details: [] };
+        batch = { columns: makeColumns(64), count: 0, details: [], lost: [] };
         batches.set(result.run, batch);
       }
       if (batch.count === batch.columns.rows.length) batch.columns = grow(batch.columns);
@@ -121,6 +126,7 @@ export const createResultStore = (): ResultStore => {
       columns.outBytes[at] = result.outBytes;
       columns.errBytes[at] = result.errBytes;
       if (result.detail !== undefined) batch.details.push([at, result.detail]);
+      if (result.lost) batch.lost.push([at, result.lost.stdout, result.lost.stderr, result.lost.reason]);
       batch.count += 1;
       gathered += 1;
       if (gathered >= PER_MESSAGE) close();

@@ -1,7 +1,16 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { RunParams, flag, json, ndjson } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
-import { CancelAnswer, CancelRequest, RetryAnswer, RetryRequest, RunView, SubmitAnswer, WhyView } from "./schemas.ts";
+import {
+  CancelAnswer,
+  CancelRequest,
+  OutputLostView,
+  RetryAnswer,
+  RetryRequest,
+  RunView,
+  SubmitAnswer,
+  WhyView,
+} from "./schemas.ts";
 import type { Service } from "./service.ts";
 import { sendLines, readValues } from "./streams.ts";
 
@@ -76,7 +85,10 @@ export const addRuns = (app: Api, service: Service): void => {
         params: RunParams,
         query: z.object({ stream: z.enum(["stdout", "stderr"]).default("stdout"), follow: flag }),
       },
-      responses: ndjson(z.object({ task: z.string(), data: z.string() }), "Pieces of output, base64"),
+      responses: ndjson(
+        z.object({ task: z.string(), data: z.string(), outputLost: OutputLostView.optional() }),
+        "Pieces of output, base64; behind a task's last one, what of it was lost",
+      ),
     }),
     async (context) => {
       const abort = new AbortController();

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { LOST_REASONS } from "../core/output-lost.ts";
 import { PILOT_STATES, TASK_STATES } from "../core/states.ts";
 
 /** Shapes of the REST API and of `--json`. Fields may be added; those here keep their meaning. Times are ISO 8601. */
@@ -6,6 +7,14 @@ import { PILOT_STATES, TASK_STATES } from "../core/states.ts";
 const time = z.string().nullable();
 
 export const RunState = z.enum(["WAITING", "RUNNING", "DONE", "FAILED", "CANCELED"]);
+
+/** Bytes that a task wrote and that were not kept; `reason` is what came first. */
+export const OutputLostView = z.object({
+  bytes: z.number(),
+  stdout: z.number(),
+  stderr: z.number(),
+  reason: z.enum(LOST_REASONS.filter((reason) => reason !== null)),
+});
 
 export const GroupView = z.object({
   name: z.string(),
@@ -32,6 +41,8 @@ export const RunView = z.object({
   reason: z.string().nullable(),
   retries: z.number(),
   losses: z.number(),
+  /** Tasks whose output was not kept whole, and how many bytes of it. */
+  outputLost: z.object({ tasks: z.number(), bytes: z.number() }).nullable(),
   groups: z.array(GroupView).optional(),
   /** How tasks are numbered: index = start + row × step. */
   numbering: z.object({ start: z.number(), step: z.number() }),
@@ -49,6 +60,7 @@ export const AttemptView = z.object({
   signal: z.string().nullable(),
   reason: z.string().nullable(),
   lost: z.boolean(),
+  outputLost: OutputLostView.nullable(),
 });
 
 export const TaskView = z.object({
@@ -64,8 +76,10 @@ export const TaskView = z.object({
   attempts: z.array(AttemptView),
   /** What people read: cpus and gpus as numbers, mem and tmp in bytes. */
   resources: z.record(z.string(), z.number()),
+  /** What is kept of its last attempt's output, and what of it was lost. */
   stdoutBytes: z.number().nullable(),
   stderrBytes: z.number().nullable(),
+  outputLost: OutputLostView.nullable(),
   /** Path when the user chose a file, else null: kept by Slipway. */
   stdout: z.string().nullable(),
   stderr: z.string().nullable(),
@@ -198,6 +212,7 @@ export const StopRequest = z.object({
 });
 
 export type RunView = z.infer<typeof RunView>;
+export type OutputLostView = z.infer<typeof OutputLostView>;
 export type TaskView = z.infer<typeof TaskView>;
 export type AttemptView = z.infer<typeof AttemptView>;
 export type WhyView = z.infer<typeof WhyView>;

@@ -2,6 +2,7 @@ import type {
   CheckView,
   ClusterView,
   EventView,
+  OutputLostView,
   PilotView,
   RunView,
   ServerView,
@@ -23,7 +24,7 @@ export interface Service {
   tasks(id: number, query: { state?: string | undefined; offset: number; limit: number }): Promise<TaskView[]>;
   task(id: number, index: number): Promise<TaskView>;
   taskLogs(id: number, index: number, options: LogQuery): Promise<AsyncIterable<Uint8Array>>;
-  runLogs(id: number, options: LogQuery): Promise<AsyncIterable<{ task: string; data: string }>>;
+  runLogs(id: number, options: LogQuery): Promise<AsyncIterable<LogPiece>>;
   cancel(
     id: number,
     tasks: readonly number[] | undefined,
@@ -49,6 +50,13 @@ export interface Service {
   compact(): Promise<void>;
   /** Begins to stop; the answer comes at once. With `idle` it stays, and says `running`, while there is work. */
   stop(now: boolean, idle: boolean): { state: string };
+}
+
+/** A piece of a task's output, base64; behind the last one, what of it was lost. */
+export interface LogPiece {
+  readonly task: string;
+  readonly data: string;
+  readonly outputLost?: OutputLostView;
 }
 
 export interface LogQuery {

@@ -1,6 +1,8 @@
+import type { OutputLostView } from "../api/schemas.ts";
 import type { LogOptions } from "../client/index.ts";
 import type { Context } from "./context.ts";
 import { lineJoiner, type TaskLine } from "./log-lines.ts";
+import { lostLine, moreLost } from "./render/output-lost.ts";
 import { parseTarget } from "./targets.ts";
 import { type Define, examples } from "./verb.ts";
 
@@ -19,7 +21,37 @@ const lineWriter =
     await context.out.bytes(Buffer.concat(parts));
   };
 
-const taskOutput = async (context: Context, run: number, index: number, options: LogOptions): Promise<void> => {
+/** Tasks named; of the others only their number is told. */
+const MOST_NAMED = 5;
+
+/** What was not kept of the stream that is shown: said behind it, and in the exit status. */
+const lossReport = (context: Context, stream: "stdout" | "stderr") => {
+  const lines: string[] = [];
+  let total = 0;
+  return {
+    add: (task: string, outputLost: OutputLostView | null | undefined): void => {
+      // a server of an earlier version does not tell
+      if (!outputLost || outputLost[stream] === 0) return;
+      total += 1;
+      if (context.json) context.printJson({ task, stream, outputLost });
+      else if (lines.length < MOST_NAMED) lines.push(lostLine(task, outputLost[stream], outputLost));
+    },
+    end: (): number => {
+      for (const line of lines) context.err.line(line);
+      if (lines.length > 0 && total > lines.length) context.err.line(moreLost(total - lines.length));
+      return total === 0 ? 0 : 1;
+    },
+  };
+};
+
+const taskOutput = async (context: Context, run: number, index: number, options: LogOptions): Promise<number> => {
+  const report = lossReport(context, options.stream ?? "stdout");
+  await taskLines(context, run, index, options);
+  report.add(`${run}.${index}`, (await context.client.task(run, index)).outputLost);
+  return report.end();
+};
+
+const taskLines = async (context: Context, run: number, index: number, options: LogOptions): Promise<void> => {
   const pieces = context.client.taskLogs(run, index, options);
   if (!context.json) {
     for await (const piece of pieces) await context.out.bytes(piece);
@@ -31,19 +63,24 @@ const taskOutput = async (context: Context, run: number, index: number, options:
   await write(lines.end());
 };
 
-const runOutput = async (context: Context, id: number, options: LogOptions): Promise<void> => {
+const runOutput = async (context: Context, id: number, options: LogOptions): Promise<number> => {
   const { total, numbering } = await context.client.run(id);
   if (total === 1) return taskOutput(context, id, numbering.start, options);
   const write = lineWriter(context, options.stream ?? "stdout");
   const lines = lineJoiner();
+  const report = lossReport(context, options.stream ?? "stdout");
   let current: string | undefined;
-  for await (const { task, data } of context.client.logs(id, options)) {
+  for await (const { task, data, outputLost } of context.client.logs(id, options)) {
     // A run's output comes task by task: a last line without its newline belongs before the next task.
     if (task !== current && current !== undefined) await write(lines.end());
     current = task;
     await write(lines.add(task, data));
+    if (outputLost === undefined) continue;
+    await write(lines.end());
+    report.add(task, outputLost);
   }
   await write(lines.end());
+  return report.end();
 };
 
 export const define: Define = (command, { act }) =>
@@ -53,7 +90,8 @@ export const define: Define = (command, { act }) =>
     .option("--stderr", "what was written to standard error, instead of standard output")
     .description(
       "What tasks wrote: of one task byte by byte; of a run line by line, each behind the task's id. With --json one " +
-        "document a line: {task, stream, line}.",
+        "document a line: {task, stream, line}. Where output was not kept whole (the disk was full, or it was beyond a " +
+        "limit) a line in its place says how much is missing. Exit status: 0 all of it is here, 1 some was not kept.",
     )
     .addHelpText("after", examples(["slipway logs 3.17", "slipway logs 3 -f", "slipway logs 3.17 --stderr"]))
     .action(
@@ -63,10 +101,13 @@ export const define: Define = (command, { act }) =>
         const { closed } = context.out;
         const options: LogOptions = { follow, stream: stderr ? "stderr" : "stdout", signal: closed };
         try {
-          await (task === undefined ? runOutput(context, run, options) : taskOutput(context, run, task, options));
+          return await (task === undefined
+            ? runOutput(context, run, options)
+            : taskOutput(context, run, task, options));
         } catch (error) {
           // The reader of our output has left (`| head`): so do we.
           if (!closed.aborted) throw error;
+          return 0;
         }
       }),
     );

@@ -4,6 +4,7 @@ import type {
   CheckView,
   ClusterView,
   EventView,
+  OutputLostView,
   PilotView,
   RetryAnswer,
   RunView,
@@ -13,6 +14,7 @@ import type {
   TaskView,
   WhyView,
 } from "../api/schemas.ts";
+import type { LogPiece } from "../api/service.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Endpoint } from "../protocol/endpoint.ts";
 import { createLaunchClient, type LaunchClient } from "./launches.ts";
@@ -30,7 +32,8 @@ export { canceledOf, isFinalRun, succeeded } from "./outcome.ts";
 export { isConnectionLost } from "./transport.ts";
 
 export type Stream = "stdout" | "stderr";
-export type OutputPiece = { readonly task: string; readonly data: Buffer };
+/** `outputLost` comes behind a task's last piece. */
+export type OutputPiece = { readonly task: string; readonly data: Buffer; readonly outputLost?: OutputLostView };
 
 export interface LogOptions {
   readonly stream?: Stream;
@@ -231,8 +234,8 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
 
   async function* logs(run: number, options: LogOptions = {}): AsyncGenerator<OutputPiece> {
     for await (const line of readJsonLines(await send(logRequest(`/runs/${run}/logs`, options)))) {
-      const { task, data } = line as { task: string; data: string };
-      yield { task, data: Buffer.from(data, "base64") };
+      const { data, ...rest } = line as LogPiece;
+      yield { ...rest, data: Buffer.from(data, "base64") };
     }
   }
 

@@ -5,7 +5,7 @@ import type { Resources } from "../core/resources.ts";
 import { checkShape, type KeysAt } from "./check-shape.ts";
 import { CLUSTER_KEYS, type ClusterType, type ClusterValues } from "./cluster-keys.ts";
 import { layerOf, type ClusterLayer, type Layer, type QueueLayer } from "./clusters-layer.ts";
-import { CLUSTERS_PLAN, CLUSTER_NAMES, ClustersInput, QUEUE_NAMES } from "./clusters-schema.ts";
+import { CLUSTERS_PLAN, CLUSTER_NAMES, ClustersInput, LimitsInput, QUEUE_NAMES } from "./clusters-schema.ts";
 import { FLEET, type FleetConfig, FleetInput, LOCAL_FLEET, finishFleet } from "./fleet-keys.ts";
 import { pickKeys, type ReadKeys } from "./key-table.ts";
 import { launchKeys, OVERRIDE_KEYS, type LaunchKeys } from "./launch-keys.ts";
@@ -43,7 +43,13 @@ export interface ClusterConfig extends Omit<ClusterValues, "grace" | "pin" | "ex
 export interface ClustersConfig {
   readonly default: string;
   readonly clusters: ReadonlyMap<string, ClusterConfig>;
-  readonly limits: { readonly tasksPerRun: number; readonly losses: number };
+  readonly limits: {
+    readonly tasksPerRun: number;
+    readonly losses: number;
+    /** Bytes of output that are kept of an attempt, and of all tasks of a run. */
+    readonly outputPerTask: number;
+    readonly outputPerRun: number;
+  };
   /** Compaction deletes nothing, so that all that happened can be read again. */
   readonly keepHistory: boolean;
   /** The files that were read, weakest first. */
@@ -63,7 +69,7 @@ export interface ClustersLocation {
 export const DEFAULT_QUEUE = "default";
 
 const keysAt: KeysAt = (path) => {
-  if (path.at(-1) === "limits") return ["tasks-per-run", "losses"];
+  if (path.at(-1) === "limits") return Object.keys(LimitsInput.shape);
   if (path.at(-1) === "fleet") return Object.keys(FleetInput.shape);
   if (path.at(-1) === "launcher") return Object.keys(LAUNCHER_KEYS);
   if (path.at(-1) === "simulation") return Object.keys(SIMULATION_KEYS);
@@ -121,12 +127,17 @@ export const combineClusters = (layers: readonly Layer[]): ClustersConfig => {
   if (named !== undefined && !clusters.has(chosen)) {
     badValue(named.source, ["default"], `there is no cluster '${chosen}'${suggest(chosen, clusters.keys())}`);
   }
-  const limit = <K extends "tasksPerRun" | "losses">(key: K): number | undefined =>
+  const limit = <K extends keyof ClustersConfig["limits"]>(key: K): number | undefined =>
     layers.findLast((layer) => layer[key] !== undefined)?.[key];
   return {
     default: chosen,
     clusters,
-    limits: { tasksPerRun: limit("tasksPerRun") ?? 10_000_000, losses: limit("losses") ?? 5 },
+    limits: {
+      tasksPerRun: limit("tasksPerRun") ?? 10_000_000,
+      losses: limit("losses") ?? 5,
+      outputPerTask: limit("outputPerTask") ?? 2 ** 30,
+      outputPerRun: limit("outputPerRun") ?? 50 * 2 ** 30,
+    },
     keepHistory: layers.findLast((layer) => layer.keepHistory !== undefined)?.keepHistory ?? false,
     files: layers.map((layer) => layer.file),
   };

@@ -16,6 +16,8 @@ export interface Layer {
   readonly tasksPerRun?: number;
   readonly losses?: number;
   readonly keepHistory?: boolean;
+  readonly outputPerTask?: number;
+  readonly outputPerRun?: number;
 }
 
 export interface ClusterLayer extends Written {
@@ -66,9 +68,11 @@ export const layerOf = (input: ClustersInput, source: Source, file: string): Lay
     checkName(source, path, name);
     clusters.set(name, readCluster(source, path, cluster));
   }
-  const { out, key, whole } = reader(source, ["limits"], input.limits ?? {});
+  const { out, key, whole, bytes } = reader(source, ["limits"], input.limits ?? {});
   key("tasks-per-run", whole(1, MAX_TASKS));
   key("losses", whole(0, 1_000_000));
+  key("output-per-task", bytes);
+  key("output-per-run", bytes);
   return {
     file,
     source,
@@ -77,5 +81,7 @@ export const layerOf = (input: ClustersInput, source: Source, file: string): Lay
     ...(out["tasks-per-run"] === undefined ? {} : { tasksPerRun: out["tasks-per-run"] as number }),
     ...(input["keep-history"] === undefined ? {} : { keepHistory: input["keep-history"] }),
     ...(out["losses"] === undefined ? {} : { losses: out["losses"] as number }),
+    ...(out["output-per-task"] === undefined ? {} : { outputPerTask: out["output-per-task"] as number }),
+    ...(out["output-per-run"] === undefined ? {} : { outputPerRun: out["output-per-run"] as number }),
   };
 };

@@ -9,6 +9,7 @@ import type { TextPlan } from "./yaml-document.ts";
 
 const text = z.string({ error: "must be text" });
 const whole = z.number({ error: "must be a whole number" }).int({ error: "must be a whole number" });
+const size = z.union([z.number(), z.string()], { error: "must be a size such as 500M or 1G" });
 
 const map = { error: "must be a map of keys and values" };
 
@@ -28,12 +29,22 @@ export const ClusterInput = z.strictObject(
   map,
 );
 
+export const LimitsInput = z.strictObject(
+  {
+    "tasks-per-run": whole.optional(),
+    losses: whole.optional(),
+    "output-per-task": size.optional(),
+    "output-per-run": size.optional(),
+  },
+  map,
+);
+
 export const ClustersInput = z.strictObject(
   {
     default: text.optional(),
     clusters: z.record(z.string(), ClusterInput, map).optional(),
     "keep-history": z.boolean({ error: "must be true or false" }).optional(),
-    limits: z.strictObject({ "tasks-per-run": whole.optional(), losses: whole.optional() }, map).optional(),
+    limits: LimitsInput.optional(),
   },
   map,
 );

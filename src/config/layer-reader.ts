@@ -1,4 +1,4 @@
-import { parseDuration } from "../core/quantities.ts";
+import { parseDuration, parseSize } from "../core/quantities.ts";
 import { badValue, parsed, type Path, type Source } from "./source.ts";
 
 /** Reads values by key; a key that was not written stays unwritten, so that a weaker layer shows through. */
@@ -12,6 +12,9 @@ export const reader = <I extends object>(source: Source, path: Path, input: I) =
     },
     seconds(value: string | number, at: Path): number {
       return parsed(source, at, () => parseDuration(value));
+    },
+    bytes(value: string | number, at: Path): number {
+      return parsed(source, at, () => parseSize(value));
     },
     whole:
       (min: number, max: number) =>

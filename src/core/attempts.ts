@@ -11,6 +11,7 @@ import {
 import { formGang, gangsWithout, leave } from "./gangs.ts";
 import { forEachHeld, holds } from "./held.ts";
 import { type Verdict, isLoss, verdictOf, lossesInCompany } from "./losses.ts";
+import { addLost, clearLost } from "./output-lost.ts";
 import { cancelRows, cascade, endTask, setState } from "./outcomes.ts";
 import { type Group, type Run, groupOf, internReason, isFinishedRun, latestAttempt } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
@@ -84,6 +85,7 @@ export const reopen = (run: Run, row: number, lost: boolean, to: number): void =
   page.outAt[slot] = -1;
   page.outBytes[slot] = 0;
   page.errBytes[slot] = 0;
+  clearLost(run, row);
   page.exit[slot] = -1;
   page.signal[slot] = 0;
   page.reason[slot] = 0;
@@ -152,6 +154,7 @@ const applyColumns = (
   effects: Effects,
 ): void => {
   const details = new Map(columns.details);
+  const lost = new Map(columns.lost?.map(([i, stdout, stderr, reason]) => [i, { stdout, stderr, reason }]));
   const moved = new Set<Group>();
   let group = run.groups[0]!;
   for (let i = 0; i < columns.rows.length; i += 1) {
@@ -172,6 +175,8 @@ const applyColumns = (
     page.outAt[slot] = valueAt(columns.outAt, i);
     page.outBytes[slot] = valueAt(columns.outBytes, i);
     page.errBytes[slot] = valueAt(columns.errBytes, i);
+    run.outputBytes += page.outBytes[slot]! + page.errBytes[slot]!;
+    if (lost.has(i)) addLost(run, row, lost.get(i)!);
     page.exit[slot] = code >= 0 ? code : -1;
     page.signal[slot] = code < 0 && code !== NO_CODE ? -code : 0;
     noteStart(run, started);

@@ -1,4 +1,5 @@
 import type { Column, ResultColumns } from "./events.ts";
+import { LOST_REASONS, type LostEntry } from "./output-lost.ts";
 
 /**
  * Columns on the wire and in the journal. A column whose entries are all equal is one number; rows that count up by
@@ -26,6 +27,7 @@ export interface PackedColumns {
   readonly outBytes: PackedColumn;
   readonly errBytes: PackedColumn;
   readonly details?: readonly (readonly [number, string])[];
+  readonly lost?: readonly LostEntry[];
 }
 
 /** More results than this in one message are refused: no sender makes them. */
@@ -61,6 +63,7 @@ export const packResults = (columns: ResultColumns): PackedColumns => {
     outBytes: pack(columns.outBytes),
     errBytes: pack(columns.errBytes),
     ...(columns.details.length > 0 ? { details: columns.details } : {}),
+    ...(columns.lost === undefined || columns.lost.length === 0 ? {} : { lost: columns.lost }),
   };
 };
 
@@ -88,6 +91,20 @@ const unpack = <T extends Typed>(one: T, column: PackedColumn | undefined, n: nu
   return one[0]!;
 };
 
+const isBytes = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+
+/** What was not kept of some outputs; throws a RangeError on anything malformed. */
+const unpackLost = (lost: unknown, n: number): readonly LostEntry[] => {
+  const entries: readonly unknown[] = Array.isArray(lost) && lost.length <= n ? lost : [undefined];
+  for (const entry of entries) {
+    const [index, stdout, stderr, reason] = Array.isArray(entry) ? (entry as unknown[]) : [];
+    const known = isBytes(reason) && (reason as number) < LOST_REASONS.length;
+    if (!isBytes(index) || (index as number) >= n || !isBytes(stdout) || !isBytes(stderr) || !known)
+      throw new RangeError("lost output of an impossible kind");
+  }
+  return entries as readonly LostEntry[];
+};
+
 /** The inverse of packResults; throws a RangeError on anything malformed. */
 export const unpackResults = (packed: PackedColumns): ResultColumns => {
   const { n, from } = packed;
@@ -113,5 +130,6 @@ export const unpackResults = (packed: PackedColumns): ResultColumns => {
     outBytes: unpack(constant.f64, packed.outBytes, n),
     errBytes: unpack(constant.f64, packed.errBytes, n),
     details: packed.details ?? [],
+    ...(packed.lost === undefined ? {} : { lost: unpackLost(packed.lost, n) }),
   };
 };

@@ -112,6 +112,9 @@ const HEAD = [
   "retries",
   "losses",
   "counts",
+  "digest",
+  "outputBytes",
+  "lost",
 ] as const;
 
 const GROUP = ["count", "base", "waits", "done", "failed", "canceled", "meanMs"] as const;

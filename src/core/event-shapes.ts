@@ -127,6 +127,7 @@ const ranksEnded = {
   outAt: number,
   outBytes: number,
   errBytes: number,
+  lost: optional(object({ stdout: number, stderr: number, reason: number })),
 };
 
 const givenUp = listOf(object({ run: id, rows: listOf(row) }));

@@ -1,4 +1,5 @@
 import type { LaunchAbout, LaunchFiles, LaunchState } from "./launch.ts";
+import type { LostEntry, OutputLost } from "./output-lost.ts";
 import type { Resources } from "./resources.ts";
 import type { RunSpec } from "./spec.ts";
 import type { PilotState } from "./states.ts";
@@ -144,6 +145,8 @@ export interface ResultColumns {
   readonly errBytes: Column<Float64Array>;
   /** Texts for the few that need one: index into the columns → reason. */
   readonly details: readonly (readonly [number, string])[];
+  /** The few whose output was not kept whole; what was is in outBytes and errBytes. */
+  readonly lost?: readonly LostEntry[];
 }
 
 /** A message of results. (agent, seq) makes it idempotent: a repeated one changes nothing. */
@@ -177,6 +180,7 @@ export interface RanksEnded {
   readonly outAt: number;
   readonly outBytes: number;
   readonly errBytes: number;
+  readonly lost?: OutputLost | undefined;
 }
 
 /** Waiting tasks that nobody will run: they fail without an attempt. Rows that an agent has, or that ended, stay. */

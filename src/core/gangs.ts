@@ -1,4 +1,5 @@
 import type { RanksEnded } from "./events.ts";
+import { type OutputLost, addLost } from "./output-lost.ts";
 import { type Run, latestAttempt } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
 import { peek, touch } from "./table.ts";
@@ -30,6 +31,7 @@ export interface RankOutput {
   readonly outAt: number;
   readonly outBytes: number;
   readonly errBytes: number;
+  readonly lost?: OutputLost;
 }
 
 export const gangKey = (run: number, row: number): string => `${run}.${row}`;
@@ -45,12 +47,22 @@ export const leave = (state: State, run: Run, row: number, agent: number, effect
 };
 
 const keepOutput = (run: Run, event: RanksEnded): void => {
-  if (event.outAt < 0) return;
+  if (event.outAt < 0 && event.lost === undefined) return;
   const list = run.rankOutputs.get(event.row) ?? [];
   if (list.some((part) => part.attempt === event.attempt && part.agent === event.agent)) return;
-  const { attempt, agent, outAt, outBytes, errBytes } = event;
-  list.push({ attempt, agent, outAt, outBytes, errBytes });
+  const { attempt, agent, outAt, outBytes, errBytes, lost } = event;
+  list.push({ attempt, agent, outAt, outBytes, errBytes, ...(lost === undefined ? {} : { lost }) });
   run.rankOutputs.set(event.row, list);
+  run.outputBytes += outBytes + errBytes;
+  if (lost === undefined) return;
+  const history = run.history.get(event.row);
+  const past = history?.findIndex(({ n }) => n === attempt) ?? -1;
+  if (past < 0) return addLost(run, event.row, lost);
+  // the attempt is over: it stays with what is remembered of it
+  const before = history![past]!;
+  const { stdout, stderr, reason } = before.outputLost ?? { stdout: 0, stderr: 0, reason: lost.reason };
+  const outputLost = { stdout: stdout + lost.stdout, stderr: stderr + lost.stderr, reason };
+  history![past] = { ...before, outputLost };
 };
 
 /** Also after the gang is over: what its ranks wrote until they were ended is still read. Said twice changes nothing. */

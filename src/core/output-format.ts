@@ -7,13 +7,16 @@
  *   0 magic u32 │ 4 length u32 │ 8 prev f64 │ 16 run u32 │ 20 row u32 │ 24 attempt u16 │ 26 fd u8 │ 27 flags u8 │ 28 crc u32
  *
  * `prev` is the offset of the header of the same attempt's previous chunk, -1 for none. The crc covers the 28 bytes
- * before it. The last digit of the magic is the version of the format.
+ * before it. Flags: 1 for a marker, see MARKER. The last digit of the magic is the version of the format.
  */
 
 export const CHUNK_HEADER_BYTES = 32;
 export const CHUNK_MAX_BYTES = 65_536;
 /** What `prev` and `lastAt` say when there is no chunk. */
 export const NO_CHUNK = -1;
+
+/** In flags: the payload is none of the task's, but a line for people that says how much is missing here. */
+export const MARKER = 1;
 
 /** "SLO1" */
 const MAGIC = 0x314f4c53;

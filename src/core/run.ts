@@ -2,6 +2,7 @@ import { FRACTION, type Resources, shapeKey } from "./resources.ts";
 import { type Condition, type GroupSpec, type RankSpec, type RunSpec, itemCount, taskCount } from "./spec.ts";
 import { TASK_STATES, Task } from "./states.ts";
 import type { RankOutput } from "./gangs.ts";
+import { type LostRows, type OutputLost, lostOf, noneLost } from "./output-lost.ts";
 import type { PackedItems } from "./items.ts";
 import { type Table, createTable, touch } from "./table.ts";
 
@@ -30,6 +31,7 @@ export interface Attempt {
   readonly outAt: number;
   readonly outBytes: number;
   readonly errBytes: number;
+  readonly outputLost?: OutputLost;
 }
 
 /** The tasks of one entry of a run's file: rows `first … first+count-1`, sharing one template. */
@@ -68,6 +70,10 @@ export interface Run {
   readonly history: Map<number, Attempt[]>;
   /** Output of ranks that ran elsewhere than on their attempt's agent. */
   readonly rankOutputs: Map<number, RankOutput[]>;
+  /** Output that was not kept. */
+  readonly lost: LostRows;
+  /** Bytes of output that all attempts have left, as they told at their ends. */
+  outputBytes: number;
   /** Interned texts; index 0 is "no reason". */
   readonly reasons: string[];
   readonly reasonIds: Map<string, number>;
@@ -168,6 +174,8 @@ export const createRun = (
     counts,
     history: new Map(),
     rankOutputs: new Map(),
+    lost: noneLost(),
+    outputBytes: 0,
     reasons: [""],
     reasonIds: new Map(),
     digest: "",
@@ -216,6 +224,7 @@ export const internReason = (run: Run, reason: string): number => {
 export const latestAttempt = (run: Run, row: number, lost: boolean): Attempt => {
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
+  const outputLost = lostOf(run, row);
   return {
     n: page.attempt[slot]!,
     agent: page.agent[slot]!,
@@ -229,6 +238,7 @@ export const latestAttempt = (run: Run, row: number, lost: boolean): Attempt => 
     outAt: page.outAt[slot]!,
     outBytes: page.outBytes[slot]!,
     errBytes: page.errBytes[slot]!,
+    ...(outputLost === undefined ? {} : { outputLost }),
   };
 };
 

@@ -6,6 +6,7 @@ import { type Gang, type RankOutput, gangKey } from "./gangs.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
 import type { Launch } from "./launch.ts";
 import { outcomeOf } from "./outcomes.ts";
+import { type LostPage, restoreLostPage } from "./output-lost.ts";
 import { type Attempt, type GroupInput, type Run, createRun, createShapeSet, isFinishedRun } from "./run.ts";
 import type { Condition, RunSpec } from "./spec.ts";
 import { type Agent, type Effects, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
@@ -34,6 +35,7 @@ const Part = {
   PAGE: 112,
   HISTORY: 113,
   RUN_END: 114,
+  LOST: 165,
 } as const;
 
 /** Bytes of pages are handed through this, so that whoever writes them may compress. */
@@ -45,6 +47,23 @@ export interface PageCodec {
 const HISTORY_PER_RECORD = 5000;
 
 const record = (type: number, body: unknown): StateRecord => ({ type, payload: packr.pack(body) });
+
+const bytesOf = (column: Float64Array): Uint8Array =>
+  new Uint8Array(column.buffer, column.byteOffset, column.byteLength);
+
+/** Copied: the source is a slice at any alignment. */
+const numbersOf = (bytes: Uint8Array): Float64Array => new Float64Array(new Uint8Array(bytes).buffer);
+
+/** Of a snapshot that did not count them: the sum over all attempts that it holds. */
+const sumOutput = ({ table, history, rankOutputs }: Run): number => {
+  let sum = 0;
+  for (const page of table.pages)
+    for (let slot = 0; slot < (page?.outBytes.length ?? 0); slot += 1)
+      sum += page!.outBytes[slot]! + page!.errBytes[slot]!;
+  for (const each of [history, rankOutputs])
+    for (const list of each.values()) for (const { outBytes, errBytes } of list) sum += outBytes + errBytes;
+  return sum;
+};
 
 export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
   yield record(Part.RUN, {
@@ -62,6 +81,7 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     counts: [...run.counts],
     reasons: run.reasons,
     ...(run.digest === "" ? {} : { digest: run.digest }),
+    outputBytes: run.outputBytes,
     ...(run.rankOutputs.size === 0 ? {} : { rankOutputs: [...run.rankOutputs] }),
     groups: run.groups.map(({ base, waits, done, failed, canceled, meanMs }) => [
       base,
@@ -86,6 +106,13 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     entries = [];
   }
   if (entries.length > 0) yield record(Part.HISTORY, entries);
+  for (const [index, { stdout, stderr, reason }] of run.lost.pages)
+    yield record(Part.LOST, {
+      index,
+      stdout: pages.pack(bytesOf(stdout)),
+      stderr: pages.pack(bytesOf(stderr)),
+      reason: pages.pack(reason),
+    });
   yield record(Part.RUN_END, run.id);
 }
 
@@ -104,6 +131,8 @@ interface RunHeader {
   readonly counts: readonly number[];
   readonly reasons: readonly string[];
   readonly digest?: string;
+  /** Absent in snapshots of earlier versions. */
+  readonly outputBytes?: number;
   readonly rankOutputs?: readonly (readonly [number, RankOutput[]])[];
   readonly groups: readonly (readonly [number, number, number, number, number, number])[];
 }
@@ -173,8 +202,18 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
         for (const [row, attempts] of packr.unpack(payload) as [number, Attempt[]][])
           build().history.set(row, attempts);
         return undefined;
+      case Part.LOST: {
+        const packed = packr.unpack(payload) as Record<keyof LostPage, Uint8Array> & { index: number };
+        restoreLostPage(build(), packed.index, {
+          stdout: numbersOf(pages.unpack(packed.stdout)),
+          stderr: numbersOf(pages.unpack(packed.stderr)),
+          reason: new Uint8Array(pages.unpack(packed.reason)),
+        });
+        return undefined;
+      }
       case Part.RUN_END: {
         const done = build();
+        done.outputBytes = header!.outputBytes ?? sumOutput(done);
         run = undefined;
         header = undefined;
         return done;
@@ -374,5 +413,6 @@ export const summarise = (run: Run, file: string): RunSummary => ({
   counts: [...run.counts],
   numbering: run.spec.numbering,
   ...(run.digest === "" ? {} : { digest: run.digest }),
+  ...(run.lost.tasks === 0 ? {} : { outputLost: { tasks: run.lost.tasks, bytes: run.lost.bytes } }),
   file,
 });

@@ -60,6 +60,8 @@ export interface RunSummary {
   readonly numbering: { readonly start: number; readonly step: number };
   /** Of the document it was submitted with; absent where that was not kept. */
   readonly digest?: string;
+  /** Tasks whose output was not kept whole, and how much of it. */
+  readonly outputLost?: { readonly tasks: number; readonly bytes: number };
   /** Where its details are, relative to the home. */
   readonly file: string;
 }

@@ -37,8 +37,6 @@ export const Flag = {
   CANCEL: 1,
   /** A handler for a failure that did not happen. */
   UNNEEDED: 2,
-  /** The agent could not keep all of its output. */
-  OUTPUT_LOST: 4,
   /** It was lost with its spawner: it gets one of its own, so that it takes no other with it. */
   ALONE: 64,
 } as const;

@@ -1,5 +1,6 @@
 import type { PackedColumns } from "../core/columns.ts";
 import type { RowRanges } from "../core/events.ts";
+import type { OutputLost } from "../core/output-lost.ts";
 import type { Resources } from "../core/resources.ts";
 import type { Command, RankSpec } from "../core/spec.ts";
 
@@ -60,6 +61,7 @@ export interface RanksEndedMessage extends AttemptName, RankOutcome {
   readonly outAt: number;
   readonly outBytes: number;
   readonly errBytes: number;
+  readonly lost?: OutputLost | undefined;
 }
 
 /** Results; kept by the agent until acknowledged. */
@@ -78,7 +80,11 @@ export interface Progress {
     readonly attempt: number;
     readonly started: number;
     readonly outAt: number;
+    /** Bytes of it that the agent has taken so far. */
+    readonly kept?: number | undefined;
   }[];
+  /** The same of ranks whose attempt is another agent's. */
+  readonly parts?: readonly (AttemptName & { readonly kept: number })[] | undefined;
 }
 
 /** Tasks given back untouched. */
@@ -126,6 +132,15 @@ export interface Refused {
   readonly transient: boolean;
 }
 
+/** How much output of a run may be kept, in bytes. */
+export interface OutputLimits {
+  /** Of one attempt, both streams together; of ranks, what each agent has of them. */
+  readonly perTask: number;
+  readonly perRun: number;
+  /** All agents together have reached the run's limit: only the last of each stream is kept. */
+  readonly over: boolean;
+}
+
 /** One group's template. */
 export interface GroupTemplate {
   readonly index: number;
@@ -155,6 +170,14 @@ export interface Define {
   readonly env: Readonly<Record<string, string>> | undefined;
   readonly numbering: { readonly start: number; readonly step: number };
   readonly groups: readonly GroupTemplate[];
+  /** With the first definition; an agent of an earlier version does not know it. */
+  readonly output?: OutputLimits;
+}
+
+/** It holds for what is written from now on. */
+export interface OutputLimitsMessage extends OutputLimits {
+  readonly t: "output";
+  readonly run: number;
 }
 
 /** Tasks of one group. `attempts` is one number if they all begin the same. */
@@ -236,6 +259,7 @@ export type ServerMessage =
   | Welcome
   | Refused
   | Define
+  | OutputLimitsMessage
   | Assign
   | Ranks
   | RanksDone

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { MOST_TIME, cutText } from "../core/bounds.ts";
 import { Ending, NO_CODE } from "../core/events.ts";
+import { LOST_REASONS } from "../core/output-lost.ts";
 import type { AgentMessage, Results } from "../protocol/messages.ts";
 
 /** What an agent may say, checked at the edge. Columns of results are checked where they are unpacked (check-results.ts). */
@@ -48,7 +49,22 @@ const Message = z.discriminatedUnion("t", [
   }),
   z.object({
     t: z.literal("progress"),
-    tasks: z.array(z.object({ run: count, row: count, attempt: count, started: time, outAt })).max(100_000),
+    tasks: z
+      .array(
+        z.object({
+          run: count,
+          row: count,
+          attempt: count,
+          started: time,
+          outAt,
+          kept: size.optional(),
+        }),
+      )
+      .max(100_000),
+    parts: z
+      .array(z.object({ run: count, row: count, attempt: count, kept: size }))
+      .max(100_000)
+      .optional(),
   }),
   z.object({ t: z.literal("returned"), parts: z.array(ranges).max(100_000) }),
   z.object({
@@ -66,6 +82,17 @@ const Message = z.discriminatedUnion("t", [
     outAt,
     outBytes: size,
     errBytes: size,
+    lost: z
+      .object({
+        stdout: size,
+        stderr: size,
+        reason: z
+          .number()
+          .int()
+          .min(0)
+          .max(LOST_REASONS.length - 1),
+      })
+      .optional(),
   }),
   z.object({ t: z.literal("leaving"), reason }),
   z.object({ t: z.literal("bye"), reason }),

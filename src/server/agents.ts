@@ -16,6 +16,7 @@ import { sendAssignments } from "./assignments.ts";
 import { createGangs } from "./gangs.ts";
 import type { Engine } from "./engine.ts";
 import { resultsKept, tellInPassing } from "./in-passing.ts";
+import { createOutputLimiter, type OutputLimiter } from "./output-limits.ts";
 
 /**
  * The agents' connections. Silence is not death (rule 5): an agent that stops answering is suspect and gets nothing
@@ -51,6 +52,7 @@ export interface AgentLink {
   asked: boolean;
   /** Tails of the output of running tasks, for `logs -f`. */
   readonly tails: Map<string, number>;
+  readonly limitsOf: OutputLimiter["limitsOf"];
   running: number;
 }
 
@@ -81,6 +83,8 @@ export interface Agents {
 export interface AgentsOptions {
   readonly engine: Engine;
   readonly token: string;
+  /** Bytes of output that are kept. */
+  readonly limits: { readonly outputPerTask: number; readonly outputPerRun: number };
   readonly clusterOf: (agent: Agent) => { cluster: string; queue: string; endsAt: number };
   readonly onJoin: (agent: number, pilot: number) => void;
   readonly onSuspect: (agent: number) => void;
@@ -97,6 +101,14 @@ export const createAgents = (options: AgentsOptions): Agents => {
   let held = false;
 
   const gangs = createGangs(engine, (agent) => links.get(agent));
+  const outputs = createOutputLimiter({
+    state,
+    limits: options.limits,
+    tell: (message) => {
+      // those too that have it from the server before and were told nothing since
+      for (const link of links.values()) link.channel?.send(message);
+    },
+  });
 
   const newLink = (id: number): AgentLink => {
     const link: AgentLink = {
@@ -110,6 +122,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
       over: [],
       asked: false,
       tails: new Map(),
+      limitsOf: outputs.limitsOf,
       running: 0,
     };
     links.set(id, link);
@@ -239,6 +252,10 @@ export const createAgents = (options: AgentsOptions): Agents => {
     if (message.seq !== known.seq + 1) throw new RangeError(`results ${message.seq} after ${known.seq}`);
     const { packed, parts } = checkResults(message);
     const lsn = engine.commit({ type: "tasks.ended", at: engine.clock(), agent, seq: message.seq, parts }, packed);
+    for (const { run, rows } of parts) {
+      for (const row of rows) outputs.ended(agent, run, row);
+      outputs.check(run);
+    }
     const link = links.get(agent);
     if (link !== undefined && link.tails.size > 0)
       for (const { run, rows } of parts) for (const row of rows) link.tails.delete(`${run}.${row}`);
@@ -250,11 +267,14 @@ export const createAgents = (options: AgentsOptions): Agents => {
       case "results":
         return applyResults(link.id, message);
       case "progress":
-        for (const { run, row, attempt, started, outAt } of message.tasks) {
+        for (const { run, row, attempt, started, outAt, kept } of message.tasks) {
           if (!hasAttempt(state, link.id, run, row, attempt)) continue;
           markStarted(state, run, row, started);
           if (outAt >= 0) link.tails.set(`${run}.${row}`, outAt);
+          if (kept !== undefined) outputs.progress(link.id, run, row, attempt, kept);
         }
+        for (const { run, row, attempt, kept } of message.parts ?? [])
+          outputs.progress(link.id, run, row, attempt, kept);
         return;
       case "returned":
         link.asked = false;
@@ -264,7 +284,9 @@ export const createAgents = (options: AgentsOptions): Agents => {
         else setTimeout(() => engine.schedulePass(), ASK_AGAIN_MS).unref();
         return;
       case "ranks-ended":
-        return gangs.ended(link, message);
+        gangs.ended(link, message);
+        outputs.ended(link.id, message.run, message.row);
+        return outputs.check(message.run);
       case "leaving":
         link.draining = true;
         tellInPassing(link);
@@ -374,6 +396,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
     }
     for (const id of living) {
       scheduler.removeAgent(id);
+      outputs.gone(id);
       options.onGone(id);
     }
   };
@@ -414,6 +437,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
     },
     drain,
     forget: (run) => {
+      outputs.forget(run);
       for (const link of links.values()) if (link.defined.delete(run)) link.over.push(run);
     },
     adopt: () => {

@@ -3,7 +3,7 @@ import { type Group, type Run, groupOf, shapeOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { Flag, touch } from "../core/table.ts";
 import { encodeFrame } from "../protocol/frames.ts";
-import type { Assign, Define } from "../protocol/messages.ts";
+import type { Assign, Define, OutputLimits } from "../protocol/messages.ts";
 import type { AgentLink } from "./agents.ts";
 
 /** What an agent is told of its tasks: each group's template once per connection, then rows as ranges. */
@@ -26,12 +26,19 @@ const template = (group: Group): Define["groups"][number] => ({
   json: group.items?.json ?? false,
 });
 
-/** One definition of each run, encoded: agents are told the same one after the other, and it holds an environment. */
-const encoded = new WeakMap<Run, { readonly group: Group; readonly first: boolean; readonly frame: Buffer }>();
+interface Definition {
+  readonly group: Group;
+  readonly first: boolean;
+  readonly over: boolean;
+  readonly frame: Buffer;
+}
 
-const definition = (run: Run, group: Group, first: boolean): Buffer => {
+/** One definition of each run, encoded: agents are told the same one after the other, and it holds an environment. */
+const encoded = new WeakMap<Run, Definition>();
+
+const definition = (run: Run, group: Group, first: boolean, output: OutputLimits): Buffer => {
   const known = encoded.get(run);
-  if (known?.group === group && known.first === first) return known.frame;
+  if (known?.group === group && known.first === first && known.over === output.over) return known.frame;
   const message: Define = {
     t: "define",
     run: run.id,
@@ -40,9 +47,10 @@ const definition = (run: Run, group: Group, first: boolean): Buffer => {
     env: first ? run.spec.env : undefined,
     numbering: run.spec.numbering,
     groups: [template(group)],
+    ...(first ? { output } : {}),
   };
   const frame = encodeFrame(message);
-  encoded.set(run, { group, first, frame });
+  encoded.set(run, { group, first, over: output.over, frame });
   return frame;
 };
 
@@ -52,7 +60,7 @@ export const define = (link: AgentLink, run: Run, group: Group): void => {
   const first = known === undefined;
   if (known === undefined) link.defined.set(run.id, (known = new Set()));
   known.add(group.index);
-  link.channel?.sendFrame(definition(run, group, first));
+  link.channel?.sendFrame(definition(run, group, first, link.limitsOf(run)));
 };
 
 /** Rows of one group for one agent. */

@@ -1,12 +1,12 @@
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
-import type { LogQuery } from "../api/service.ts";
+import type { LogPiece, LogQuery } from "../api/service.ts";
 import { type Attempt, type Run, indexOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { isFinalTask } from "../core/states.ts";
 import { stateOf } from "../core/table.ts";
 import { readOutput, readTail } from "./output-reader.ts";
-import { attemptsOf, expandView } from "./views.ts";
+import { attemptsOf, expandView, lostView } from "./views.ts";
 
 /** Output of tasks, from the agents' streams or from the files that the user named; also while it is written. */
 
@@ -97,19 +97,19 @@ export async function* taskOutput(
 }
 
 /** The output of all tasks of a run in order; with `follow`, of those that come later too. */
-export async function* runOutput(
-  source: LogSource,
-  run: Run,
-  query: LogQuery,
-): AsyncGenerator<{ task: string; data: string }> {
-  const piece = (row: number, chunk: Uint8Array): { task: string; data: string } => ({
-    task: `${run.id}.${indexOfRow(run, row)}`,
-    data: Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("base64"),
-  });
+export async function* runOutput(source: LogSource, run: Run, query: LogQuery): AsyncGenerator<LogPiece> {
+  const pieces = async function* (row: number, query: LogQuery): AsyncGenerator<LogPiece> {
+    const task = `${run.id}.${indexOfRow(run, row)}`;
+    for await (const chunk of taskOutput(source, run, row, query)) {
+      const data = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("base64");
+      yield { task, data };
+    }
+    const outputLost = lostView(attemptsOf(run, row).at(-1)?.outputLost);
+    if (outputLost !== null) yield { task, data: "", outputLost };
+  };
   const quiet = { ...query, follow: false };
   if (!query.follow) {
-    for (let row = 0; row < run.total && !query.signal.aborted; row += 1)
-      for await (const chunk of taskOutput(source, run, row, quiet)) yield piece(row, chunk);
+    for (let row = 0; row < run.total && !query.signal.aborted; row += 1) yield* pieces(row, quiet);
     return;
   }
   const shown = new Set<number>();
@@ -118,13 +118,13 @@ export async function* runOutput(
     for (let row = 0; row < run.total && !query.signal.aborted; row += 1) {
       if (shown.has(row) || !isFinalTask(stateOf(run.table, row))) continue;
       shown.add(row);
-      for await (const chunk of taskOutput(source, run, row, quiet)) yield piece(row, chunk);
+      yield* pieces(row, quiet);
     }
     if (over) return;
     // a run of one task is followed while it runs
     if (run.total === 1) {
       shown.add(0);
-      for await (const chunk of taskOutput(source, run, 0, query)) yield piece(0, chunk);
+      yield* pieces(0, query);
     } else await pause(FOLLOW_MS, query.signal);
   }
 }

@@ -142,6 +142,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const agents = createAgents({
     engine,
     token: keys.agentToken,
+    limits: clusters.limits,
     clusterOf: ({ pilot, cluster, queue }) => {
       const known = state.pilots.get(pilot);
       return {

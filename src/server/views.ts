@@ -1,6 +1,7 @@
 import { constants } from "node:os";
 import { MOST_TIME } from "../core/bounds.ts";
 import { itemOf } from "../core/items.ts";
+import { LOST_REASONS, type OutputLost } from "../core/output-lost.ts";
 import { fromUnits } from "../core/resources.ts";
 import {
   type Attempt,
@@ -16,7 +17,7 @@ import type { RunSummary, State } from "../core/state.ts";
 import { TASK_STATES, Task, taskStateName } from "../core/states.ts";
 import { Flag, peek, stateOf } from "../core/table.ts";
 import { compileTrusted, expand } from "../core/template.ts";
-import type { AttemptView, RunView, TaskView } from "../api/schemas.ts";
+import type { AttemptView, OutputLostView, RunView, TaskView } from "../api/schemas.ts";
 import { resolve } from "node:path";
 
 /** State as the API shows it. */
@@ -79,6 +80,7 @@ export const runView = (run: Run, now: number): RunView => ({
   reason: run.canceled === "" ? null : run.canceled,
   retries: run.retries,
   losses: run.losses,
+  outputLost: run.lost.tasks === 0 ? null : { tasks: run.lost.tasks, bytes: run.lost.bytes },
   numbering: run.spec.numbering,
 });
 
@@ -98,6 +100,7 @@ export const summaryView = (summary: RunSummary): RunView => {
     reason: summary.canceled === "" ? null : summary.canceled,
     retries: summary.retries,
     losses: summary.losses,
+    outputLost: summary.outputLost ?? null,
     numbering: summary.numbering,
   };
 };
@@ -131,6 +134,12 @@ export const groupViews = (run: Run): NonNullable<RunView["groups"]> =>
     return { name: group.spec.name, total: group.count, counts, after: dependencyNames(run, group) };
   });
 
+export const lostView = (lost: OutputLost | undefined): OutputLostView | null => {
+  if (lost === undefined) return null;
+  const { stdout, stderr } = lost;
+  return { bytes: stdout + stderr, stdout, stderr, reason: LOST_REASONS[lost.reason] ?? "write-failed" };
+};
+
 const attemptView = (state: State, run: Run, attempt: Attempt): AttemptView => {
   const agent = state.agents.get(attempt.agent);
   return {
@@ -144,6 +153,7 @@ const attemptView = (state: State, run: Run, attempt: Attempt): AttemptView => {
     signal: signalName(attempt.signal),
     reason: attempt.reason === "" ? null : attempt.reason,
     lost: attempt.lost,
+    outputLost: lostView(attempt.outputLost),
   };
 };
 
@@ -229,6 +239,7 @@ export const taskView = (state: State, run: Run, row: number, lastStderr: string
     // how much it wrote is told with its end
     stdoutBytes: last === undefined || last.finished === 0 ? null : sizeOf(last.outBytes),
     stderrBytes: last === undefined || last.finished === 0 ? null : sizeOf(last.errBytes),
+    outputLost: lostView(last?.outputLost),
     lastStderr,
   };
 };

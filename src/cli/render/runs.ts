@@ -1,5 +1,6 @@
 import type { RunView, TaskView } from "../../api/schemas.ts";
 import { canceledOf, isFinalRun } from "../../client/outcome.ts";
+import { lostWarning } from "./output-lost.ts";
 import { endedOf, progressOf } from "./progress.ts";
 import { stateColored, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
@@ -102,6 +103,7 @@ export const runScreen = (
       ["to go", isFinalRun(run) || run.eta === null ? undefined : duration(run.eta)],
       ["retries", run.retries > 0 ? count(run.retries) : undefined],
       ["losses", run.losses > 0 ? `${count(run.losses)} (run again at no cost)` : undefined],
+      ["warning", lostWarning(run)],
       ["reason", run.reason === null ? undefined : printable(run.reason)],
     ]),
   ];

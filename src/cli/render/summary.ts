@@ -1,4 +1,5 @@
 import type { RunView, TaskView } from "../../api/schemas.ts";
+import { lostWarning } from "./output-lost.ts";
 import { progressOf } from "./progress.ts";
 import { elapsed, failuresList, outcomes } from "./runs.ts";
 import { stateColored, type Style } from "./style.ts";
@@ -36,6 +37,8 @@ export const runSummary = (
   if (run.retries > 0) repeated.push(run.retries === 1 ? "1 retry" : `${count(run.retries)} retries`);
   if (run.losses > 0) repeated.push(`${plural(run.losses, "attempt")} lost and run again`);
   if (repeated.length > 0) lines.push(`  with ${repeated.join(", ")}`);
+  const warning = lostWarning(run);
+  if (warning !== undefined) lines.push(`  ${style.yellow("warning:")} ${warning}`);
   if (run.reason !== null) lines.push(`  ${printable(run.reason)}`);
   if (failures.length > 0) {
     lines.push(failuresList(failures, style));

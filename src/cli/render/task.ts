@@ -1,6 +1,7 @@
 import type { AttemptView, TaskView } from "../../api/schemas.ts";
 import { formatSize } from "../../core/quantities.ts";
 import { isByteResource } from "../../core/resources.ts";
+import { lostFact } from "./output-lost.ts";
 import { stateColored, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
 import { duration, localTime, printable, secondsBetween, shown } from "./text.ts";
@@ -65,6 +66,7 @@ export const taskScreen = (task: TaskView, style: Style, now: number, width?: nu
       ["reason", otherReason(task) === undefined ? undefined : printable(otherReason(task)!)],
       ["stdout", output(task.stdout, task.stdoutBytes)],
       ["stderr", output(task.stderr, task.stderrBytes)],
+      ["output", task.outputLost ? lostFact(task.outputLost) : undefined],
     ]),
   ];
   if (task.attempts.length > 0) sections.push(attemptsTable(task.attempts, now, width));

@@ -10,6 +10,7 @@ import {
   decodeChunkHeader,
   encodeChunkHeader,
 } from "../../../src/core/output-format.ts";
+import { Lost } from "../../../src/core/output-lost.ts";
 import { readOutput, readTail, type ReadOutputOptions } from "../../../src/server/output-reader.ts";
 
 let directory: string;
@@ -88,13 +89,13 @@ describe("openOutputStream", () => {
     expect(await read(a.lastAt, { fd: 1 })).toBe("a1 a2 a3");
     expect(await read(a.lastAt, { fd: 2 })).toBe("oops ");
     expect(await read(b.lastAt)).toBe("b1 ");
-    expect(ended[0]).toMatchObject({ stdoutBytes: 8, stderrBytes: 5, lost: false });
+    expect(ended[0]).toMatchObject({ stdoutBytes: 8, stderrBytes: 5, lost: null });
     expect(stream.pending).toBe(0);
   });
 
   it("costs nothing for a task without output", async () => {
     const ended = stream.end(stream.begin(1, 0, 1));
-    expect(ended).toMatchObject({ lastAt: -1, flushed: null, stdoutBytes: 0, stderrBytes: 0, lost: false });
+    expect(ended).toMatchObject({ lastAt: -1, flushed: null, stdoutBytes: 0, stderrBytes: 0, lost: null });
     await stream.flush();
     expect(statSync(path).size).toBe(0);
     expect(await read(-1)).toBe("");
@@ -177,7 +178,7 @@ describe("openOutputStream", () => {
     expect(small.pending).toBe(0);
     for (let nth = 0; nth < 50; nth++) small.write(output, 1, Buffer.alloc(60_000));
     expect(small.pending).toBeLessThan(1_800_000);
-    expect(small.end(output).lost).toBe(true);
+    expect(small.end(output).lost).toMatchObject({ reason: Lost.NO_ROOM });
     await small.close();
   });
 
@@ -185,6 +186,7 @@ describe("openOutputStream", () => {
     let broken = false;
     const flaky = await openOutputStream(join(directory, "flaky"), {
       retryMs: 0,
+      resumeBytes: 0,
       write: async (handle, buffers, at) => {
         if (!broken) return (await handle.writev(buffers, at)).bytesWritten;
         // A full disk takes some of the bytes first.
@@ -201,7 +203,7 @@ describe("openOutputStream", () => {
     const { flushed } = flaky.end(victim);
     flaky.write(long, 1, Buffer.from("lost "));
     await Promise.all([flushed, flaky.flush()]);
-    expect(victim).toMatchObject({ lastAt: -1, lost: true, stderrBytes: 4 });
+    expect(victim).toMatchObject({ lastAt: -1, lost: { stdout: 0, stderr: 4, reason: Lost.NO_ROOM }, stderrBytes: 0 });
     expect(flaky.failed).toBe(noSpace);
     expect(flaky.dropped).toBe(9);
     expect(flaky.pending).toBe(0);
@@ -210,8 +212,8 @@ describe("openOutputStream", () => {
     await flaky.end(long).flushed;
     path = flaky.path;
     expect(flaky.failed).toBeNull();
-    expect(long).toMatchObject({ lost: true, stdoutBytes: 17 });
-    expect(await read(long.lastAt)).toBe("before after");
+    expect(long).toMatchObject({ lost: { stdout: 5, stderr: 0, reason: Lost.NO_ROOM }, stdoutBytes: 12 });
+    expect(await read(long.lastAt)).toBe("before \n[slipway: 5 bytes are missing here: no room on the disk]\nafter");
     await flaky.close();
   });
 
@@ -227,14 +229,14 @@ describe("openOutputStream", () => {
       const output = full.begin(1, row, 1);
       full.write(output, 1, Buffer.from("x"));
       await full.end(output).flushed;
-      expect(output).toMatchObject({ lost: true, lastAt: -1 });
+      expect(output).toMatchObject({ lost: { stdout: 1 }, stdoutBytes: 0, lastAt: -1 });
     }
     expect(tries).toBe(1);
     expect(full.dropped).toBe(5);
     await full.close();
     const late = full.begin(1, 9, 1);
     full.write(late, 1, Buffer.from("x"));
-    expect(full.end(late)).toMatchObject({ lost: true, flushed: null });
+    expect(full.end(late)).toMatchObject({ lost: { stdout: 1 }, flushed: null });
   });
 
   it("survives a real full disk", async () => {
@@ -242,7 +244,7 @@ describe("openOutputStream", () => {
     const output = full.begin(1, 0, 1);
     full.write(output, 1, Buffer.from("x"));
     await full.end(output).flushed;
-    expect(output.lost).toBe(true);
+    expect(output.lost).toEqual({ stdout: 1, stderr: 0, reason: Lost.NO_ROOM });
     expect(full.failed).toMatchObject({ code: "ENOSPC" });
     await full.close();
   });

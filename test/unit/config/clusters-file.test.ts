@@ -78,8 +78,13 @@ describe("clusters.yaml", () => {
       expect(clusterNamed(config).resources).toEqual({});
       expect([...clusterNamed(config).queues.values()]).toMatchObject([{ name: "default", fleet: { max: 1 } }]);
     }
-    expect(read().limits).toEqual({ tasksPerRun: 10_000_000, losses: 5 });
-    expect(read("limits: {tasks-per-run: 5, losses: 2}").limits).toEqual({ tasksPerRun: 5, losses: 2 });
+    const output = { outputPerTask: 2 ** 30, outputPerRun: 50 * 2 ** 30 };
+    expect(read().limits).toEqual({ tasksPerRun: 10_000_000, losses: 5, ...output });
+    expect(read("limits: {tasks-per-run: 5, losses: 2}").limits).toEqual({ tasksPerRun: 5, losses: 2, ...output });
+    expect(read("limits: {output-per-task: 100M, output-per-run: 0}").limits).toMatchObject({
+      outputPerTask: 100 * 2 ** 20,
+      outputPerRun: 0,
+    });
     expect([read(), read("keep-history: true")].map(({ keepHistory }) => keepHistory)).toEqual([false, true]);
     expect(
       read("clusters: {local: {grace: 30, pin: true, executor: null, scratch: /fast}}").clusters.get("local"),
@@ -138,6 +143,10 @@ describe("clusters.yaml", () => {
     ["clusters: {a: {type: pbs, queues: {q: {template: q}}}}", /circle: q → q/],
     ["default: nowhere", /^c0\.yaml:1:10: default: there is no cluster 'nowhere'/],
     ["limits: {tasks-per-run: 0}", /between 1/],
+    ["limits: {output-per-task: lots}", /limits.output-per-task.*is no size/],
+    ["limits: {output-per-run: -1}", /limits.output-per-run.*negative/],
+    ["limits: {output-per-run: [1G]}", /must be a size/],
+    ["limits: {output-per-tusk: 1G}", /unknown key 'output-per-tusk'.*output-per-task/],
   ])("refuses %j", (text, message) => expect(() => read(text)).toThrow(message));
 
   it("an unknown cluster is named with the nearest", () => {

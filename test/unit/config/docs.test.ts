@@ -6,6 +6,7 @@ import {
   CLUSTER_NAMES,
   ClusterInput,
   ClustersInput,
+  LimitsInput,
   QUEUE_NAMES,
   QueueInput,
 } from "../../../src/config/clusters-schema.ts";
@@ -50,7 +51,7 @@ describe("docs/clusters-file.md", () => {
   });
 
   const known = [
-    ...[ClustersInput, FleetInput].flatMap(({ shape }) => Object.keys(shape)),
+    ...[ClustersInput, LimitsInput, FleetInput].flatMap(({ shape }) => Object.keys(shape)),
     ...CLUSTER_NAMES,
     ...QUEUE_NAMES,
     ...Object.keys(LAUNCHER_KEYS),

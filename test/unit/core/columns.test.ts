@@ -26,14 +26,19 @@ const columns = fc.integer({ min: 1, max: 40 }).chain((n) => {
     outBytes: list(double).map((values) => Float64Array.from(values)),
     errBytes: list(double).map((values) => Float64Array.from(values)),
     details: fc.array(fc.tuple(fc.nat(n - 1), fc.string()), { maxLength: 3 }),
+    lost: fc.array(fc.tuple(fc.nat(n - 1), fc.nat(), fc.nat(), fc.integer({ min: 1, max: 4 })), {
+      minLength: 1,
+      maxLength: Math.min(3, n),
+    }),
   });
 });
 
 /** Each value of each column. */
-const spelledOut = ({ run, rows, details, ...columns }: ResultColumns): object => ({
+const spelledOut = ({ run, rows, details, lost, ...columns }: ResultColumns): object => ({
   run,
   rows,
   details,
+  lost,
   ...Object.fromEntries(
     Object.entries(columns).map(([name, column]) => [name, Array.from(rows, (_, i) => valueAt(column, i))]),
   ),

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeEvent, encodeEvent } from "../../../src/core/codec.ts";
 import { Ending } from "../../../src/core/events.ts";
+import { Lost, lostOf } from "../../../src/core/output-lost.ts";
 import { groupOf, runState } from "../../../src/core/run.ts";
 import type { StateRecord } from "../../../src/core/snapshot.ts";
 import type { Dependency } from "../../../src/core/spec.ts";
@@ -40,6 +41,9 @@ const check = (driver: Driver, before: Map<string, { state: number; attempt: num
     }
     expect([...run.counts]).toEqual(counted);
     for (const each of run.groups) expect(each.done + each.failed + each.canceled).toBeLessThanOrEqual(each.count);
+    const lost = Array.from({ length: run.total }, (_, row) => lostOf(run, row)).filter((each) => each !== undefined);
+    expect(run.lost.tasks).toBe(lost.length);
+    expect(run.lost.bytes).toBe(lost.reduce((sum, { stdout, stderr }) => sum + stdout + stderr, 0));
     expect(run.finished > 0).toBe(
       counted.reduce((sum, n, code) => (isFinalTask(code) ? sum + n : sum), 0) === run.total,
     );
@@ -160,6 +164,7 @@ const play = (
           outAt: each.pick % 3 === 0 ? -1 : 64,
           outBytes: 5,
           errBytes: 0,
+          ...(each.pick % 4 === 0 ? { lost: { stdout: each.pick % 7, stderr: 1, reason: Lost.PER_TASK } } : {}),
         });
         break;
       case "lose":

@@ -1,3 +1,4 @@
+import { Lost } from "../../../src/core/output-lost.ts";
 import { apply } from "../../../src/core/apply.ts";
 import { EventRefused, check } from "../../../src/core/check.ts";
 import { Ending, type Event, NO_CODE } from "../../../src/core/events.ts";
@@ -155,9 +156,10 @@ export const createDriver = ({ format1 }: { format1?: number } = {}): Driver => 
             started: new Float64Array(n).fill(at),
             finished: new Float64Array(n).fill(at + 1),
             outAt: new Float64Array(n).fill(-1),
-            outBytes: new Float64Array(n),
+            outBytes: new Float64Array(n).fill(at % 5),
             errBytes: new Float64Array(n),
             details: [],
+            lost: at % 3 === 0 ? rows.map((row, i) => [i, row, at, Lost.NO_ROOM] as const) : [],
           },
         ],
       });

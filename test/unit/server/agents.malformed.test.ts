@@ -44,6 +44,7 @@ const startServer = async (disk: FakeDisk, epoch: number): Promise<Server> => {
   const agents = createAgents({
     engine,
     token: TOKEN,
+    limits: { outputPerTask: 2 ** 30, outputPerRun: 2 ** 30 },
     clusterOf: () => ({ cluster: "local", queue: "default", endsAt: Infinity }),
     onJoin: () => undefined,
     onSuspect: () => undefined,

@@ -34,6 +34,7 @@ const listener = (id: number): { link: AgentLink; heard: ServerMessage[] } => {
     over: [],
     asked: false,
     tails: new Map(),
+    limitsOf: () => ({ perTask: 1, perRun: 1, over: false }),
     running: 0,
   };
   return { link, heard };

@@ -108,6 +108,7 @@ export const startKeepers = async (
   const agents = createAgents({
     engine,
     token: "t",
+    limits: { outputPerTask: 2 ** 30, outputPerRun: 2 ** 36 },
     clusterOf: ({ pilot }) => {
       const known = state.pilots.get(pilot);
       return { cluster: known?.cluster ?? "", queue: known?.queue ?? "", endsAt: Infinity };

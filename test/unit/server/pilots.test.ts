@@ -51,6 +51,7 @@ const start = async (epoch: number, provider: Provider, change: Partial<PilotsOp
   const agents = createAgents({
     engine,
     token: "t",
+    limits: { outputPerTask: 2 ** 30, outputPerRun: 2 ** 36 },
     clusterOf: () => ({ cluster: "local", queue: "default", endsAt: Infinity }),
     onJoin: () => undefined,
     onSuspect: () => undefined,

@@ -1,0 +1,71 @@
+import { NO_CHUNK, type OutputFd } from "../core/output-format.ts";
+import type { OutputLost } from "../core/output-lost.ts";
+import type { OutputBatch } from "./output-batch.ts";
+import type { Gap } from "./output-gap.ts";
+import type { RunRoom } from "./output-room.ts";
+
+/**
+ * The output of one attempt. All fields may be read; only the stream changes them. After `end`, and once `flushed` has
+ * resolved or is null, they are final: `lastAt` leads to what is in the file, `lost` says what is not.
+ */
+export interface TaskOutput {
+  readonly run: number;
+  readonly row: number;
+  readonly attempt: number;
+  /** Offset of the last chunk's header, -1 for none. */
+  readonly lastAt: number;
+  /** Bytes of the attempt that are in the file. */
+  readonly stdoutBytes: number;
+  readonly stderrBytes: number;
+  /** Bytes that are in the file or on their way to it. */
+  readonly taken: number;
+  /** What it wrote and is not in the file; null when all is. */
+  readonly lost: OutputLost | null;
+}
+
+export interface EndedOutput extends TaskOutput {
+  /** Resolves, never rejects, when all is in the file or given up; null when there is nothing to wait for. */
+  readonly flushed: Promise<void> | null;
+}
+
+/** As the stream sees it. */
+export class Output implements EndedOutput {
+  readonly run: number;
+  readonly row: number;
+  readonly attempt: number;
+  readonly room: RunRoom;
+  lastAt = NO_CHUNK;
+  stdoutBytes = 0;
+  stderrBytes = 0;
+  taken = 0;
+  writtenOut = 0;
+  writtenErr = 0;
+  flushed: Promise<void> | null = null;
+  /** Last chunk known to be in the file. */
+  diskAt = NO_CHUNK;
+  /** Bytes of `stagedFd` that are not a chunk yet. */
+  staged: Buffer | null = null;
+  stagedBytes = 0;
+  stagedFd: OutputFd = 1;
+  /** The batch that holds the last chunk, until it is written. */
+  batch: OutputBatch<Output> | null = null;
+  /** While bytes are not taken. */
+  gap: Gap | null = null;
+  /** Why bytes were first not taken. */
+  cause = 0;
+  /** Streams whose last byte taken ends no line, as bits. */
+  unended = 0;
+
+  constructor(run: number, row: number, attempt: number, room: RunRoom) {
+    this.run = run;
+    this.row = row;
+    this.attempt = attempt;
+    this.room = room;
+  }
+
+  get lost(): OutputLost | null {
+    const stdout = this.writtenOut - this.stdoutBytes;
+    const stderr = this.writtenErr - this.stderrBytes;
+    return stdout + stderr > 0 ? { stdout, stderr, reason: this.cause } : null;
+  }
+}

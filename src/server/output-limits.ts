@@ -1,0 +1,101 @@
+import { gangKey } from "../core/gangs.ts";
+import type { Run } from "../core/run.ts";
+import type { State } from "../core/state.ts";
+import { peek } from "../core/table.ts";
+import type { OutputLimits, OutputLimitsMessage } from "../protocol/messages.ts";
+
+/**
+ * How much output runs have left, over all agents: what ended attempts told is in the state, of those that run their
+ * agents tell every moment. A run that has reached its limit is over for good; each agent keeps to the limits of tasks,
+ * and to what it knows of the run, by itself.
+ */
+export interface OutputLimiter {
+  /** What an agent is told when it first hears of a run. */
+  limitsOf(run: Run): OutputLimits;
+  /** An attempt of this agent's, or its part of a gang's, has left so much so far. */
+  progress(agent: number, run: number, row: number, attempt: number, kept: number): void;
+  /** It has ended: the state knows what it left. */
+  ended(agent: number, run: number, row: number): void;
+  /** The state has changed. */
+  check(run: number): void;
+  gone(agent: number): void;
+  forget(run: number): void;
+}
+
+export interface OutputLimiterOptions {
+  readonly state: State;
+  readonly limits: { readonly outputPerTask: number; readonly outputPerRun: number };
+  /** Tells all agents that know the run. */
+  readonly tell: (message: OutputLimitsMessage) => void;
+}
+
+export const createOutputLimiter = ({ state, limits, tell }: OutputLimiterOptions): OutputLimiter => {
+  /** Bytes by agent, run and row; and their sums by run. */
+  const open = new Map<number, Map<number, Map<number, number>>>();
+  const sums = new Map<number, number>();
+  const over = new Set<number>();
+
+  const isOver = (run: Run): boolean =>
+    over.has(run.id) || run.outputBytes + (sums.get(run.id) ?? 0) >= limits.outputPerRun;
+
+  const limitsOf = (run: Run): OutputLimits => ({
+    perTask: limits.outputPerTask,
+    perRun: limits.outputPerRun,
+    over: isOver(run),
+  });
+
+  const check = (id: number): void => {
+    const run = state.runs.get(id);
+    if (run === undefined || over.has(id) || !isOver(run)) return;
+    over.add(id);
+    tell({ t: "output", run: id, ...limitsOf(run) });
+  };
+
+  /** Only what this agent was given: nothing else may take memory here. */
+  const has = (agent: number, id: number, row: number, attempt: number): boolean => {
+    const gang = state.gangs.get(gangKey(id, row));
+    if (gang?.attempt === attempt && gang.agents.includes(agent)) return true;
+    const run = state.runs.get(id);
+    const page = run === undefined || row >= run.total ? undefined : peek(run.table, row);
+    const slot = run === undefined ? 0 : row % run.table.pageRows;
+    return page?.agent[slot] === agent && page.attempt[slot] === attempt;
+  };
+
+  const rowsOf = (agent: number, run: number): Map<number, number> => {
+    let runs = open.get(agent);
+    if (runs === undefined) open.set(agent, (runs = new Map()));
+    let rows = runs.get(run);
+    if (rows === undefined) runs.set(run, (rows = new Map()));
+    return rows;
+  };
+
+  const addTo = (run: number, bytes: number): void => void sums.set(run, (sums.get(run) ?? 0) + bytes);
+
+  return {
+    limitsOf,
+    progress: (agent, run, row, attempt, kept) => {
+      if (!has(agent, run, row, attempt)) return;
+      const rows = rowsOf(agent, run);
+      addTo(run, kept - (rows.get(row) ?? 0));
+      rows.set(row, kept);
+      check(run);
+    },
+    ended: (agent, run, row) => {
+      const rows = open.get(agent)?.get(run);
+      const kept = rows?.get(row);
+      if (rows === undefined || kept === undefined) return;
+      addTo(run, -kept);
+      rows.delete(row);
+    },
+    check,
+    gone: (agent) => {
+      for (const [run, rows] of open.get(agent) ?? []) for (const kept of rows.values()) addTo(run, -kept);
+      open.delete(agent);
+    },
+    forget: (run) => {
+      for (const runs of open.values()) runs.delete(run);
+      sums.delete(run);
+      over.delete(run);
+    },
+  };
+};
