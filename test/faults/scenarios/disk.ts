@@ -35,7 +35,12 @@ export const diskScenarios: readonly Scenario[] = [
         await play.submit({ tasks: 300, ms: 10 });
         await until("the work to begin", async () => (await world.executions()) > 10);
         await fillUp(world);
-        await until("the server to notice", async () => (await world.client.server()).state === "journal-full");
+        // the journal lives on its reserve first: what that gives back is filled too
+        await until("the server to notice", async () => {
+          const { state } = await world.client.server();
+          if (state === "running") await fillUp(world);
+          return state === "journal-full";
+        });
         const refused = await world.cli(["submit", "--", "true"]);
         expect(
           refused.status === 3 && /nothing was submitted/.test(refused.stderr),
@@ -48,7 +53,12 @@ export const diskScenarios: readonly Scenario[] = [
         // killed while full, started while full
         await play.submit({ tasks: 300, ms: 10 });
         await fillUp(world);
-        await until("the server to notice", async () => (await world.client.server()).state === "journal-full");
+        // the journal lives on its reserve first: what that gives back is filled too
+        await until("the server to notice", async () => {
+          const { state } = await world.client.server();
+          if (state === "running") await fillUp(world);
+          return state === "journal-full";
+        });
         await world.killServer();
         const starting = world.up();
         await new Promise((resolve) => void setTimeout(resolve, 1500));
