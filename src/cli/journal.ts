@@ -34,10 +34,9 @@ export const define: Define = (command, { act }) => {
     examples(["slipway journal info", "slipway journal verify --deep", "slipway journal export > events.jsonl"]),
   );
   for (const [name, summary] of ACTIONS) {
-    const action = subcommand(command, name, summary)
-      .allowUnknownOption()
-      .allowExcessArguments()
-      .action(act((context, args, verb) => runAction(context, name, [...args, ...flags(verb.opts())])));
+    const action = subcommand(command, name, summary).action(
+      act((context, _args, verb) => runAction(context, name, flags(verb.opts()))),
+    );
     if (name === "verify")
       action.option("--deep", "also compare the state from snapshot and tail with the one that all records lead to");
     if (name === "verify" || name === "compact")
