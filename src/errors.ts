@@ -62,6 +62,12 @@ export const ERRORS = {
   ),
   "no-such-run": row("there is no run {run}", "`slipway list` shows the runs of this home.", 2, 404),
   "no-such-task": row("run {run} has no task {task}", "`slipway show {run}` shows how its tasks are numbered.", 2, 404),
+  "no-such-attempt": row(
+    "task {task} has no attempt {attempt}{detail}",
+    "`slipway show {task}` lists the attempts that are kept.",
+    2,
+    404,
+  ),
   "not-found": row("there is no {what}", "docs/api.md lists what can be asked for.", 2, 404),
   "no-such-cluster": row(
     "there is no cluster '{name}'{suggestion}",
@@ -196,6 +202,12 @@ export const ERRORS = {
     "The file was damaged or removed; the task's state is not affected, `slipway retry` runs it again.",
     1,
     500,
+  ),
+  "output-replaced": row(
+    "attempt {attempt} of task {task} wrote to {path}, which attempt {by} has replaced",
+    "Put {{attempt}} into the path to keep the output of each attempt, or leave the path out: then Slipway keeps it.",
+    1,
+    410,
   ),
   "bad-request": row("{detail}", "docs/api.md describes the request.", 2, 400),
   "version-mismatch": row(

@@ -35,6 +35,12 @@ export const whole = (name: string) =>
 
 export const RunParams = z.object({ run: whole("run") });
 export const TaskParams = z.object({ run: whole("run"), task: whole("task") });
+export const attemptNumber = z
+  .string()
+  .regex(/^[1-9]\d{0,4}$/, "must be the number of an attempt, from 1")
+  .transform(Number)
+  .optional()
+  .openapi({ type: "integer", minimum: 1, maximum: 99_999, example: 1 });
 export const flag = z
   .enum(["0", "1", "false", "true"])
   .optional()

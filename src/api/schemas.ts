@@ -50,6 +50,8 @@ export const RunView = z.object({
 
 export const AttemptView = z.object({
   n: z.number(),
+  /** LOST: with its agent, or ended by its agent's own end; it was run again at no cost to its retries. */
+  state: z.enum([...TASK_STATES, "LOST"]),
   agent: z.string().nullable(),
   pilot: z.string().nullable(),
   host: z.string().nullable(),
@@ -73,7 +75,10 @@ export const TaskView = z.object({
   command: z.array(z.string()),
   item: z.string().nullable(),
   cwd: z.string(),
+  /** In order; of many the first 3 and the last 5. */
   attempts: z.array(AttemptView),
+  /** How many others there were. */
+  attemptsDropped: z.number(),
   /** What people read: cpus and gpus as numbers, mem and tmp in bytes. */
   resources: z.record(z.string(), z.number()),
   /** What is kept of its last attempt's output, and what of it was lost. */

@@ -62,5 +62,7 @@ export interface LogPiece {
 export interface LogQuery {
   readonly stream: "stdout" | "stderr";
   readonly follow: boolean;
+  /** Of one task: which attempt; the last one unless named. */
+  readonly attempt?: number | undefined;
   readonly signal: AbortSignal;
 }

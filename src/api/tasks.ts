@@ -1,5 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { RunParams, TaskParams, flag, json } from "./answers.ts";
+import { RunParams, TaskParams, attemptNumber, flag, json } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
 import { TaskView, WhyView } from "./schemas.ts";
 import type { Service } from "./service.ts";
@@ -41,10 +41,15 @@ export const addTasks = (app: Api, service: Service): void => {
     createRoute({
       method: "get",
       path: `${BASE}/runs/{run}/tasks/{task}/logs`,
-      summary: "What a task wrote",
+      summary: "What a task wrote in its last attempt, or in another",
       request: {
         params: TaskParams,
-        query: z.object({ stream: z.enum(["stdout", "stderr"]).default("stdout"), follow: flag }),
+        query: z.object({
+          stream: z.enum(["stdout", "stderr"]).default("stdout"),
+          follow: flag,
+          /** The last one unless named. */
+          attempt: attemptNumber,
+        }),
       },
       responses: {
         200: { description: "The bytes, as written", content: { "application/octet-stream": { schema: z.string() } } },

@@ -1,12 +1,20 @@
 import type { OutputLostView } from "../api/schemas.ts";
-import type { LogOptions } from "../client/index.ts";
+import type { TaskLogOptions } from "../client/index.ts";
+import { SlipwayError } from "../errors.ts";
 import type { Context } from "./context.ts";
 import { lineJoiner, type TaskLine } from "./log-lines.ts";
 import { lostLine, moreLost } from "./render/output-lost.ts";
-import { parseTarget } from "./targets.ts";
+import { parseTarget, parseWhole } from "./targets.ts";
 import { type Define, examples } from "./verb.ts";
 
 const NEWLINE = Buffer.from("\n");
+const MOST_ATTEMPTS = 65_535;
+
+interface Given {
+  readonly follow?: boolean;
+  readonly stderr?: boolean;
+  readonly attempt?: string;
+}
 
 /** Writes lines as JSON, or behind their task's id. */
 const lineWriter =
@@ -44,14 +52,19 @@ const lossReport = (context: Context, stream: "stdout" | "stderr") => {
   };
 };
 
-const taskOutput = async (context: Context, run: number, index: number, options: LogOptions): Promise<number> => {
+const taskOutput = async (context: Context, run: number, index: number, options: TaskLogOptions): Promise<number> => {
   const report = lossReport(context, options.stream ?? "stdout");
   await taskLines(context, run, index, options);
-  report.add(`${run}.${index}`, (await context.client.task(run, index)).outputLost);
+  const { attempts, outputLost } = await context.client.task(run, index);
+  const { attempt } = options;
+  report.add(
+    `${run}.${index}`,
+    attempt === undefined ? outputLost : attempts.find(({ n }) => n === attempt)?.outputLost,
+  );
   return report.end();
 };
 
-const taskLines = async (context: Context, run: number, index: number, options: LogOptions): Promise<void> => {
+const taskLines = async (context: Context, run: number, index: number, options: TaskLogOptions): Promise<void> => {
   const pieces = context.client.taskLogs(run, index, options);
   if (!context.json) {
     for await (const piece of pieces) await context.out.bytes(piece);
@@ -63,9 +76,13 @@ const taskLines = async (context: Context, run: number, index: number, options: 
   await write(lines.end());
 };
 
-const runOutput = async (context: Context, id: number, options: LogOptions): Promise<number> => {
+const runOutput = async (context: Context, id: number, options: TaskLogOptions): Promise<number> => {
   const { total, numbering } = await context.client.run(id);
   if (total === 1) return taskOutput(context, id, numbering.start, options);
+  if (options.attempt !== undefined)
+    throw new SlipwayError("usage", {
+      detail: `--attempt names an attempt of one task: slipway logs ${id}.${numbering.start} --attempt ${options.attempt}`,
+    });
   const write = lineWriter(context, options.stream ?? "stdout");
   const lines = lineJoiner();
   const report = lossReport(context, options.stream ?? "stdout");
@@ -88,18 +105,30 @@ export const define: Define = (command, { act }) =>
     .argument("<RUN|RUN.TASK>", "a run (3) or one of its tasks (3.17)")
     .option("-f, --follow", "go on while tasks write, until the end")
     .option("--stderr", "what was written to standard error, instead of standard output")
+    .option("--attempt <n>", "of one task: what it wrote in this attempt, instead of its last")
     .description(
       "What tasks wrote: of one task byte by byte; of a run line by line, each behind the task's id. With --json one " +
         "document a line: {task, stream, line}. Where output was not kept whole (the disk was full, or it was beyond a " +
         "limit) a line in its place says how much is missing. Exit status: 0 all of it is here, 1 some was not kept.",
     )
-    .addHelpText("after", examples(["slipway logs 3.17", "slipway logs 3 -f", "slipway logs 3.17 --stderr"]))
+    .addHelpText(
+      "after",
+      examples([
+        "slipway logs 3.17",
+        "slipway logs 3 -f",
+        "slipway logs 3.17 --stderr",
+        "slipway logs 3.17 --attempt 1",
+      ]),
+    )
     .action(
       act(async (context, [target], command) => {
-        const { follow = false, stderr = false } = command.opts<{ follow?: boolean; stderr?: boolean }>();
+        const { follow = false, stderr = false, ...given } = command.opts<Given>();
+        const attempt =
+          given.attempt === undefined ? undefined : parseWhole("--attempt", given.attempt, 1, MOST_ATTEMPTS);
         const { run, task } = parseTarget(target!);
         const { closed } = context.out;
-        const options: LogOptions = { follow, stream: stderr ? "stderr" : "stdout", signal: closed };
+        const stream = stderr ? "stderr" : "stdout";
+        const options: TaskLogOptions = { follow, stream, attempt, signal: closed };
         try {
           return await (task === undefined
             ? runOutput(context, run, options)

@@ -41,6 +41,11 @@ export interface LogOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+export interface TaskLogOptions extends LogOptions {
+  /** Which attempt; the last one unless named. */
+  readonly attempt?: number | undefined;
+}
+
 export interface TasksQuery {
   readonly state?: string;
   readonly offset?: number;
@@ -70,8 +75,8 @@ export interface Client extends LaunchClient {
   watch(id: number, options?: FollowOptions): AsyncGenerator<RunView>;
   tasks(run: number, query?: TasksQuery): Promise<TaskView[]>;
   task(run: number, index: number): Promise<TaskView>;
-  /** The bytes a task wrote. */
-  taskLogs(run: number, index: number, options?: LogOptions): AsyncGenerator<Buffer>;
+  /** The bytes a task wrote in its last attempt, or in another. */
+  taskLogs(run: number, index: number, options?: TaskLogOptions): AsyncGenerator<Buffer>;
   /** What the tasks of a run wrote, in pieces. */
   logs(run: number, options?: LogOptions): AsyncGenerator<OutputPiece>;
   cancel(run: number, options?: { tasks?: readonly number[]; reason?: string }): Promise<z.infer<typeof CancelAnswer>>;
@@ -228,7 +233,7 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
     }, following(options));
   };
 
-  async function* taskLogs(run: number, index: number, options: LogOptions = {}): AsyncGenerator<Buffer> {
+  async function* taskLogs(run: number, index: number, options: TaskLogOptions = {}): AsyncGenerator<Buffer> {
     yield* await send(logRequest(`/runs/${run}/tasks/${index}/logs`, options));
   }
 
@@ -269,8 +274,8 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
   };
 };
 
-const logRequest = (path: string, { stream = "stdout", follow = false, signal }: LogOptions): Request => ({
-  path: path + query({ stream, follow: follow ? 1 : undefined }),
+const logRequest = (path: string, { stream = "stdout", follow = false, signal, attempt }: TaskLogOptions): Request => ({
+  path: path + query({ stream, follow: follow ? 1 : undefined, attempt }),
   follow,
   signal,
 });

@@ -13,7 +13,8 @@ import { forEachHeld, holds } from "./held.ts";
 import { type Verdict, isLoss, verdictOf, lossesInCompany } from "./losses.ts";
 import { addLost, clearLost } from "./output-lost.ts";
 import { cancelRows, cascade, endTask, setState } from "./outcomes.ts";
-import { type Group, type Run, groupOf, internReason, isFinishedRun, latestAttempt } from "./run.ts";
+import { remember } from "./past-attempts.ts";
+import { type Group, type Run, groupOf, internReason, isFinishedRun } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
 import { Task, isFinalTask } from "./states.ts";
 import { Flag, MOST_LOSSES, type Page, isReady, peek, rangeEnd, touch } from "./table.ts";
@@ -67,17 +68,12 @@ export const applyReturned: Apply<TasksReturned> = (state, event, effects) => {
   }
 };
 
-const remember = (run: Run, row: number, lost: boolean): void => {
-  const list = run.history.get(row) ?? [];
-  list.push(latestAttempt(run, row, lost));
-  run.history.set(row, list);
-};
-
-/** Puts the latest attempt into the history and makes the row ready for the next one. */
-export const reopen = (run: Run, row: number, lost: boolean, to: number): void => {
+/** Puts the latest attempt into the history and makes the row ready for the next one; `effects` hear of it, if given. */
+export const reopen = (run: Run, row: number, lost: boolean, to: number, effects?: Effects): void => {
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
-  if (page.attempt[slot]! > 0) remember(run, row, lost);
+  const attempt = remember(run, row, lost);
+  if (attempt !== undefined) effects?.attemptOver(run, row, attempt);
   page.agent[slot] = 0;
   page.assigned[slot] = 0;
   page.started[slot] = 0;
@@ -201,7 +197,7 @@ const applyColumns = (
       // it may have been a neighbour's doing, for which nobody is given up: alone it will show
       run.losses += 1;
       page.flags[slot]! |= Flag.ALONE;
-      reopen(run, row, true, Task.PENDING);
+      reopen(run, row, true, Task.PENDING, effects);
       effects.ready(run, row, 1);
       continue;
     }
@@ -213,14 +209,14 @@ const applyColumns = (
       continue;
     }
     if (ending >= Ending.CANCELED) {
-      reopen(run, row, true, Task.PENDING);
+      reopen(run, row, true, Task.PENDING, effects);
       effects.ready(run, row, 1);
       continue;
     }
     page.fails[slot]! += 1;
     if (page.fails[slot]! <= group.spec.retries) {
       run.retries += 1;
-      reopen(run, row, false, Task.PENDING);
+      reopen(run, row, false, Task.PENDING, effects);
       if (group.spec.retryDelay > 0) {
         touch(run.table, row).finished[slot] = at; // when the delay began, kept for the queues after a restart
         effects.delayed(run, row, at + group.spec.retryDelay * 1000);
@@ -282,7 +278,7 @@ const reopenLost = (state: State, run: Run, row: number, verdict: Verdict, effec
     page.reason[slot] = internReason(run, `lost ${losses} times, the last time: ${last}`);
     return false;
   }
-  reopen(run, row, true, Task.PENDING);
+  reopen(run, row, true, Task.PENDING, effects);
   effects.ready(run, row, 1);
   return true;
 };
@@ -296,24 +292,26 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
     agent.ended = event.at;
     agent.reason = event.reason;
   }
-  for (const { run: id, rows, at } of event.started ?? []) {
-    const run = state.runs.get(id);
-    if (run === undefined) continue;
-    for (const [i, row] of rows.entries()) {
-      const page = peek(run.table, row);
-      const slot = row % run.table.pageRows;
-      if (page === undefined || at[i] === undefined || !gone.has(page.agent[slot]!) || isFinalTask(page.state[slot]!))
-        continue;
-      page.started[slot] = at[i];
-      noteStart(run, at[i]);
-    }
-  }
   // a gang without one of its members is lost as a whole, its head's part too
   const crippled = new Map<Run, number[]>();
   for (const gang of gangsWithout(state, gone)) {
     const run = state.runs.get(gang.run);
     if (run === undefined || gone.has(gang.agents[0]!)) continue;
     crippled.set(run, [...(crippled.get(run) ?? []), gang.row]);
+  }
+  for (const { run: id, rows, at, outAt } of event.started ?? []) {
+    const run = state.runs.get(id);
+    if (run === undefined) continue;
+    for (const [i, row] of rows.entries()) {
+      const page = peek(run.table, row);
+      const slot = row % run.table.pageRows;
+      const began = at[i];
+      if (page === undefined || began === undefined || isFinalTask(page.state[slot]!)) continue;
+      if (!gone.has(page.agent[slot]!) && crippled.get(run)?.includes(row) !== true) continue;
+      page.started[slot] = began;
+      page.outAt[slot] = outAt?.[i] ?? page.outAt[slot]!;
+      noteStart(run, began);
+    }
   }
   for (const run of state.runs.values()) {
     if (isFinishedRun(run)) continue;

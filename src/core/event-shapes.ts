@@ -164,7 +164,9 @@ const SHAPES: Readonly<Record<Event["type"], Shape>> = {
     agents: listOf(id),
     reason: text,
     givenUp: optional(givenUp),
-    started: optional(listOf(object({ run: id, rows: listOf(row), at: listOf(number) }))),
+    started: optional(
+      listOf(object({ run: id, rows: listOf(row), at: listOf(number), outAt: optional(listOf(number)) })),
+    ),
   }),
   "losses.judged": object({ at: number, limit: number }),
   "pilot.requested": object({ at: number, pilot: id, cluster: text, queue: text, jobName: text }),

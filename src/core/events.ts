@@ -228,6 +228,8 @@ export interface AgentsLost {
     readonly run: number;
     readonly rows: readonly number[];
     readonly at: readonly number[];
+    /** Where the last chunk of their output was, -1 for none. */
+    readonly outAt?: readonly number[];
   }[];
 }
 

@@ -1,8 +1,9 @@
 import type { RanksEnded } from "./events.ts";
 import { type OutputLost, addLost } from "./output-lost.ts";
-import { type Run, latestAttempt } from "./run.ts";
+import { attemptsOf } from "./past-attempts.ts";
+import type { Run } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
-import { peek, touch } from "./table.ts";
+import { touch } from "./table.ts";
 
 /**
  * The agents that run the ranks of one attempt together, all of one pilot. The first is its head: the attempt is the
@@ -68,10 +69,8 @@ const keepOutput = (run: Run, event: RanksEnded): void => {
 /** Also after the gang is over: what its ranks wrote until they were ended is still read. Said twice changes nothing. */
 export const applyRanksEnded: Apply<RanksEnded> = (state, event) => {
   const run = state.runs.get(event.run);
-  // no agent had a row of a page that was never touched
-  if (run === undefined || event.row >= run.total || peek(run.table, event.row) === undefined) return;
-  const attempts = [...(run.history.get(event.row) ?? []), latestAttempt(run, event.row, false)];
-  if (attempts.some(({ n }) => n === event.attempt)) keepOutput(run, event);
+  if (run === undefined || event.row >= run.total) return;
+  if (attemptsOf(run, event.row).some(({ n }) => n === event.attempt)) keepOutput(run, event);
   const gang = state.gangs.get(gangKey(event.run, event.row));
   if (gang === undefined || gang.attempt !== event.attempt || !gang.agents.includes(event.agent)) return;
   if (gang.agents[0] !== event.agent && !gang.ended.has(event.agent)) gang.ended.set(event.agent, event);

@@ -28,6 +28,8 @@ export interface Attempt {
   readonly signal: number;
   readonly reason: string;
   readonly lost: boolean;
+  /** The task's state at its end, or now; absent in what older versions wrote of earlier attempts. */
+  readonly state?: number;
   readonly outAt: number;
   readonly outBytes: number;
   readonly errBytes: number;
@@ -66,7 +68,7 @@ export interface Run {
   readonly table: Table;
   /** Tasks per state code. */
   readonly counts: Float64Array;
-  /** Earlier attempts, only of tasks that had more than one. */
+  /** Earlier attempts that are kept (past-attempts.ts), only of tasks that had more than one. */
   readonly history: Map<number, Attempt[]>;
   /** Output of ranks that ran elsewhere than on their attempt's agent. */
   readonly rankOutputs: Map<number, RankOutput[]>;
@@ -235,6 +237,7 @@ export const latestAttempt = (run: Run, row: number, lost: boolean): Attempt => 
     signal: page.signal[slot]!,
     reason: run.reasons[page.reason[slot]!] ?? "",
     lost,
+    state: page.state[slot]!,
     outAt: page.outAt[slot]!,
     outBytes: page.outBytes[slot]!,
     errBytes: page.errBytes[slot]!,

@@ -7,6 +7,7 @@ import { PackedItems, evaluateItemResources } from "./items.ts";
 import type { Launch } from "./launch.ts";
 import { outcomeOf } from "./outcomes.ts";
 import { type LostPage, restoreLostPage } from "./output-lost.ts";
+import { keepAttempts } from "./past-attempts.ts";
 import { type Attempt, type GroupInput, type Run, createRun, createShapeSet, isFinishedRun } from "./run.ts";
 import type { Condition, RunSpec } from "./spec.ts";
 import { type Agent, type Effects, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
@@ -200,7 +201,7 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
       }
       case Part.HISTORY:
         for (const [row, attempts] of packr.unpack(payload) as [number, Attempt[]][])
-          build().history.set(row, attempts);
+          keepAttempts(build(), row, attempts);
         return undefined;
       case Part.LOST: {
         const packed = packr.unpack(payload) as Record<keyof LostPage, Uint8Array> & { index: number };

@@ -3,7 +3,7 @@ import type { Gang } from "./gangs.ts";
 import { PackedItems } from "./items.ts";
 import type { Launch } from "./launch.ts";
 import type { Resources } from "./resources.ts";
-import type { Run, Shape, ShapeSet } from "./run.ts";
+import type { Attempt, Run, Shape, ShapeSet } from "./run.ts";
 import type { Condition } from "./spec.ts";
 import type { PilotState } from "./states.ts";
 
@@ -146,6 +146,8 @@ export interface Effects {
   gangOver(gang: Gang): void;
   /** An agent must end this attempt. */
   stop(agent: number, run: Run, row: number, attempt: number): void;
+  /** An attempt failed or was lost, and its task goes on. */
+  attemptOver(run: Run, row: number, attempt: Attempt): void;
   /** A task reached a final state (for those who follow events). */
   ended(run: Run, row: number): void;
   /** Many tasks were cancelled at once. */
@@ -161,6 +163,7 @@ export const NO_EFFECTS: Effects = {
   left: nothing,
   gangOver: nothing,
   stop: nothing,
+  attemptOver: nothing,
   ended: nothing,
   canceled: nothing,
   finished: nothing,

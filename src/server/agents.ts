@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import { hasAttempt, markStarted } from "../core/attempts.ts";
-import type { AgentsLost, RowRanges } from "../core/events.ts";
+import type { RowRanges } from "../core/events.ts";
 import { type Gang, gangKey } from "../core/gangs.ts";
 import { forEachHeld } from "../core/held.ts";
 import type { Run } from "../core/run.ts";
@@ -16,6 +16,7 @@ import { sendAssignments } from "./assignments.ts";
 import { createGangs } from "./gangs.ts";
 import type { Engine } from "./engine.ts";
 import { resultsKept, tellInPassing } from "./in-passing.ts";
+import { saidOfLost } from "./lost-attempts.ts";
 import { createOutputLimiter, type OutputLimiter } from "./output-limits.ts";
 
 /**
@@ -229,23 +230,6 @@ export const createAgents = (options: AgentsOptions): Agents => {
     if (missing.length > 0) engine.commit({ type: "tasks.returned", at: engine.clock(), agent, parts: missing });
   };
 
-  /** What agents had said about the start of attempts that are about to be lost. */
-  const startsOf = (agents: readonly number[]): NonNullable<AgentsLost["started"]> => {
-    const gone = new Set(agents);
-    const starts: { run: number; rows: number[]; at: number[] }[] = [];
-    for (const run of state.runs.values()) {
-      const rows: number[] = [];
-      const at: number[] = [];
-      forEachHeld(run, gone, (row, page, slot) => {
-        if (page.started[slot] === 0) return;
-        rows.push(row);
-        at.push(page.started[slot]!);
-      });
-      if (rows.length > 0) starts.push({ run: run.id, rows, at });
-    }
-    return starts;
-  };
-
   const applyResults = (agent: number, message: Results): void => {
     const known = state.agents.get(agent);
     if (known === undefined || message.seq <= known.seq) return;
@@ -378,22 +362,21 @@ export const createAgents = (options: AgentsOptions): Agents => {
 
   const lose = (ids: readonly number[], reason: string, orderly = false): void => {
     const living = ids.filter((id) => state.agents.get(id)?.ended === 0);
+    if (living.length === 0) return;
+    const started = saidOfLost(state, living, (agent, run, row) => links.get(agent)?.tails.get(`${run}.${row}`));
     for (const id of living) {
       const link = links.get(id);
       links.delete(id);
       link?.channel?.close();
     }
-    if (living.length > 0) {
-      const started = startsOf(living);
-      engine.commit({
-        type: "agents.lost",
-        at: engine.clock(),
-        agents: living,
-        reason,
-        orderly,
-        ...(started.length > 0 ? { started } : {}),
-      });
-    }
+    engine.commit({
+      type: "agents.lost",
+      at: engine.clock(),
+      agents: living,
+      reason,
+      orderly,
+      ...(started.length > 0 ? { started } : {}),
+    });
     for (const id of living) {
       scheduler.removeAgent(id);
       outputs.gone(id);

@@ -6,7 +6,7 @@ import type { Event } from "../core/events.ts";
 import type { Gang } from "../core/gangs.ts";
 import { forEachHeld } from "../core/held.ts";
 import { decideLosses } from "../core/losses.ts";
-import { type Run, groupOf, isFinishedRun, shapeOfRow } from "../core/run.ts";
+import { type Attempt, type Run, groupOf, isFinishedRun, shapeOfRow } from "../core/run.ts";
 import { bringBackFor } from "../core/snapshot.ts";
 import type { Effects, RunSummary, State } from "../core/state.ts";
 import { Task } from "../core/states.ts";
@@ -46,6 +46,7 @@ export interface EngineListeners {
   /** Whoever has a part of it ends that. */
   gangOver: (gang: Gang) => void;
   /** For those who follow: called as soon as it is true in memory. */
+  attemptOver: (run: Run, row: number, attempt: Attempt) => void;
   taskEnded: (run: Run, row: number) => void;
   tasksCanceled: (run: Run, from: number, count: number) => void;
   runFinished: (run: Run) => void;
@@ -82,6 +83,7 @@ export const createEngine = (
     stop: nothing,
     takeBack: nothing,
     gangOver: nothing,
+    attemptOver: nothing,
     taskEnded: nothing,
     tasksCanceled: nothing,
     runFinished: nothing,
@@ -134,6 +136,7 @@ export const createEngine = (
       afterDurable(() => listeners.gangOver(gang));
     },
     stop: (agent, run, row, attempt) => afterDurable(() => listeners.stop(agent, run, row, attempt)),
+    attemptOver: (run, row, attempt) => listeners.attemptOver(run, row, attempt),
     ended: (run, row) => listeners.taskEnded(run, row),
     canceled: (run, from, count) => listeners.tasksCanceled(run, from, count),
     finished: (run) => {

@@ -1,15 +1,15 @@
 import type { Event } from "../core/events.ts";
-import { type Run, indexOfRow } from "../core/run.ts";
+import { type Attempt, type Run, indexOfRow } from "../core/run.ts";
 import { taskStateName } from "../core/states.ts";
 import { peek } from "../core/table.ts";
 import type { EventView } from "../api/schemas.ts";
 import type { Clock } from "./clock.ts";
-import { isoTime } from "./views.ts";
+import { isoTime, signalName } from "./views.ts";
 
 /**
  * Events for people and scripts. The last ones stay in memory, in a ring; whoever follows has a bounded buffer, and a
- * reader that is too slow is dropped with the number to resume from (rule 11). Single tasks appear only while someone
- * follows: at 100,000 tasks a second nobody reads them all.
+ * reader that is too slow is dropped with the number to resume from (rule 11). Failures and losses are always told; tasks
+ * that go well only while someone follows: at 100,000 tasks a second nobody reads them all.
  */
 
 const REMEMBERED = 10_000;
@@ -25,6 +25,8 @@ export interface Feed {
   committed(event: Event): void;
   /** The time is asked for only where somebody wants to know: most tasks end unwatched. */
   taskEnded(run: Run, row: number, clock: Clock): void;
+  /** An attempt failed or was lost, and its task goes on. The last attempt is told with its task's end. */
+  attemptOver(run: Run, row: number, attempt: Attempt, clock: Clock): void;
   since(seq: number, run: number | undefined): EventView[];
   /** Events as they come; ends with `{resume}` when the reader is too slow. */
   follow(run: number | undefined, signal: AbortSignal): AsyncGenerator<EventView | { resume: number }>;
@@ -145,6 +147,22 @@ export const createFeed = (): Feed => {
         state !== "DONE",
       );
     },
+    attemptOver: (run, row, { n, lost, exit, signal, reason, agent }, clock) =>
+      publish(
+        {
+          event: lost ? "attempt.lost" : "attempt.failed",
+          run: run.id,
+          task: `${run.id}.${indexOfRow(run, row)}`,
+          detail: {
+            attempt: n,
+            agent: String(agent),
+            exitCode: exit < 0 ? null : exit,
+            signal: signalName(signal),
+            reason: reason || null,
+          },
+        },
+        clock(),
+      ),
     since: (from, run) =>
       ring.slice(first).filter((event) => event.seq > from && (run === undefined || event.run === run)),
     async *follow(run, signal) {

@@ -1,12 +1,14 @@
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import type { LogPiece, LogQuery } from "../api/service.ts";
+import { attemptsOf, currentAttempt, droppedOf, KEPT_FIRST, KEPT_LAST } from "../core/past-attempts.ts";
 import { type Attempt, type Run, indexOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { isFinalTask } from "../core/states.ts";
 import { stateOf } from "../core/table.ts";
+import { SlipwayError } from "../errors.ts";
 import { readOutput, readTail } from "./output-reader.ts";
-import { attemptsOf, expandView, lostView } from "./views.ts";
+import { expandView, lostView } from "./views.ts";
 
 /** Output of tasks, from the agents' streams or from the files that the user named; also while it is written. */
 
@@ -51,15 +53,36 @@ async function* fileOutput(path: string, follow: () => boolean, signal: AbortSig
   }
 }
 
-/** The output of a task's last attempt; with `follow`, until the task has ended. */
+/** Refuses an attempt that is not kept, and one whose file a later attempt has replaced. */
+export const checkAttempt = (run: Run, row: number, { attempt, stream }: LogQuery): void => {
+  if (attempt === undefined) return;
+  const task = `${run.id}.${indexOfRow(run, row)}`;
+  const kept = attemptsOf(run, row);
+  if (!kept.some(({ n }) => n === attempt)) {
+    const had = kept.at(-1)?.n ?? 0;
+    const detail =
+      attempt <= had && droppedOf(run, row) > 0
+        ? `; of its ${had} attempts the first ${KEPT_FIRST} and the last ${KEPT_LAST} are kept`
+        : `; it has had ${had === 0 ? "none" : had}`;
+    throw new SlipwayError("no-such-attempt", { task, attempt, detail });
+  }
+  const path = expandView(run, row, attempt)[stream];
+  const later = kept.find(({ n, started }) => n > attempt && started > 0);
+  if (path === null || later === undefined || expandView(run, row, later.n)[stream] !== path) return;
+  throw new SlipwayError("output-replaced", { task, attempt, path, by: later.n });
+};
+
+/** The output of a task's last attempt, or of the one that is asked for; with `follow`, until that has ended. */
 export async function* taskOutput(
   source: LogSource,
   run: Run,
   row: number,
   query: LogQuery,
 ): AsyncGenerator<Uint8Array> {
-  const ended = (): boolean => isFinalTask(stateOf(run.table, row));
-  const path = expandView(run, row)[query.stream];
+  const { attempt: wanted } = query;
+  const ended = (): boolean =>
+    isFinalTask(stateOf(run.table, row)) || (wanted !== undefined && currentAttempt(run, row)?.n !== wanted);
+  const path = expandView(run, row, wanted)[query.stream];
   if (path !== null) {
     yield* fileOutput(path, () => query.follow && !ended(), query.signal);
     return;
@@ -70,7 +93,7 @@ export async function* taskOutput(
   const shown = new Set<number>();
   for (;;) {
     const more = query.follow && !ended() && !query.signal.aborted;
-    const last = attemptsOf(run, row).at(-1);
+    const last = attemptsOf(run, row).findLast(({ n }) => n === (wanted ?? n));
     if (last !== undefined) {
       if (last.n !== attempt) {
         read = -1;

@@ -162,6 +162,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   engine.listeners.gangOver = (gang) => agents.gangOver(gang);
   engine.listeners.takeBack = (agent, count) => agents.takeBack(agent, count);
   engine.listeners.mayPlace = () => !stopping && full === null;
+  engine.listeners.attemptOver = (run, row, attempt) => feed.attemptOver(run, row, attempt, clock);
   engine.listeners.taskEnded = (run, row) => feed.taskEnded(run, row, clock);
   engine.listeners.tasksCanceled = (run, _from, count) =>
     feed.publish({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());

@@ -13,7 +13,7 @@ import type { Engine } from "./engine.ts";
 import type { Feed } from "./feed.ts";
 import { knownOf } from "./fleets/largest.ts";
 import type { Pilots } from "./fleets/pilots.ts";
-import { type LogSource, runOutput, stderrTail, taskOutput } from "./logs.ts";
+import { type LogSource, checkAttempt, runOutput, stderrTail, taskOutput } from "./logs.ts";
 import type { PilotService } from "./pilot-service.ts";
 import { groupViews, runView, summaryView, taskView } from "./views.ts";
 import { type ManagerSays, type Surroundings, whyRun, whyTask } from "./why.ts";
@@ -223,7 +223,9 @@ export const createService = (options: ServiceOptions): Service => {
     },
     taskLogs: async (id, index, query) => {
       const run = await wholeRun(id);
-      return taskOutput(logSource, run, rowOf(run, index), query);
+      const row = rowOf(run, index);
+      checkAttempt(run, row, query);
+      return taskOutput(logSource, run, row, query);
     },
     runLogs: async (id, query) => runOutput(logSource, await wholeRun(id), query),
     cancel: async (id, indices, reason) => {

@@ -2,17 +2,9 @@ import { constants } from "node:os";
 import { MOST_TIME } from "../core/bounds.ts";
 import { itemOf } from "../core/items.ts";
 import { LOST_REASONS, type OutputLost } from "../core/output-lost.ts";
+import { attemptsOf, droppedOf } from "../core/past-attempts.ts";
 import { fromUnits } from "../core/resources.ts";
-import {
-  type Attempt,
-  type Group,
-  type Run,
-  groupOf,
-  indexOfRow,
-  latestAttempt,
-  runState,
-  shapeOfRow,
-} from "../core/run.ts";
+import { type Attempt, type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
 import type { RunSummary, State } from "../core/state.ts";
 import { TASK_STATES, Task, taskStateName } from "../core/states.ts";
 import { Flag, peek, stateOf } from "../core/table.ts";
@@ -140,10 +132,15 @@ export const lostView = (lost: OutputLost | undefined): OutputLostView | null =>
   return { bytes: stdout + stderr, stdout, stderr, reason: LOST_REASONS[lost.reason] ?? "write-failed" };
 };
 
+/** How an attempt ended, or where it is. Older versions did not note the state of earlier ones. */
+const attemptState = ({ lost, state, exit }: Attempt): AttemptView["state"] =>
+  lost ? "LOST" : taskStateName(state ?? (exit === 0 ? Task.DONE : Task.FAILED));
+
 const attemptView = (state: State, run: Run, attempt: Attempt): AttemptView => {
   const agent = state.agents.get(attempt.agent);
   return {
     n: attempt.n,
+    state: attemptState(attempt),
     agent: attempt.agent === 0 ? null : String(attempt.agent),
     pilot: agent === undefined || agent.pilot === 0 ? null : String(agent.pilot),
     host: agent?.host ?? null,
@@ -157,33 +154,20 @@ const attemptView = (state: State, run: Run, attempt: Attempt): AttemptView => {
   };
 };
 
-/** The latest attempt, as it stands in the table. */
-export const currentAttempt = (run: Run, row: number): Attempt | undefined => {
-  const page = peek(run.table, row);
-  const slot = row % run.table.pageRows;
-  if (page === undefined || page.attempt[slot] === 0) return undefined;
-  const past = run.history.get(row)?.at(-1);
-  // after a retry the number is still that of the attempt before, until the next one is assigned
-  if (past?.n === page.attempt[slot]) return undefined;
-  return latestAttempt(run, row, false);
-};
-
-export const attemptsOf = (run: Run, row: number): Attempt[] => {
-  const current = currentAttempt(run, row);
-  const past = run.history.get(row) ?? [];
-  return current === undefined ? past : [...past, current];
-};
-
 export const itemTextOf = (group: Group, row: number): string | null => {
   const { items } = group.spec;
   if (items.kind === "range") return String(items.from + (row - group.first) * items.step);
   return group.items === undefined ? null : itemOf(group.items.get(row - group.first), group.items.json).text;
 };
 
-/** What a task's command and paths come to. A value that cannot be placed leaves the template as it was written. */
+/**
+ * What a task's command and paths come to, in its latest attempt or another. A value that cannot be placed leaves the
+ * template as it was written.
+ */
 export const expandView = (
   run: Run,
   row: number,
+  attempt = Math.max(1, attemptsOf(run, row).at(-1)?.n ?? 1),
 ): { command: string[]; cwd: string; stdout: string | null; stderr: string | null } => {
   const group = groupOf(run.groups, row);
   const { spec } = group;
@@ -191,7 +175,6 @@ export const expandView = (
   const text = itemTextOf(group, row);
   const item =
     stored !== undefined ? itemOf(stored, group.items!.json) : text === null ? undefined : { text, json: false };
-  const attempt = Math.max(1, attemptsOf(run, row).at(-1)?.n ?? 1);
   const first = { run: run.id, task: indexOfRow(run, row), name: spec.name, attempt, item, cwd: run.spec.cwd };
   const fillIn = (template: string, context: typeof first, shell = false): string => {
     try {
@@ -235,6 +218,7 @@ export const taskView = (state: State, run: Run, row: number, lastStderr: string
     item: itemTextOf(group, row),
     ...expandView(run, row),
     attempts: attempts.map((attempt) => attemptView(state, run, attempt)),
+    attemptsDropped: droppedOf(run, row),
     resources,
     // how much it wrote is told with its end
     stdoutBytes: last === undefined || last.finished === 0 ? null : sizeOf(last.outBytes),

@@ -1,6 +1,7 @@
 import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { RunView, TaskView } from "../../src/api/schemas.ts";
+import { KEPT_FIRST } from "../../src/core/past-attempts.ts";
 import type { Driven } from "./drive.ts";
 import { type Submitted, expectedTotal } from "./workload.ts";
 import type { World } from "./world.ts";
@@ -54,15 +55,18 @@ const checkTask = (world: World, one: Submitted, task: TaskView, executions: rea
   const { plan } = one;
   const fails = plan.every > 0 && index < plan.tasks && index % plan.every === 0;
   if (!FINAL.has(task.state)) problems.push(`is ${task.state} in the end`);
-  const { attempts } = task;
+  const { attempts, attemptsDropped: dropped } = task;
+  /** Of many attempts those in the middle are not kept. */
+  const isDropped = (n: number): boolean => n > KEPT_FIRST && n <= KEPT_FIRST + dropped;
   const counted = new Map<number, number>();
   for (const { attempt } of executions) counted.set(attempt, (counted.get(attempt) ?? 0) + 1);
   for (const [attempt, count] of counted) {
     if (count > 1) problems.push(`attempt ${attempt} was executed ${count} times`);
-    if (!attempts.some(({ n }) => n === attempt)) problems.push(`attempt ${attempt} was executed and is not recorded`);
+    if (!attempts.some(({ n }) => n === attempt) && !isDropped(attempt))
+      problems.push(`attempt ${attempt} was executed and is not recorded`);
   }
   attempts.forEach(({ n, lost, exitCode, pilot }, i) => {
-    if (n !== i + 1) problems.push(`attempt ${n} is recorded as number ${i + 1}`);
+    if (n !== i + 1 + (i < KEPT_FIRST ? 0 : dropped)) problems.push(`attempt ${n} is recorded as number ${i + 1}`);
     const ownFailure = !lost && exitCode === OWN_FAILURE && fails && n <= plan.times;
     // a task that was cancelled and then retried has an attempt that ended as it was told
     if (i < attempts.length - 1 && !lost && !ownFailure && !(one.canceled && one.retried))
@@ -83,7 +87,7 @@ const checkTask = (world: World, one: Submitted, task: TaskView, executions: rea
       if (last !== undefined && !counted.has(last.n)) problems.push("is DONE and its last attempt was never executed");
       break;
     case "FAILED":
-      if (failures !== (plan.retries + 1) * (one.retried ? 2 : 1) && !(one.canceled && one.retried))
+      if (dropped === 0 && failures !== (plan.retries + 1) * (one.retried ? 2 : 1) && !(one.canceled && one.retried))
         problems.push(`FAILED after ${failures} failures with ${plan.retries} retries`);
       break;
     case "CANCELED":
@@ -104,13 +108,14 @@ const checkRun = (run: RunView, tasks: readonly TaskView[], one: Submitted): str
   if (JSON.stringify(Object.entries(counts).toSorted()) !== JSON.stringify(Object.entries(run.counts).toSorted()))
     problems.push(`run ${run.id} counts ${JSON.stringify(run.counts)}, its tasks ${JSON.stringify(counts)}`);
   const lost = tasks.reduce((sum, { attempts }) => sum + attempts.filter((attempt) => attempt.lost).length, 0);
-  if (run.losses > lost) problems.push(`run ${run.id} counts ${run.losses} losses, its attempts ${lost}`);
+  const dropped = tasks.reduce((sum, { attemptsDropped }) => sum + attemptsDropped, 0);
+  if (run.losses > lost + dropped) problems.push(`run ${run.id} counts ${run.losses} losses, its attempts ${lost}`);
   const retried = tasks.reduce(
     (sum, { attempts }) => sum + attempts.slice(0, -1).filter((attempt) => !attempt.lost).length,
     0,
   );
   // a retry that was cancelled before it began has no attempt, and what `slipway retry` reopens is none of them
-  if (run.retries !== retried && !one.canceled && !one.retried)
+  if (run.retries !== retried && dropped === 0 && !one.canceled && !one.retried)
     problems.push(`run ${run.id} counts ${run.retries} retries, its attempts ${retried}`);
   return problems;
 };

@@ -22,7 +22,6 @@ export const resourcesText = (resources: Readonly<Record<string, number>>): stri
     .join(", ");
 
 const ending = (attempt: AttemptView): string => {
-  if (attempt.lost) return "lost";
   if (attempt.signal !== null) return attempt.signal;
   return attempt.exitCode === null ? "-" : `exit ${attempt.exitCode}`;
 };
@@ -32,6 +31,7 @@ const attemptsTable = (attempts: readonly AttemptView[], now: number, width?: nu
     attempts,
     [
       { title: "ATTEMPT", value: (attempt) => String(attempt.n), right: true },
+      { title: "STATE", value: (attempt) => attempt.state },
       { title: "WHERE", value: (attempt) => attempt.host ?? attempt.agent ?? "-", shrinksTo: 10 },
       { title: "PILOT", value: (attempt) => attempt.pilot ?? "-", shrinksTo: 8 },
       { title: "STARTED", value: (attempt) => localTime(attempt.started) },
@@ -48,6 +48,15 @@ const attemptsTable = (attempts: readonly AttemptView[], now: number, width?: nu
     ],
     width,
   );
+
+/** Which attempts are not in the table. */
+const dropped = ({ attempts, attemptsDropped: count }: TaskView): string => {
+  if (count === 0) return "";
+  const before = attempts.find(({ n }, i) => attempts[i + 1]?.n !== n + 1)?.n ?? 0;
+  return count === 1
+    ? `\nattempt ${before + 1} is not kept any more`
+    : `\nattempts ${before + 1} to ${before + count} are not kept any more (${count})`;
+};
 
 const output = (path: string | null, size: number | null): string | undefined =>
   path === null ? (size === null ? undefined : formatSize(size)) : printable(path);
@@ -69,7 +78,7 @@ export const taskScreen = (task: TaskView, style: Style, now: number, width?: nu
       ["output", task.outputLost ? lostFact(task.outputLost) : undefined],
     ]),
   ];
-  if (task.attempts.length > 0) sections.push(attemptsTable(task.attempts, now, width));
+  if (task.attempts.length > 0) sections.push(attemptsTable(task.attempts, now, width) + dropped(task));
   if (task.lastStderr !== null && task.lastStderr !== "") {
     const lines = task.lastStderr.trimEnd().split("\n");
     sections.push(`last lines of stderr:\n${lines.map((line) => `  ${printable(line)}`).join("\n")}`);

@@ -60,6 +60,7 @@ const pastEffects = (feed: Feed): ReplayFollower => {
     },
     effects: {
       ...NO_EFFECTS,
+      attemptOver: (run, row, attempt) => feed.attemptOver(run, row, attempt, () => at),
       ended: (run, row) => feed.taskEnded(run, row, () => at),
       finished: (run) => feed.publish({ event: "run.finished", run: run.id }, at),
     },

@@ -33,6 +33,7 @@ export const sampleTask = (changes: Partial<TaskView> = {}): TaskView => ({
   attempts: [
     {
       n: 1,
+      state: "FAILED",
       agent: "a1",
       pilot: "p1",
       host: "node1",
@@ -46,6 +47,7 @@ export const sampleTask = (changes: Partial<TaskView> = {}): TaskView => ({
       outputLost: null,
     },
   ],
+  attemptsDropped: 0,
   resources: { cpus: 2, mem: 524_288_000, gpus: 0 },
   stdoutBytes: 0,
   stderrBytes: 31,

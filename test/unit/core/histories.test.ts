@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { decodeEvent, encodeEvent } from "../../../src/core/codec.ts";
 import { Ending } from "../../../src/core/events.ts";
 import { Lost, lostOf } from "../../../src/core/output-lost.ts";
+import { attemptsOf, droppedOf } from "../../../src/core/past-attempts.ts";
 import { groupOf, runState } from "../../../src/core/run.ts";
 import type { StateRecord } from "../../../src/core/snapshot.ts";
 import type { Dependency } from "../../../src/core/spec.ts";
@@ -30,7 +31,7 @@ const check = (driver: Driver, before: Map<string, { state: number; attempt: num
       const state = driver.stateOf(run, row);
       counted[state]! += 1;
       const attempt =
-        (peek(run.table, row)?.attempt[row % run.table.pageRows] ?? 0) + (run.history.get(row)?.length ?? 0) * 1000;
+        (peek(run.table, row)?.attempt[row % run.table.pageRows] ?? 0) + (run.history.get(row)?.at(-1)?.n ?? 0) * 1000;
       const last = before.get(`${run.id}.${row}`);
       if (last !== undefined && last.attempt === attempt && last.state !== state)
         expect(
@@ -38,6 +39,13 @@ const check = (driver: Driver, before: Map<string, { state: number; attempt: num
           `${run.id}.${row}: ${TASK_STATES[last.state]} to ${TASK_STATES[state]}`,
         ).toBe(true);
       before.set(`${run.id}.${row}`, { state, attempt });
+    }
+    for (const [row, past] of run.history) {
+      const ns = past.map(({ n }) => n);
+      expect(ns.length, "more earlier attempts than are kept").toBeLessThanOrEqual(8);
+      expect(ns, "each earlier attempt once, in order").toEqual([...new Set(ns)].toSorted((a, b) => a - b));
+      const total = attemptsOf(run, row).at(-1)?.n ?? 0;
+      expect(attemptsOf(run, row).length + droppedOf(run, row)).toBe(total);
     }
     expect([...run.counts]).toEqual(counted);
     for (const each of run.groups) expect(each.done + each.failed + each.canceled).toBeLessThanOrEqual(each.count);

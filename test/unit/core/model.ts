@@ -55,8 +55,11 @@ export interface Driver {
   stateOf(run: Run, row: number): number;
 }
 
-/** `format1`: a limit by which Slipway of that format judged losses, without writing down what it decided. */
-export const createDriver = ({ format1 }: { format1?: number } = {}): Driver => {
+/**
+ * `format1`: a limit by which Slipway of that format judged losses, without writing down what it decided. `told`: what a
+ * test wants to hear of the effects besides.
+ */
+export const createDriver = ({ format1, told = {} }: { format1?: number; told?: Partial<Effects> } = {}): Driver => {
   const state = createState(format1);
   let undecided = format1 !== undefined;
   let limit = 5;
@@ -78,7 +81,11 @@ export const createDriver = ({ format1 }: { format1?: number } = {}): Driver => 
     },
     delayed: (run, row) => readyOf(run.id).add(row),
     stop: (agent, run, row) => stops.push({ agent, run: run.id, row }),
-    ended: (run, row) => readyOf(run.id).delete(row),
+    attemptOver: (run, row, attempt) => told.attemptOver?.(run, row, attempt),
+    ended: (run, row) => {
+      readyOf(run.id).delete(row);
+      told.ended?.(run, row);
+    },
     canceled: (run, from, count) => {
       for (let row = from; row < from + count; row += 1) readyOf(run.id).delete(row);
     },

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { Ending } from "../../../src/core/events.ts";
 import { createFeed } from "../../../src/server/feed.ts";
+import { createDriver, group, spec } from "../core/model.ts";
 
 describe("rule 11: back-pressure", () => {
   it("rule 11: a reader of events that is too slow is dropped with a resume point", async () => {
@@ -22,5 +24,37 @@ describe("rule 11: back-pressure", () => {
     expect(feed.since(0, undefined)).toHaveLength(10_000);
     expect(feed.since(0, 1).every(({ run }) => run === 1)).toBe(true);
     expect(feed.since(24_999, undefined).map(({ seq }) => seq)).toEqual([25_000]);
+  });
+});
+
+describe("attempts", () => {
+  it("those that failed or were lost are events with their reason; the last is told with its task's end", () => {
+    const feed = createFeed();
+    const driver = createDriver({
+      told: {
+        attemptOver: (run, row, attempt) => feed.attemptOver(run, row, attempt, () => 1000),
+        ended: (run, row) => feed.taskEnded(run, row, () => 1000),
+      },
+    });
+    const run = driver.submit(spec([group("a", 1, { retries: 1 })]));
+    const agent = driver.join();
+    driver.assign(agent, run.id, 0);
+    driver.end(agent, run.id, [0], 3);
+    driver.assign(agent, run.id, 0);
+    driver.send({ type: "agents.lost", at: 5000, agents: [agent], reason: "the node died" });
+    const other = driver.join();
+    driver.assign(other, run.id, 0);
+    driver.end(other, run.id, [0], -15, Ending.INTERRUPTED);
+    driver.assign(other, run.id, 0);
+    driver.end(other, run.id, [0], -9);
+    driver.send({ type: "run.retried", at: 6000, run: run.id, which: "failed" });
+    const task = `${run.id}.0`;
+    expect(feed.since(0, run.id)).toMatchObject([
+      { event: "attempt.failed", task, detail: { attempt: 1, exitCode: 3, reason: "exit code 3", agent: "1" } },
+      { event: "attempt.lost", task, detail: { attempt: 2, exitCode: null, reason: "the node died", agent: "1" } },
+      { event: "attempt.lost", task, detail: { attempt: 3, agent: "2" } },
+      { event: "task.ended", task, detail: { attempt: 4, state: "FAILED", reason: "killed by SIGKILL" } },
+    ]);
+    expect(feed.since(0, run.id)).toHaveLength(4);
   });
 });

@@ -1,0 +1,135 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { openOutputStream } from "../../../src/agent/output-stream.ts";
+import { Ending } from "../../../src/core/events.ts";
+import type { GroupSpec } from "../../../src/core/spec.ts";
+import type { Run } from "../../../src/core/run.ts";
+import type { SlipwayError } from "../../../src/errors.ts";
+import { type LogSource, checkAttempt, taskOutput } from "../../../src/server/logs.ts";
+import { type Driver, createDriver, group, spec } from "../core/model.ts";
+
+/** Which attempt's output is read, and where it lies. */
+
+const directory = mkdtempSync(join(tmpdir(), "slipway-logs-test-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+let streams = 0;
+const { signal } = new AbortController();
+const query = { stream: "stdout", follow: false, signal } as const;
+
+/** A task that is run again and again; `says` is what each attempt writes. */
+const running = async (more: Partial<GroupSpec>, says: readonly string[]): Promise<{ driver: Driver; run: Run }> => {
+  const driver = createDriver();
+  const run = driver.submit(spec([group("a", 1, { retries: 1000, ...more })], { cwd: directory }));
+  const path = join(directory, `stream-${++streams}`);
+  const output = await openOutputStream(path);
+  const agent = driver.state.nextAgent;
+  driver.send({
+    type: "agent.joined",
+    at: 1,
+    agent,
+    uuid: "u",
+    pilot: 0,
+    host: "h",
+    version: "1",
+    resources: {},
+    output: path,
+    seq: 0,
+  });
+  for (const [i, text] of says.entries()) {
+    driver.assign(agent, run.id, 0);
+    const made = output.begin(run.id, 0, i + 1);
+    output.write(made, 1, Buffer.from(text));
+    const { lastAt, flushed } = output.end(made);
+    await flushed;
+    driver.send({
+      type: "tasks.ended",
+      at: 2000 + i,
+      agent,
+      seq: i + 1,
+      parts: [
+        {
+          run: run.id,
+          rows: Uint32Array.of(0),
+          attempt: i + 1,
+          ending: Ending.EXIT,
+          code: 1,
+          started: 1000 + i,
+          finished: 1001 + i,
+          outAt: lastAt,
+          outBytes: text.length,
+          errBytes: 0,
+          details: [],
+        },
+      ],
+    });
+  }
+  await output.close();
+  return { driver, run };
+};
+
+const read = async (driver: Driver, run: Run, attempt?: number, follow = false): Promise<string> => {
+  const source: LogSource = { state: driver.state, tailOf: () => -1 };
+  const wanted = { ...query, follow, attempt };
+  checkAttempt(run, 0, wanted);
+  const pieces: Uint8Array[] = [];
+  for await (const piece of taskOutput(source, run, 0, wanted)) pieces.push(piece);
+  return Buffer.concat(pieces).toString();
+};
+
+const refusal = (run: Run, attempt: number): SlipwayError => {
+  try {
+    checkAttempt(run, 0, { ...query, attempt });
+  } catch (error) {
+    return error as SlipwayError;
+  }
+  throw new Error(`attempt ${attempt} was not refused`);
+};
+
+describe("output of earlier attempts", () => {
+  it("each attempt that is kept has its own, the last unless one is named", async () => {
+    const { driver, run } = await running({}, ["first\n", "second\n", "third\n"]);
+    expect(await read(driver, run)).toBe("third\n");
+    for (const [n, text] of [
+      [1, "first\n"],
+      [2, "second\n"],
+      [3, "third\n"],
+    ] as const)
+      expect(await read(driver, run, n)).toBe(text);
+  });
+
+  it("following an attempt that is over ends with it, though the task goes on", async () => {
+    const { driver, run } = await running({}, ["first\n", "second\n"]);
+    expect(await read(driver, run, 1, true)).toBe("first\n");
+    expect(await read(driver, run, 2, true)).toBe("second\n");
+  });
+
+  it("one that was dropped, or never was, is refused and says so", async () => {
+    const { driver, run } = await running(
+      {},
+      Array.from({ length: 12 }, (_, i) => `${i + 1}\n`),
+    );
+    for (const n of [1, 2, 3, 8, 9, 10, 11, 12]) expect(await read(driver, run, n)).toBe(`${n}\n`);
+    for (const n of [4, 7]) {
+      const { code, facts } = refusal(run, n);
+      expect(code).toBe("no-such-attempt");
+      expect(facts["detail"]).toContain("of its 12 attempts the first 3 and the last 5 are kept");
+    }
+    expect(refusal(run, 13)).toMatchObject({ code: "no-such-attempt", facts: { detail: "; it has had 12" } });
+  });
+
+  it("a file of the user's: one for each attempt is read, one that was replaced is refused", async () => {
+    const each = await running({ stdout: "each-{attempt}.txt" }, ["", ""]);
+    for (const n of [1, 2]) writeFileSync(join(directory, `each-${n}.txt`), `in file ${n}\n`);
+    expect(await read(each.driver, each.run, 1)).toBe("in file 1\n");
+    const one = await running({ stdout: "one.txt" }, ["", ""]);
+    writeFileSync(join(directory, "one.txt"), "the second\n");
+    expect(await read(one.driver, one.run, 2)).toBe("the second\n");
+    expect(refusal(one.run, 1)).toMatchObject({
+      code: "output-replaced",
+      facts: { path: join(directory, "one.txt"), by: 2 },
+    });
+  });
+});
