@@ -29,7 +29,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#define PROTOCOL_VERSION 3u
+#define PROTOCOL_VERSION 4u
 #define MAX_FRAME (8u << 20)
 #define OUT_HIGH (4u << 20)
 #define OUT_LOW (1u << 20)
@@ -38,6 +38,7 @@
 #define MAX_CPUS 65536u
 
 enum { REQ_ENV = 1, REQ_DROP_ENV, REQ_START, REQ_END, REQ_SIGNAL };
+enum { START_APPEND = 1 };
 enum { EV_HELLO = 64, EV_STARTED, EV_OUTPUT, EV_EXIT };
 enum { STAGE_NONE, STAGE_CWD, STAGE_STDOUT, STAGE_STDERR, STAGE_TMPDIR, STAGE_EXEC, STAGE_FORK, STAGE_DROPPED };
 

@@ -20,7 +20,7 @@ struct plan {
   char **argv, **shell, **envp; /* shell: room for /bin/sh, the script, and argv[1…] */
   char *candidate;              /* room for the longest element of path, '/', argv[0] */
   size_t argc;
-  int out, err, cgroup;
+  int out, err, cgroup, mode;
   const unsigned long *cpus;
   size_t cpus_size;
   volatile int stage, error;
@@ -91,10 +91,11 @@ static __attribute__((noinline)) pid_t launch(struct plan *plan) {
   return pid;
 }
 
-/* Non-blocking while opening, so that a FIFO without a reader is an error and not the end of the loop. */
-static int open_output(const char *path) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
-  if (fd >= 0) fcntl(fd, F_SETFL, 0);
+/* Non-blocking while opening, so that a FIFO without a reader is an error and not the end of the loop. The mode is
+   O_TRUNC, or O_APPEND where several tasks write to one file: the kernel then puts each write at the file's end. */
+static int open_output(const char *path, int mode) {
+  int fd = open(path, O_WRONLY | O_CREAT | mode | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+  if (fd >= 0) fcntl(fd, F_SETFL, mode & O_APPEND);
   return fd;
 }
 
@@ -149,10 +150,10 @@ static bool begin(struct task *task, struct plan *plan, const char *out, const c
     task->tmpdir = NULL;
     return false;
   }
-  plan->out = out ? open_output(out) : open_pipe(&task->fd[0]);
+  plan->out = out ? open_output(out, plan->mode) : open_pipe(&task->fd[0]);
   if (plan->out < 0) return fails(task, out ? STAGE_STDOUT : STAGE_FORK);
   bool shared = out && err && strcmp(out, err) == 0;
-  plan->err = shared ? plan->out : err ? open_output(err) : open_pipe(&task->fd[1]);
+  plan->err = shared ? plan->out : err ? open_output(err, plan->mode) : open_pipe(&task->fd[1]);
   if (plan->err < 0) {
     fails(task, err ? STAGE_STDERR : STAGE_FORK);
     close(plan->out);
@@ -189,8 +190,10 @@ bool start_task(struct cursor *body) {
   extra = get_texts(body, &extras, extra, 1);
   if (body->bad) return false;
   plan.cpus = get_cpus(body, &plan.cpus_size);
-  if (body->bad || body->at != body->end || argc == 0 || !env || task_by_id(id)) return false;
+  uint32_t flags = get_u32(body);
+  if (body->bad || body->at != body->end || flags > START_APPEND || argc == 0 || !env || task_by_id(id)) return false;
 
+  plan.mode = flags & START_APPEND ? O_APPEND : O_TRUNC;
   argv[argc] = NULL;
   plan.argv = argv;
   plan.argc = argc;

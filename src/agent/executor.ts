@@ -372,6 +372,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
         cwd: expanded.cwd,
         stdout: expanded.stdout,
         stderr: expanded.stderr,
+        append: group.source.append === true,
         tmpdir,
         cpus: pinned.length > 0 ? pinned : null,
         token,

@@ -64,6 +64,7 @@ export const defineSubmission = (command: Command): Command =>
     .option("--cwd <dir>", "the tasks' directory (default: here)")
     .option("--stdout <path>", "write standard output to a file, {task} and the like filled in")
     .option("--stderr <path>", "the same for standard error")
+    .option("--append", "add to these files instead of replacing them: then several tasks may share one")
     .optionsGroup("Where:")
     .option("--cluster <name>", "a cluster of clusters.yaml")
     .option("--queue <name>", "one of its queues")

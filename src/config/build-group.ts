@@ -119,6 +119,7 @@ export const readGroup = (
     cwd: text("cwd"),
     stdout: text("stdout"),
     stderr: text("stderr"),
+    append: valueOf(entry, "append") === true ? true : undefined,
     timeLimit: duration(source, entry, "time-limit"),
     timeRequest: duration(source, entry, "time-request"),
     priority: wholeNumber(source, entry.path("priority"), valueOf(entry, "priority"), -MAX_PRIORITY, MAX_PRIORITY) ?? 0,

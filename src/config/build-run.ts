@@ -6,6 +6,7 @@ import { entryOf, wholeNumber } from "./task-entry.ts";
 import { readRunAfter, readTaskAfter, refuseCycles } from "./dependencies.ts";
 import { captureEnvironment, MAX_ENVIRONMENT_BYTES } from "./environment.ts";
 import type { RunDocument } from "./run-file.ts";
+import { outputsOf, refuseSharedOutputs, type Output } from "./shared-outputs.ts";
 import { badValue } from "./source.ts";
 import type { ItemsInput } from "./task-items.ts";
 import { checkName, checkText } from "./text-rules.ts";
@@ -103,6 +104,7 @@ export const buildRun = (document: RunDocument, context: BuildContext): BuiltRun
 
   const groups: GroupSpec[] = [];
   const items = new Map<number, ItemsInput>();
+  const outputs: Output[] = [];
   let total = 0;
   let numbering = { start: 0, step: 1 };
   for (const i of value.tasks.keys()) {
@@ -110,11 +112,13 @@ export const buildRun = (document: RunDocument, context: BuildContext): BuiltRun
     const own = readTaskAfter(source, ["tasks", i, "after"], entry.task.after, indices);
     const { group, each } = readGroup(source, entry, i, names[i]!, [...runAfter, ...own], { cwd, limit });
     groups.push(group);
+    outputs.push(...outputsOf(group, each, entry, cwd));
     if (each.input !== undefined) items.set(i, each.input);
     if (each.numbering !== undefined && value.tasks.length === 1) numbering = each.numbering;
     total += itemCount(group.items);
   }
   if (total > limit) throw new SlipwayError("too-many-tasks", { count: total, limit });
+  refuseSharedOutputs(source, outputs);
   refuseCycles(
     source,
     names,

@@ -63,6 +63,7 @@ const shared = {
   cwd: text.optional(),
   stdout: text.optional(),
   stderr: text.optional(),
+  append: flag.optional(),
   cluster: text.optional(),
   queue: text.optional(),
   via: z.enum(["pilot", "job"], { error: "must be pilot or job" }).optional(),

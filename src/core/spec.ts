@@ -48,6 +48,8 @@ export interface GroupSpec {
   readonly cwd?: string;
   readonly stdout?: string;
   readonly stderr?: string;
+  /** Files of the output are appended to, not replaced: several tasks may share one. */
+  readonly append?: boolean;
   /** Seconds. */
   readonly timeLimit?: number;
   readonly timeRequest?: number;

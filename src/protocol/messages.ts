@@ -151,6 +151,8 @@ export interface GroupTemplate {
   readonly cwd: string | undefined;
   readonly stdout: string | undefined;
   readonly stderr: string | undefined;
+  /** Several tasks write to these files: none of them truncates one. Agents before version 3 would. */
+  readonly append?: boolean | undefined;
   readonly timeLimit: number | undefined;
   readonly executor: "process" | "null";
   readonly pin: boolean | undefined;

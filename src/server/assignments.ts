@@ -17,6 +17,7 @@ const template = (group: Group): Define["groups"][number] => ({
   cwd: group.spec.cwd,
   stdout: group.spec.stdout,
   stderr: group.spec.stderr,
+  append: group.spec.append,
   timeLimit: group.spec.timeLimit,
   executor: group.spec.executor,
   pin: group.spec.pin,

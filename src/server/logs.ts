@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import type { LogPiece, LogQuery } from "../api/service.ts";
 import { attemptsOf, currentAttempt, droppedOf, KEPT_FIRST, KEPT_LAST } from "../core/past-attempts.ts";
-import { type Attempt, type Run, indexOfRow } from "../core/run.ts";
+import { type Attempt, type Run, groupOf, indexOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { isFinalTask } from "../core/states.ts";
 import { stateOf } from "../core/table.ts";
@@ -66,7 +66,8 @@ export const checkAttempt = (run: Run, row: number, { attempt, stream }: LogQuer
         : `; it has had ${had === 0 ? "none" : had}`;
     throw new SlipwayError("no-such-attempt", { task, attempt, detail });
   }
-  const path = expandView(run, row, attempt)[stream];
+  // where attempts append, all of them are in the file
+  const path = appended(run, row, stream) === null ? expandView(run, row, attempt)[stream] : null;
   const later = kept.find(({ n, started }) => n > attempt && started > 0);
   if (path === null || later === undefined || expandView(run, row, later.n)[stream] !== path) return;
   throw new SlipwayError("output-replaced", { task, attempt, path, by: later.n });
@@ -119,6 +120,10 @@ export async function* taskOutput(
   }
 }
 
+/** The file that a task appends to, and others perhaps with it; null if it has none. */
+const appended = (run: Run, row: number, stream: LogQuery["stream"]): string | null =>
+  groupOf(run.groups, row).spec.append === true ? expandView(run, row)[stream] : null;
+
 /** The output of all tasks of a run in order; with `follow`, of those that come later too. */
 export async function* runOutput(source: LogSource, run: Run, query: LogQuery): AsyncGenerator<LogPiece> {
   const pieces = async function* (row: number, query: LogQuery): AsyncGenerator<LogPiece> {
@@ -131,8 +136,17 @@ export async function* runOutput(source: LogSource, run: Run, query: LogQuery): 
     if (outputLost !== null) yield { task, data: "", outputLost };
   };
   const quiet = { ...query, follow: false };
+  const files = new Set<string>();
+  /** Whether a file that this task shares with others was shown already. */
+  const isRepeated = (row: number): boolean => {
+    const file = appended(run, row, query.stream);
+    if (file === null || files.has(file)) return file !== null;
+    files.add(file);
+    return false;
+  };
   if (!query.follow) {
-    for (let row = 0; row < run.total && !query.signal.aborted; row += 1) yield* pieces(row, quiet);
+    for (let row = 0; row < run.total && !query.signal.aborted; row += 1)
+      if (!isRepeated(row)) yield* pieces(row, quiet);
     return;
   }
   const shown = new Set<number>();
@@ -140,7 +154,10 @@ export async function* runOutput(source: LogSource, run: Run, query: LogQuery): 
     const over = run.finished > 0 || query.signal.aborted;
     for (let row = 0; row < run.total && !query.signal.aborted; row += 1) {
       if (shown.has(row) || !isFinalTask(stateOf(run.table, row))) continue;
+      // a file that others still write to is whole when all have ended
+      if (!over && appended(run, row, query.stream) !== null) continue;
       shown.add(row);
+      if (isRepeated(row)) continue;
       yield* pieces(row, quiet);
     }
     if (over) return;

@@ -5,6 +5,7 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
+import { connect, type ItemStream } from "../../src/client/index.ts";
 import { createGate } from "./gate.ts";
 import { createHome, ROOT, type SlipwayHome } from "./slipway-process.ts";
 import { processesUnder } from "./processes-under.ts";
@@ -214,6 +215,45 @@ describe("files of the user", () => {
     const paths = ["--stdout", "both.txt", "--stderr", "both.txt"];
     expect((await slipway.run(["run", "--quiet", ...paths, "--", "sh", "-c", script])).status).toBe(0);
     expect(await readFile(join(slipway.cwd, "both.txt"), "utf8")).toBe("1\n2\n3\n4\n");
+  });
+
+  it("one file for many tasks is refused with the remedy; with --append every line of all of them is in it, whole", async () => {
+    const args = ["--array", "1-60", "--stdout", "many.txt", "--stderr", "many.txt"];
+    const script = "printf '%01000d\\n' {item}; printf '%01000d\\n' {item} >&2";
+    const refused = await slipway.run(["run", ...args, "--", "sh", "-c", script]);
+    expect(refused.status).toBe(2);
+    expect(refused.stderr).toMatch(/--stdout: all tasks of 'sh' would write to many\.txt/);
+    expect(refused.stderr).toMatch(/\{task\} or \{item\}.*--append/);
+    expect(existsSync(join(slipway.cwd, "many.txt"))).toBe(false);
+    await write("many.txt", "what was there\n");
+    const run = await slipway.json<RunView>(["run", ...args, "--append", "--", "sh", "-c", script]);
+    expect(run.counts).toEqual({ DONE: 60 });
+    const lines = (await readFile(join(slipway.cwd, "many.txt"), "utf8")).split("\n");
+    const items = Array.from({ length: 60 }, (_, i) => String(i + 1).padStart(1000, "0"));
+    expect(lines.toSorted()).toEqual(["", "what was there", ...items, ...items].toSorted());
+    // the first of them shows the file, the others do not show it again
+    const shown = (await slipway.run(["logs", String(run.id)])).stdout.split("\n");
+    expect(shown).toHaveLength(122);
+    expect(shown[0]).toBe(`${run.id}.1: what was there`);
+  });
+
+  it("the server refuses one file for many tasks too, however the items come", async () => {
+    const client = connect({ home: slipway.home });
+    const submit = (task: object, items?: ItemStream[]): Promise<unknown> =>
+      client.submit({ cwd: slipway.cwd, environment: {}, tasks: [{ run: ["true"], ...task }] }, items);
+    async function* values(): AsyncGenerator<string[]> {
+      yield ["a", "b"];
+    }
+    const before = (await client.runs()).length;
+    try {
+      const refusal = { code: "bad-value", facts: { key: "stdout" } };
+      await expect(submit({ stdout: "x", each: { array: "1-2" } })).rejects.toMatchObject(refusal);
+      const stream = { group: 0, once: true, batches: values };
+      await expect(submit({ stdout: "x", each: { stream: "lines" } }, [stream])).rejects.toMatchObject(refusal);
+      expect(await client.runs()).toHaveLength(before);
+    } finally {
+      client.close();
+    }
   });
 
   it("a directory taken away between tasks is made again", async () => {

@@ -66,8 +66,9 @@ const step = <T>(stage: Stage, action: () => T): T => {
 };
 
 /** Without O_NONBLOCK a FIFO that nobody reads would stop the whole loop. (Node cannot clear the flag: only for FIFOs.) */
-const openOutput = (path: string): number => {
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOCTTY;
+const openOutput = (path: string, append: boolean): number => {
+  const mode = append ? constants.O_APPEND : constants.O_TRUNC;
+  const flags = constants.O_WRONLY | constants.O_CREAT | mode | constants.O_NOCTTY;
   if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true)
     closeSync(openSync(path, flags | constants.O_NONBLOCK));
   return openSync(path, flags, 0o666);
@@ -95,7 +96,7 @@ const begin = (task: NodeTask, context: StartContext, opened: number[]): ChildPr
     task.tmpdir = request.tmpdir;
   }
   const openEnd = (fd: 1 | 2, path: string | null): number => {
-    if (path !== null) return step(fd === 1 ? "stdout" : "stderr", () => openOutput(path));
+    if (path !== null) return step(fd === 1 ? "stdout" : "stderr", () => openOutput(path, request.append));
     const pipe = step("fork", () => context.pool.take());
     task.captures.push(createCapture(pipe.read, context.gate, (chunk) => context.output(task, fd, chunk)));
     return pipe.write;

@@ -11,7 +11,7 @@
  *   END      u32 id, u32 grace ms or NONE        HELLO    u32 version, u32 pid (always the first frame)
  *   SIGNAL   u32 id, u32 signal
  */
-export const VERSION = 3;
+export const VERSION = 4;
 export const MAX_FRAME = 8 * 1024 * 1024;
 export const NONE = 0xffff_ffff;
 
@@ -38,6 +38,8 @@ export interface StartRequest {
   /** Absolute path of a file to make or truncate; null: captured and sent back. Equal paths share one open file. */
   readonly stdout: string | null;
   readonly stderr: string | null;
+  /** Files are not truncated: each write goes to their end (O_APPEND), as several tasks write to them. */
+  readonly append: boolean;
   /** Made (0700) before the start, removed with all it holds before the exit is told. */
   readonly tmpdir: string | null;
   /** Cores to bind the task to; those that do not exist here are left out. */

@@ -22,6 +22,9 @@ export const writeNumbers = (writer: FrameWriter, type: number, ...values: reado
   writer.end();
 };
 
+/** The flags at the end of START. */
+const APPEND = 1;
+
 const writeTexts = (writer: FrameWriter, texts: readonly string[]): void => {
   writer.u32(texts.length);
   for (const text of texts) writer.text(text);
@@ -46,6 +49,7 @@ export const writeStart = (writer: FrameWriter, request: StartRequest): ReturnTy
     writer.u32(request.cpus.length);
     for (const cpu of request.cpus) writer.u32(cpu);
   }
+  writer.u32(request.append ? APPEND : 0);
   return writer.end();
 };
 
@@ -104,7 +108,9 @@ export const readStart = (buffer: Buffer, from: number, end: number): StartReque
   const [cwd, stdout, stderr] = [body.text(), body.optional(), body.optional()];
   const [tmpdir, cgroup, token] = [body.optional(), body.optional(), body.text()];
   const [argv, extraEnv, cpus] = [body.texts(), body.texts(), body.numbers()];
+  const flags = body.u32();
   body.done();
-  if (argv.length === 0) short();
-  return { id, env, graceMs, after, cwd, stdout, stderr, tmpdir, cgroup, token, argv, extraEnv, cpus };
+  if (argv.length === 0 || flags > APPEND) short();
+  const append = flags === APPEND;
+  return { id, env, graceMs, after, cwd, stdout, stderr, tmpdir, cgroup, token, argv, extraEnv, cpus, append };
 };

@@ -260,6 +260,7 @@ for (const { kind, absent } of implementations) {
             graceMs: 100,
             cgroup: null,
             after: null,
+            append: false,
           });
         });
         const [main, stray] = [await readPid(pid), await readPid(`${pid}-stray`)];

@@ -21,6 +21,7 @@ const starts: fc.Arbitrary<StartRequest> = fc.record({
   argv: fc.array(text, { minLength: 1 }),
   extraEnv: fc.array(text),
   cpus: fc.option(fc.array(u32)),
+  append: fc.boolean(),
 });
 
 /** Cuts bytes into chunks of the given sizes, over and over. */

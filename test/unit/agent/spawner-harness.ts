@@ -134,6 +134,7 @@ export const openSession = async (kind: Kind | "auto", options: { nativePath?: s
       graceMs: 5000,
       cgroup: null,
       after: null,
+      append: false,
       ...more,
       tmpdir,
       token,

@@ -140,6 +140,39 @@ for (const { kind, absent } of implementations) {
       expect([readFileSync(out, "utf8"), half.stderr.toString()]).toEqual(["one\nthree\n", "two\n"]);
     });
 
+    it("appends where it is told so: what was there stays, and one write of many at once never tears", async () => {
+      const shared = join(session.scratch, "shared");
+      writeFileSync(shared, "before\n");
+      const bytes = 200_000;
+      const letters = [..."abcdefghijkl"];
+      for (const letter of letters) writeFileSync(join(session.scratch, `piece-${letter}`), letter.repeat(bytes));
+      const script =
+        "for i in 1 2 3; do dd if=$0 bs=1M count=1 status=none; dd if=$0 bs=1M count=1 status=none >&2; done";
+      await Promise.all(
+        letters.map((letter) =>
+          session.run(["/bin/sh", "-c", script, join(session.scratch, `piece-${letter}`)], {
+            stdout: shared,
+            stderr: shared,
+            append: true,
+          }),
+        ),
+      );
+      const text = readFileSync(shared, "utf8");
+      expect(text.slice(0, 7)).toBe("before\n");
+      const runs = text
+        .slice(7)
+        .match(/([a-l])\1*/g)!
+        .map((run) => [run[0]!, run.length / bytes] as const);
+      const total = new Map<string, number>();
+      for (const [letter, times] of runs) total.set(letter, (total.get(letter) ?? 0) + times);
+      expect(runs.every(([, times]) => Number.isInteger(times))).toBe(true);
+      expect([...total].toSorted()).toEqual(letters.map((letter) => [letter, 6]));
+      // one of them in the file, the other captured
+      const half = await session.sh("echo out; echo err >&2", { stdout: shared, append: true });
+      expect(readFileSync(shared, "utf8")).toBe(`${text}out\n`);
+      expect(half.stderr.toString()).toBe("err\n");
+    });
+
     it("names the output that cannot be opened, and leaves no TMPDIR", async () => {
       const fifo = join(session.scratch, "fifo");
       await session.run(["mkfifo", fifo]);

@@ -94,7 +94,9 @@ test("every option finds its key", async () => {
       " ",
     ),
     ..."--time-request 5m --priority -3 --retries 2 --retry-delay 5s --max-fails 4 --after 3,4 --after 5".split(" "),
-    ..."--env A=1 --env B=x=y --cwd . --stdout o.{task} --stderr e --cluster c --queue q --via pilot --pin".split(" "),
+    ..."--env A=1 --env B=x=y --cwd . --stdout o.{task} --stderr e --append --cluster c --queue q --via pilot --pin".split(
+      " ",
+    ),
     ..."--executor null --export PATH -- sim {item}".split(" "),
   );
   expect(found).toEqual({
@@ -121,6 +123,7 @@ test("every option finds its key", async () => {
         cwd: ".",
         stdout: "o.{task}",
         stderr: "e",
+        append: true,
         cluster: "c",
         queue: "q",
         via: "pilot",

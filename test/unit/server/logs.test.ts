@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -7,7 +7,7 @@ import { Ending } from "../../../src/core/events.ts";
 import type { GroupSpec } from "../../../src/core/spec.ts";
 import type { Run } from "../../../src/core/run.ts";
 import type { SlipwayError } from "../../../src/errors.ts";
-import { type LogSource, checkAttempt, taskOutput } from "../../../src/server/logs.ts";
+import { type LogSource, checkAttempt, runOutput, taskOutput } from "../../../src/server/logs.ts";
 import { type Driver, createDriver, group, spec } from "../core/model.ts";
 
 /** Which attempt's output is read, and where it lies. */
@@ -88,6 +88,45 @@ const refusal = (run: Run, attempt: number): SlipwayError => {
   throw new Error(`attempt ${attempt} was not refused`);
 };
 
+describe("a file that tasks share", () => {
+  it("is shown once with its run, however many write to it; when followed, at the end", async () => {
+    const file = join(directory, "shared.txt");
+    writeFileSync(file, "one\ntwo\n");
+    const driver = createDriver();
+    const run = driver.submit(
+      spec(
+        [
+          group("a", 3, { stdout: "shared.txt", append: true }),
+          group("b", 1, { stdout: "{cwd}/shared.txt", append: true }),
+          group("c", 2, { stdout: "own-{task}.txt", append: true }),
+        ],
+        { cwd: directory },
+      ),
+    );
+    for (const row of [4, 5]) writeFileSync(join(directory, `own-${row}.txt`), `${row}\n`);
+    const source: LogSource = { state: driver.state, tailOf: () => -1 };
+    const all = async (follow: boolean): Promise<(readonly [string, string])[]> => {
+      const pieces: (readonly [string, string])[] = [];
+      for await (const { task, data } of runOutput(source, run, { ...query, follow }))
+        pieces.push([task, Buffer.from(data, "base64").toString()]);
+      return pieces;
+    };
+    const agent = driver.join();
+    for (let row = 0; row < 6; row += 1) driver.assign(agent, run.id, row);
+    driver.end(agent, run.id, [0, 1, 2, 3, 4], 0);
+    const followed = all(true);
+    appendFileSync(file, "three\n");
+    driver.end(agent, run.id, [5], 0);
+    const expected = [
+      [`${run.id}.0`, "one\ntwo\nthree\n"],
+      [`${run.id}.4`, "4\n"],
+      [`${run.id}.5`, "5\n"],
+    ];
+    expect(await followed).toEqual(expected);
+    expect(await all(false)).toEqual(expected);
+  });
+});
+
 describe("output of earlier attempts", () => {
   it("each attempt that is kept has its own, the last unless one is named", async () => {
     const { driver, run } = await running({}, ["first\n", "second\n", "third\n"]);
@@ -127,6 +166,8 @@ describe("output of earlier attempts", () => {
     const one = await running({ stdout: "one.txt" }, ["", ""]);
     writeFileSync(join(directory, "one.txt"), "the second\n");
     expect(await read(one.driver, one.run, 2)).toBe("the second\n");
+    const appending = await running({ stdout: "one.txt", append: true }, ["", ""]);
+    expect(await read(appending.driver, appending.run, 1)).toBe("the second\n");
     expect(refusal(one.run, 1)).toMatchObject({
       code: "output-replaced",
       facts: { path: join(directory, "one.txt"), by: 2 },
