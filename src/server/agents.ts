@@ -254,7 +254,9 @@ export const createAgents = (options: AgentsOptions): Agents => {
         for (const { run, row, attempt, started, outAt, kept } of message.tasks) {
           if (!hasAttempt(state, link.id, run, row, attempt)) continue;
           markStarted(state, run, row, started);
+          // an attempt that has written nothing yet must not be taken for the one before it
           if (outAt >= 0) link.tails.set(`${run}.${row}`, outAt);
+          else link.tails.delete(`${run}.${row}`);
           if (kept !== undefined) outputs.progress(link.id, run, row, attempt, kept);
         }
         for (const { run, row, attempt, kept } of message.parts ?? [])

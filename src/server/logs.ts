@@ -7,6 +7,7 @@ import type { State } from "../core/state.ts";
 import { isFinalTask } from "../core/states.ts";
 import { stateOf } from "../core/table.ts";
 import { SlipwayError } from "../errors.ts";
+import { findLastChunk } from "./lost-output.ts";
 import { readOutput, readTail } from "./output-reader.ts";
 import { expandView, lostView } from "./views.ts";
 
@@ -35,6 +36,18 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
 /** Where the last chunk of an attempt is now: from its result, or from what its agent last said. */
 const lastChunk = (source: LogSource, run: Run, row: number, attempt: Attempt): number =>
   attempt.outAt >= 0 ? attempt.outAt : attempt.agent === 0 ? -1 : source.tailOf(attempt.agent, run.id, row);
+
+/** The same of an attempt that was lost: its agent may have written more than it told. */
+const lostChunk = async (run: Run, row: number, attempt: Attempt, stream: string | undefined): Promise<number> => {
+  if (stream === undefined) return -1;
+  try {
+    return await findLastChunk(stream, attempt.outAt, { run: run.id, row, attempt: attempt.n });
+  } catch (error) {
+    // what it told of must be there; where it told of nothing, there may be no stream at all
+    if (attempt.outAt < 0 && (error as NodeJS.ErrnoException).code === "ENOENT") return -1;
+    throw new SlipwayError("output-damaged", { path: stream, offset: 0, detail: (error as Error).message }, error);
+  }
+};
 
 async function* fileOutput(path: string, follow: () => boolean, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   let at = 0;
@@ -85,12 +98,17 @@ export async function* taskOutput(
     isFinalTask(stateOf(run.table, row)) || (wanted !== undefined && currentAttempt(run, row)?.n !== wanted);
   const path = expandView(run, row, wanted)[query.stream];
   if (path !== null) {
-    yield* fileOutput(path, () => query.follow && !ended(), query.signal);
+    // ranks that agents start have files of their own
+    const { ranks } = groupOf(run.groups, row).spec;
+    const count = ranks?.by === "agents" ? ranks.count : 0;
+    const files = count === 0 ? [path] : Array.from({ length: count }, (_, rank) => `${path}.${rank}`);
+    for (const file of files) yield* fileOutput(file, () => query.follow && !ended(), query.signal);
     return;
   }
   const fd = query.stream === "stdout" ? 1 : 2;
   let attempt = 0;
   let read = -1;
+  let searched = 0;
   const shown = new Set<number>();
   for (;;) {
     const more = query.follow && !ended() && !query.signal.aborted;
@@ -101,8 +119,13 @@ export async function* taskOutput(
         shown.clear();
       }
       attempt = last.n;
-      const at = lastChunk(source, run, row, last);
       const stream = source.state.agents.get(last.agent)?.output;
+      let at = lastChunk(source, run, row, last);
+      // where a result came, it says all
+      if (last.lost && last.outBytes + last.errBytes === 0) {
+        at = searched === last.n ? read : await lostChunk(run, row, last, stream);
+        searched = last.n;
+      }
       if (at >= 0 && at !== read && stream !== undefined) {
         yield* readOutput(stream, at, { fd, since: read });
         read = at;

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -145,6 +145,41 @@ describe("output of earlier attempts", () => {
     expect(await read(driver, run, 2, true)).toBe("second\n");
   });
 
+  it("what a lost attempt wrote is found in its agent's stream, also what the agent had not told of", async () => {
+    const { driver, run } = await running({}, ["first\n"]);
+    const agent = driver.state.nextAgent;
+    const path = join(directory, `stream-${++streams}`);
+    const joined = { uuid: "v", pilot: 0, host: "h", version: "1", resources: {}, output: path, seq: 0 };
+    driver.send({ type: "agent.joined", at: 1, agent, ...joined });
+    driver.assign(agent, run.id, 0);
+    const output = await openOutputStream(path);
+    const [other, mine] = [output.begin(run.id, 1, 2), output.begin(run.id, 0, 2)];
+    const write = async (to: typeof mine, text: string): Promise<void> => {
+      output.write(to, 1, Buffer.from(text));
+      await output.flush();
+    };
+    await write(other, "of another task\n");
+    await write(mine, "told, ");
+    const told = output.tail(mine);
+    await write(mine, `not told${"!".repeat(200_000)}`);
+    await write(other, "of another task\n");
+    await write(mine, " at all\n");
+    await write(other, "cut off");
+    await output.close();
+    truncateSync(path, statSync(path).size - 3);
+    const started = [{ run: run.id, rows: [0], at: [1500], outAt: [told] }];
+    driver.send({ type: "agents.lost", at: 5000, agents: [agent], reason: "gone", started });
+    const whole = `told, not told${"!".repeat(200_000)} at all\n`;
+    expect(await read(driver, run, 2)).toBe(whole);
+    expect(await read(driver, run)).toBe(whole);
+    // of an older journal, or when the server was gone as well, nothing was told
+    run.history.set(0, [run.history.get(0)![0]!, { ...run.history.get(0)![1]!, outAt: -1 }]);
+    expect(await read(driver, run, 2)).toBe(whole);
+    rmSync(path);
+    run.history.set(0, [run.history.get(0)![0]!, { ...run.history.get(0)![1]!, outAt: -1 }]);
+    expect(await read(driver, run, 2)).toBe("");
+  });
+
   it("one that was dropped, or never was, is refused and says so", async () => {
     const { driver, run } = await running(
       {},
@@ -168,6 +203,9 @@ describe("output of earlier attempts", () => {
     expect(await read(one.driver, one.run, 2)).toBe("the second\n");
     const appending = await running({ stdout: "one.txt", append: true }, ["", ""]);
     expect(await read(appending.driver, appending.run, 1)).toBe("the second\n");
+    const ranks = await running({ stdout: "ranks.txt", ranks: { count: 3, by: "agents" } }, [""]);
+    for (const rank of [0, 1, 2]) writeFileSync(join(directory, `ranks.txt.${rank}`), `rank ${rank}\n`);
+    expect(await read(ranks.driver, ranks.run)).toBe("rank 0\nrank 1\nrank 2\n");
     expect(refusal(one.run, 1)).toMatchObject({
       code: "output-replaced",
       facts: { path: join(directory, "one.txt"), by: 2 },
