@@ -108,7 +108,7 @@ describe("without a server running before", () => {
       { n: 1, lost: true, exitCode: null },
       { n: 2, lost: false, exitCode: 0 },
     ]);
-    expect((await run("show", "1.0")).stdout).toMatch(/1 .*lost/);
+    expect((await run("show", "1.0")).stdout).toMatch(/1  LOST /);
   });
 
   it("run starts a server of its own and stops it", async () => {
