@@ -7,6 +7,8 @@ const PROCESSES = [
   "test/unit/agent/memory-watch.test.ts",
   "test/unit/core/shell-contexts.test.ts",
   "test/unit/server/home.claim.test.ts",
+  "test/unit/server/launch-hostile.test.ts",
+  "test/unit/server/launch-removal.test.ts",
   "test/unit/launchers/*.test.ts",
   "test/unit/batch/scripts.test.ts",
   "test/unit/providers/commands.test.ts",

@@ -277,7 +277,7 @@ export const createLaunches = async (options: LaunchesOptions): Promise<Launches
     show: async (caller, id, fresh) => {
       const found = find(caller, id);
       if (fresh && !isFinalLaunch(found.state)) {
-        await watcher.look(found.cluster);
+        await watcher.look(found.cluster, id);
         await engine.whenDurable();
       }
       return view(found);

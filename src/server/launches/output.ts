@@ -1,13 +1,15 @@
 import { createReadStream } from "node:fs";
 import { mkdir, open, readFile, readdir, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { SlipwayError } from "../../errors.ts";
 import { formatSize } from "../../core/quantities.ts";
+import { type UsersFile, openUsersFile } from "./users-files.ts";
 
 /**
  * What jobs wrote, kept in the home: pieces that ranks send while they run, one file per rank and stream, and at the
  * end the job's own output files, which hold everything. A rank's file is as long as what the server has of it, so a
- * piece sent twice is written once, also over a restart.
+ * piece sent twice is written once, also over a restart. What lies in the home is read by its path; the job's own files
+ * belong to its user, and are read as users-files.ts does.
  */
 
 export type StreamName = "stdout" | "stderr";
@@ -17,6 +19,10 @@ const MOST_BYTES = 256 * 1024 * 1024;
 const MOST_RANKS = 100_000;
 /** A rank that sent nothing for so long is no longer live. */
 const LIVE_MS = 30_000;
+/** Of one rank's log that is held in memory for a reader. */
+const MOST_AT_ONCE = 1024 * 1024;
+/** Logs that are compared line by line; longer ones would cost too much memory. */
+const MOST_COMPARED = 16 * 1024 * 1024;
 
 export interface OutputStore {
   receive(
@@ -51,6 +57,7 @@ interface Known {
   readonly waiters: Set<() => void>;
 }
 
+/** Of a file in the home. */
 const sizeOf = async (path: string): Promise<number | undefined> => {
   try {
     return (await stat(path)).size;
@@ -65,10 +72,21 @@ async function* bytesOf(path: string, from: number, to?: number): AsyncGenerator
   yield* createReadStream(path, { start: from, ...(to === undefined ? {} : { end: to - 1 }) }) as AsyncIterable<Buffer>;
 }
 
-const wholeOf = async (path: string, from: number, to: number): Promise<Buffer> => {
+const joined = async (chunks: AsyncIterable<Buffer>): Promise<Buffer> => {
   const parts: Buffer[] = [];
-  for await (const part of bytesOf(path, from, to)) parts.push(part);
+  for await (const part of chunks) parts.push(part);
   return Buffer.concat(parts);
+};
+
+/** The first and the last bytes of a file. */
+const endsOf = async (
+  read: (from: number, to: number) => AsyncIterable<Buffer>,
+  size: number,
+  bytes: number,
+): Promise<string> => {
+  const head = await joined(read(0, Math.min(size, bytes)));
+  const rest = await joined(read(Math.max(bytes, size - bytes), size));
+  return Buffer.concat([head, rest]).toString("utf8");
 };
 
 export const createOutputStore = (root: string): OutputStore => {
@@ -150,29 +168,39 @@ export const createOutputStore = (root: string): OutputStore => {
     });
   };
 
+  /** Copies as much of a job's file as is kept; resolves with its size. */
+  const keep = async (path: string, theirs: UsersFile): Promise<number> => {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    const file = await open(path, "w", 0o600);
+    try {
+      let at = 0;
+      for await (const chunk of theirs.bytes(0, Math.min(theirs.size, MOST_BYTES))) {
+        await file.write(chunk);
+        at += chunk.length;
+      }
+      if (theirs.size > MOST_BYTES) await file.write(`\n[the rest, ${formatSize(theirs.size - at)}, was not kept]\n`);
+      return at;
+    } finally {
+      await file.close();
+    }
+  };
+
   const collect: OutputStore["collect"] = async (launch, files) => {
     const known = await load(launch);
     await inTurn(known, async () => {
       for (const stream of ["stdout", "stderr"] as const) {
-        const size = await sizeOf(files[stream]);
-        if (size === undefined) continue;
-        await mkdir(dirOf(launch), { recursive: true, mode: 0o700 });
-        const file = await open(fileOf(launch, stream), "w", 0o600);
+        const theirs = await openUsersFile(files[stream]);
+        if (theirs === undefined) continue;
         try {
-          let at = 0;
-          for await (const chunk of bytesOf(files[stream], 0, Math.min(size, MOST_BYTES))) {
-            await file.write(chunk);
-            at += chunk.length;
-          }
-          if (size > MOST_BYTES) await file.write(`\n[the rest, ${formatSize(size - at)}, was not kept]\n`);
-          known.collected.set(stream, at);
+          const size = await keep(fileOf(launch, stream), theirs);
+          known.collected.set(stream, size);
         } catch {
           // what is not for us to read stays what the ranks sent
           known.collected.delete(stream);
+          await rm(fileOf(launch, stream), { force: true });
         } finally {
-          await file.close();
+          await theirs.close();
         }
-        if (!known.collected.has(stream)) await rm(fileOf(launch, stream), { force: true });
       }
     });
     wake(known);
@@ -227,33 +255,38 @@ export const createOutputStore = (root: string): OutputStore => {
       // one file alone is passed on as it comes; several by whole lines, so that they are not torn
       const keys = fileAt > 0 ? [] : rankKeys(known, stream);
       for (const key of keys) {
-        const from = at.get(key) ?? 0;
-        const size = known.sizes.get(key)!;
-        if (size === from) continue;
-        let text = await wholeOf(fileOf(launch, key), from, size);
-        if (keys.length > 1 && !over && source.follow) text = text.subarray(0, text.lastIndexOf(10) + 1);
-        at.set(key, from + text.length);
-        if (text.length === 0) continue;
-        moved = true;
-        yield text;
+        for (;;) {
+          const from = at.get(key) ?? 0;
+          const to = Math.min(known.sizes.get(key)!, from + MOST_AT_ONCE);
+          if (to === from) break;
+          let text = await joined(bytesOf(fileOf(launch, key), from, to));
+          const lines = text.lastIndexOf(10) + 1;
+          const mayWait = keys.length > 1 && !over && source.follow && (lines > 0 || to - from < MOST_AT_ONCE);
+          if (mayWait) text = text.subarray(0, lines);
+          at.set(key, from + text.length);
+          if (text.length === 0) break;
+          moved = true;
+          yield text;
+        }
       }
       if (keys.length === 0) {
-        const size = await sizeOf(source.files[stream]);
-        if (size !== undefined && size > fileAt) {
-          try {
-            for await (const chunk of bytesOf(source.files[stream], fileAt, size)) {
-              fileAt += chunk.length;
-              yield chunk;
-            }
+        const theirs = await openUsersFile(source.files[stream]);
+        try {
+          for await (const chunk of theirs?.bytes(fileAt, theirs.size) ?? []) {
+            fileAt += chunk.length;
             moved = true;
-          } catch {
-            // not for us to read while the job lives
+            yield chunk;
           }
+        } catch {
+          // not for us to read while the job lives
+        } finally {
+          await theirs?.close();
         }
       }
       if (source.signal.aborted) return;
       if (over) {
-        if (at.size > 0 && isCollected && total(known) < 16 * 1024 * 1024) {
+        const compared = Math.max(total(known), known.collected.get(stream) ?? 0);
+        if (at.size > 0 && isCollected && compared < MOST_COMPARED) {
           const rest = await onlyInFile(launch, known, stream);
           if (rest.length > 0) yield rest;
         }
@@ -271,19 +304,21 @@ export const createOutputStore = (root: string): OutputStore => {
       const known = await load(launch);
       const paths = known.collected.has(stream)
         ? [fileOf(launch, stream)]
-        : [...rankKeys(known, stream).map((key) => fileOf(launch, key)), files[stream]];
+        : rankKeys(known, stream).map((key) => fileOf(launch, key));
       for (const path of paths) {
         const size = (await sizeOf(path)) ?? 0;
-        if (size === 0) continue;
-        try {
-          const head = await wholeOf(path, 0, Math.min(size, bytes));
-          const rest = await wholeOf(path, Math.max(bytes, size - bytes), size);
-          return Buffer.concat([head, rest]).toString("utf8");
-        } catch {
-          // not for us to read
-        }
+        if (size > 0) return endsOf((from, to) => bytesOf(path, from, to), size, bytes).catch(() => "");
       }
-      return "";
+      const theirs = known.collected.has(stream) ? undefined : await openUsersFile(files[stream]);
+      if (theirs === undefined) return "";
+      try {
+        return await endsOf((from, to) => theirs.bytes(from, to), theirs.size, bytes);
+      } catch {
+        // not for us to read
+        return "";
+      } finally {
+        await theirs.close();
+      }
     },
     sizes: (launch) => {
       const known = launches.get(launch);

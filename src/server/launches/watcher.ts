@@ -4,15 +4,19 @@ import { isFinalLaunch } from "../../core/launch.ts";
 import type { LaunchChanged } from "../../core/events.ts";
 import { SlipwayError } from "../../errors.ts";
 import { CommandError } from "../../providers/commands.ts";
+import type { JobStatus } from "../../providers/provider.ts";
 import type { Engine } from "../engine.ts";
 import type { LaunchCluster } from "./cluster.ts";
 import { excerptOf, verdictOf } from "./outcome.ts";
 import type { OutputStore } from "./output.ts";
 import type { Storage } from "./storage.ts";
+import { createTurns } from "./turns.ts";
+import { readNote } from "./users-files.ts";
 
 /**
  * Carries launches through their life: hands them to their manager, asks about all of a cluster's with one poll a
- * period, finds again those whose answer was lost (rule 3), and clears away what has ended.
+ * period, finds again those whose answer was lost (rule 3), and clears away what has ended. What an answer means for a
+ * launch is carried out for each by itself: nobody waits for the logs or the directory of another user's job.
  */
 
 const PERIOD_MS = 5000;
@@ -24,6 +28,10 @@ const SOON_MS = [100, 400, 1000, 2500];
 /** A cancellation that has shown no effect is given again after this. */
 const CANCEL_AGAIN_MS = 10_000;
 const EXCERPT_BYTES = 64 * 1024;
+/** Launches of one user whose logs are gathered, or whose directories are removed, at the same time. */
+const MOST_AT_ONCE = 4;
+/** A directory that could not be removed is tried again after this. */
+const CLEAN_AGAIN_MS = 60_000;
 /** Records of launches that have ended and were cleared away. */
 const MOST_ENDED = 2000;
 
@@ -42,8 +50,8 @@ export interface Watcher {
   /** Asks for its end; the intent is on disk before. */
   cancel(launch: Launch): Promise<void>;
   clean(launch: Launch): Promise<void>;
-  /** Asks the manager of this cluster now; resolves with its answers applied. */
-  look(cluster: string): Promise<void>;
+  /** Asks the manager of this cluster now; resolves with its answers applied, to this launch or to all of them. */
+  look(cluster: string, launch?: number): Promise<void>;
   /** Whether its end is known and everything of it was gathered. */
   isOver(launch: Launch): boolean;
   /** Somebody waits for changes, until the returned function is called. */
@@ -51,14 +59,9 @@ export interface Watcher {
   close(): void;
 }
 
-/** A small file that a job left; undefined when it is not there or not readable. */
-const readNote = async (path: string): Promise<string | undefined> => {
-  try {
-    return (await readFile(path, "utf8")).trim().slice(0, 200);
-  } catch {
-    return undefined;
-  }
-};
+/** What a shell can exit with; anything else is not the script's. */
+const exitCodeIn = (note: string | undefined): { exitCode?: number } =>
+  note !== undefined && /^\d{1,3}$/.test(note) && Number(note) <= 255 ? { exitCode: Number(note) } : {};
 
 /** Whether a process of this machine still hands this script to a manager: a server's child may outlive it. */
 const isBeingSubmitted = async (script: string): Promise<boolean> => {
@@ -78,6 +81,11 @@ export const createWatcher = (options: WatcherOptions): Watcher => {
   const inherited = new Set([...state.launches.values()].filter((each) => each.nativeId === "").map(({ id }) => id));
   const cancelled = new Map<number, number>();
   const finishing = new Map<number, Promise<void>>();
+  /** What follows from the last answer, for each launch of which something does. */
+  const working = new Map<number, Promise<void>>();
+  const cleaning = new Map<number, Promise<void>>();
+  const cleanAgain = new Map<number, number>();
+  const inTurn = createTurns(MOST_AT_ONCE);
   const looking = new Map<string, Promise<void>>();
   const watchers = new Set<() => void>();
   const problems = new Map<string, string>();
@@ -93,11 +101,23 @@ export const createWatcher = (options: WatcherOptions): Watcher => {
     [...state.launches.values()].filter((each) => each.cluster === cluster && !isFinalLaunch(each.state));
 
   const soon = (cluster: string): void => {
-    for (const ms of SOON_MS) setTimeout(() => void look(cluster), ms).unref();
+    for (const ms of SOON_MS) setTimeout(() => void round(cluster), ms).unref();
   };
 
   const excerpt = async (launch: Launch): Promise<string> =>
     excerptOf(await output.tail(launch.id, "stderr", launch.files, EXCERPT_BYTES));
+
+  const begin = (launch: Launch, work: () => Promise<void>): void => {
+    const done = work()
+      .catch((error: unknown) => complain(launch.cluster, (error as Error).message))
+      .finally(() => working.delete(launch.id));
+    working.set(launch.id, done);
+  };
+
+  const complain = (about: string, text: string): void => {
+    if (problems.get(about) !== text) log(`${about}: ${text}`);
+    problems.set(about, text);
+  };
 
   /** The end of a launch: its logs are gathered before it is told, and its directory goes when it may. */
   const finish = async (launch: Launch, verdict: Omit<LaunchChanged, "type" | "at" | "launch">): Promise<void> => {
@@ -107,13 +127,13 @@ export const createWatcher = (options: WatcherOptions): Watcher => {
     cancelled.delete(launch.id);
     log(`launch ${launch.id} (${launch.nativeId || launch.jobName}) ${launch.state}: ${launch.reason}`);
     await engine.whenDurable();
-    await tidy();
+    if (isDue(launch)) await clear(launch).catch((error: unknown) => leave(launch, error));
   };
 
   const finishOnce = (launch: Launch, verdict: Omit<LaunchChanged, "type" | "at" | "launch">): Promise<void> => {
     const before = finishing.get(launch.id);
     if (before !== undefined) return before;
-    const work = finish(launch, verdict)
+    const work = inTurn(launch.user, () => finish(launch, verdict))
       .catch((error: unknown) => log(`launch ${launch.id}: ${(error as Error).message}`))
       .finally(() => {
         finishing.delete(launch.id);
@@ -123,23 +143,37 @@ export const createWatcher = (options: WatcherOptions): Watcher => {
     return work;
   };
 
-  const clean = async (launch: Launch): Promise<void> => {
+  const clear = async (launch: Launch): Promise<void> => {
     await storage.remove(launch.directory, launch.user !== "");
+    cleanAgain.delete(launch.id);
     if (launch.cleaned === 0) change(launch, { cleaned: true });
   };
 
-  /** Directories whose retention is over, and records beyond those that are kept. */
+  const leave = (launch: Launch, error: unknown): void => {
+    complain(launch.directory, `it was left alone: ${(error as Error).message}`);
+    cleanAgain.set(launch.id, performance.now() + CLEAN_AGAIN_MS);
+  };
+
+  const clean = (launch: Launch): Promise<void> => {
+    const before = cleaning.get(launch.id);
+    if (before !== undefined) return before;
+    const work = inTurn(launch.user, () => clear(launch)).finally(() => cleaning.delete(launch.id));
+    cleaning.set(launch.id, work);
+    return work;
+  };
+
+  /** Its retention is over. */
+  const isDue = (launch: Launch): boolean => {
+    const retention = clusters.get(launch.cluster)?.settings.retention ?? 0;
+    return isFinalLaunch(launch.state) && launch.cleaned === 0 && engine.clock() - launch.ended >= retention * 1000;
+  };
+
+  /** Begins with directories whose retention is over, and forgets records beyond those that are kept. */
   const tidy = async (): Promise<void> => {
-    const now = engine.clock();
     for (const launch of state.launches.values()) {
-      if (!isFinalLaunch(launch.state) || launch.cleaned > 0) continue;
-      const retention = clusters.get(launch.cluster)?.settings.retention ?? 0;
-      if (now - launch.ended < retention * 1000) continue;
-      await clean(launch).catch((error: unknown) => {
-        const text = `${launch.directory} was left alone: ${(error as Error).message}`;
-        if (problems.get(launch.directory) !== text) log(text);
-        problems.set(launch.directory, text);
-      });
+      if (!isDue(launch) || finishing.has(launch.id) || cleaning.has(launch.id)) continue;
+      if ((cleanAgain.get(launch.id) ?? -Infinity) > performance.now()) continue;
+      void clean(launch).catch((error: unknown) => leave(launch, error));
     }
     const ended = [...state.launches.values()].filter((each) => each.cleaned > 0);
     for (const launch of ended.slice(0, Math.max(0, ended.length - MOST_ENDED))) {
@@ -201,41 +235,49 @@ export const createWatcher = (options: WatcherOptions): Watcher => {
     const found = new Map(
       (await cluster.provider().list(`${cluster.settings.jobNamePrefix}_`)).map((job) => [job.name, job.nativeId]),
     );
-    for (const launch of lost) {
-      const nativeId = found.get(launch.jobName) ?? (await readNote(launch.files.nativeId));
+    const notes = await Promise.all(lost.map((launch) => readNote(launch.files.nativeId)));
+    for (const [i, launch] of lost.entries()) {
+      const nativeId = found.get(launch.jobName) ?? notes[i];
       if (nativeId !== undefined && nativeId !== "") {
         inherited.delete(launch.id);
         change(launch, { nativeId });
         log(`launch ${launch.id} was found again as ${nativeId}`);
       } else if (busy.get(launch.id) !== true) {
         inherited.delete(launch.id);
-        if (launch.cancelAsked > 0)
-          await finishOnce(launch, { state: "cancelled", reason: "cancelled before it was submitted" });
-        else await submit(launch).catch((error: unknown) => log(`launch ${launch.id}: ${(error as Error).message}`));
+        begin(launch, () =>
+          launch.cancelAsked > 0
+            ? finishOnce(launch, { state: "cancelled", reason: "cancelled before it was submitted" })
+            : submit(launch).catch((error: unknown) => log(`launch ${launch.id}: ${(error as Error).message}`)),
+        );
       }
     }
   };
 
-  const judge = async (cluster: LaunchCluster): Promise<void> => {
-    const known = live(cluster.config.name).filter((launch) => launch.nativeId !== "" && !finishing.has(launch.id));
+  /** What the manager's answer means for a launch. */
+  const judge = async (cluster: LaunchCluster, launch: Launch, status: JobStatus): Promise<void> => {
+    const left = status.state === "ended" ? exitCodeIn(await readNote(launch.files.exitCode)) : {};
+    if (isFinalLaunch(launch.state)) return;
+    const verdict = verdictOf(status, { ...left, cancelAsked: launch.cancelAsked > 0 });
+    if (verdict.state !== undefined && isFinalLaunch(verdict.state)) return finishOnce(launch, verdict);
+    const isNews =
+      (verdict.state === "running" && launch.state === "pending") ||
+      (verdict.raw !== undefined && verdict.raw !== launch.raw) ||
+      (verdict.reason !== undefined && verdict.reason !== launch.reason) ||
+      (verdict.hosts !== undefined && verdict.hosts.join() !== launch.hosts.join());
+    if (isNews) change(launch, verdict);
+    if (launch.cancelAsked > 0) await tellCancel(cluster, launch);
+  };
+
+  const ask = async (cluster: LaunchCluster): Promise<void> => {
+    const known = live(cluster.config.name).filter(
+      ({ id, nativeId }) => nativeId !== "" && !finishing.has(id) && !working.has(id),
+    );
     if (known.length === 0) return;
     const answers = await cluster.provider().poll(known.map((launch) => launch.nativeId));
     for (const launch of known) {
       const status = answers.get(launch.nativeId);
-      if (status === undefined || isFinalLaunch(launch.state)) continue;
-      const note = status.state === "ended" ? await readNote(launch.files.exitCode) : undefined;
-      const left = note === undefined || !/^\d+$/.test(note) ? {} : { exitCode: Number(note) };
-      const verdict = verdictOf(status, { ...left, cancelAsked: launch.cancelAsked > 0 });
-      if (verdict.state !== undefined && isFinalLaunch(verdict.state)) await finishOnce(launch, verdict);
-      else {
-        const isNews =
-          (verdict.state === "running" && launch.state === "pending") ||
-          (verdict.raw !== undefined && verdict.raw !== launch.raw) ||
-          (verdict.reason !== undefined && verdict.reason !== launch.reason) ||
-          (verdict.hosts !== undefined && verdict.hosts.join() !== launch.hosts.join());
-        if (isNews) change(launch, verdict);
-        if (launch.cancelAsked > 0) await tellCancel(cluster, launch);
-      }
+      if (status !== undefined && !isFinalLaunch(launch.state) && !working.has(launch.id))
+        begin(launch, () => judge(cluster, launch, status));
     }
   };
 
@@ -244,16 +286,15 @@ export const createWatcher = (options: WatcherOptions): Watcher => {
     try {
       const lost = live(name).filter((launch) => inherited.has(launch.id) && !submitting.has(launch.id));
       if (lost.length > 0) await adopt(cluster, lost);
-      await judge(cluster);
+      await ask(cluster);
       problems.delete(name);
     } catch (error) {
-      const text = (error as Error).message;
-      if (problems.get(name) !== text) log(`${name}: ${text}`);
-      problems.set(name, text);
+      complain(name, (error as Error).message);
     }
   };
 
-  const look = (name: string): Promise<void> => {
+  /** Resolves when the manager has answered; what follows from that goes on. */
+  const round = (name: string): Promise<void> => {
     const cluster = clusters.get(name);
     if (cluster === undefined || closed) return Promise.resolve();
     const before = looking.get(name);
@@ -263,13 +304,19 @@ export const createWatcher = (options: WatcherOptions): Watcher => {
     return work;
   };
 
+  const look: Watcher["look"] = async (name, only) => {
+    await round(name);
+    const wanted = only === undefined ? live(name).map(({ id }) => id) : [only];
+    await Promise.all(wanted.map((id) => working.get(id)));
+  };
+
   let busy = false;
   let lookedAt = -Infinity;
   const period = async (): Promise<void> => {
     const pause = options.periodMs ?? (watchers.size > 0 ? WATCHED_MS : PERIOD_MS);
     if (busy || performance.now() - lookedAt < pause) return;
     busy = true;
-    await Promise.all([...clusters.keys()].map((name) => (live(name).length > 0 ? look(name) : undefined)));
+    await Promise.all([...clusters.keys()].map((name) => (live(name).length > 0 ? round(name) : undefined)));
     await tidy().catch((error: unknown) => log(`launches: ${(error as Error).message}`));
     lookedAt = performance.now();
     busy = false;
@@ -284,7 +331,7 @@ export const createWatcher = (options: WatcherOptions): Watcher => {
       const cluster = clusters.get(launch.cluster);
       if (cluster === undefined || isFinalLaunch(launch.state)) return;
       if (launch.nativeId !== "") await tellCancel(cluster, launch);
-      else await look(launch.cluster);
+      else await look(launch.cluster, launch.id);
     },
     clean,
     look,

@@ -1,6 +1,7 @@
+import { execFileSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { apply } from "../../../src/core/apply.ts";
 import type { Event } from "../../../src/core/events.ts";
@@ -10,7 +11,8 @@ import { CommandError } from "../../../src/providers/commands.ts";
 import type { JobRequest, JobStatus, Provider } from "../../../src/providers/provider.ts";
 import type { Engine } from "../../../src/server/engine.ts";
 import type { LaunchCluster } from "../../../src/server/launches/cluster.ts";
-import { createOutputStore } from "../../../src/server/launches/output.ts";
+import { type OutputStore, createOutputStore } from "../../../src/server/launches/output.ts";
+import type { Storage } from "../../../src/server/launches/storage.ts";
 import { type Watcher, createWatcher } from "../../../src/server/launches/watcher.ts";
 
 /** A manager as data: what it knows of jobs, and what it was asked. */
@@ -72,14 +74,14 @@ const engine = {
   whenDurable: async () => undefined,
 } as unknown as Engine;
 
-const request = (id: number): void =>
+const request = (id: number, user = ""): void =>
   void commit({
     type: "launch.requested",
     at: 1,
     launch: id,
     uuid: `u${id}`,
     cluster: "hpc",
-    user: "",
+    user,
     jobName: `slipway_cmd-${id}`,
     directory: join(root, String(id)),
     files: {
@@ -94,7 +96,7 @@ const request = (id: number): void =>
     about: { name: "x", type: "cmd", pool: "", slots: 1, nodes: 1, image: "", command: [], notes: [] },
   });
 
-const start = (): Watcher => {
+const start = (parts: { storage?: Partial<Storage>; output?: Partial<OutputStore> } = {}): Watcher => {
   const cluster = {
     config: { name: "hpc" },
     settings: { jobNamePrefix: "slipway", retention: 0 },
@@ -103,8 +105,13 @@ const start = (): Watcher => {
   watcher = createWatcher({
     engine,
     clusters: new Map([["hpc", cluster]]),
-    storage: { make: async () => undefined, remove: async () => undefined, sweep: async () => undefined },
-    output: createOutputStore(join(root, "kept")),
+    storage: {
+      make: async () => undefined,
+      remove: async () => undefined,
+      sweep: async () => undefined,
+      ...parts.storage,
+    },
+    output: { ...createOutputStore(join(root, "kept")), ...parts.output },
     log: () => undefined,
     periodMs: 3_600_000,
   });
@@ -206,5 +213,69 @@ describe("watching launches", () => {
     jobs.get("1")!.status = { state: "ended", outcome: "done", raw: "CD", exitCode: 0 };
     await watching.look("hpc");
     expect(launch(1)).toMatchObject({ state: "succeeded" });
+  });
+
+  describe("one user's job never delays another's", () => {
+    /** Ten of alice's and one of bob's have ended, alice's first. */
+    const ended = async (watching: Watcher): Promise<void> => {
+      for (let id = 1; id <= 11; id += 1) {
+        request(id, id === 11 ? "bob" : "alice");
+        await watching.submit(launch(id));
+      }
+      for (const job of jobs.values()) job.status = { state: "ended", outcome: "unknown", raw: "gone" };
+      await writeFile(join(root, "11.exit"), "0\n");
+    };
+
+    it("an exit code that is a pipe", async () => {
+      const watching = start();
+      await ended(watching);
+      execFileSync(
+        "mkfifo",
+        Array.from({ length: 10 }, (_, i) => join(root, `${i + 1}.exit`)),
+      );
+      await watching.look("hpc");
+      expect(launch(11)).toMatchObject({ state: "succeeded", exitCode: 0 });
+      expect(launch(1)).toMatchObject({ state: "lost", exitCode: null });
+    });
+
+    it.each(["log", "directory"])("a %s that takes for ever", async (what) => {
+      const never = new Promise<never>(() => undefined);
+      const kept = createOutputStore(join(root, "kept"));
+      const cleared: string[] = [];
+      const watching = start({
+        output: { collect: async (id, files) => (what === "log" && id < 11 ? never : kept.collect(id, files)) },
+        storage: {
+          remove: async (directory) => {
+            if (what === "directory" && Number(basename(directory)) < 11) return never;
+            cleared.push(directory);
+          },
+        },
+      });
+      await ended(watching);
+      await watching.look("hpc", 11);
+      expect(launch(11)).toMatchObject({ state: "succeeded", exitCode: 0 });
+      expect(watching.isOver(launch(11))).toBe(true);
+      expect(cleared).toEqual([join(root, "11")]);
+      // and what comes later is seen as well
+      request(12, "bob");
+      await watching.submit(launch(12));
+      jobs.get("12")!.status = { state: "ended", outcome: "done", raw: "CD", exitCode: 0 };
+      await watching.look("hpc", 12);
+      expect(launch(12)).toMatchObject({ state: "succeeded" });
+      expect(watching.isOver(launch(1))).toBe(false);
+    });
+
+    it("exit codes are the shell's, or none", async () => {
+      const watching = start();
+      const notes = ["256", "1e3", "9".repeat(200), "-1", "0x10", "255"];
+      for (const [i, note] of notes.entries()) {
+        request(i + 1, "alice");
+        await watching.submit(launch(i + 1));
+        await writeFile(join(root, `${i + 1}.exit`), `${note}\n`);
+      }
+      for (const job of jobs.values()) job.status = { state: "ended", outcome: "unknown", raw: "gone" };
+      await watching.look("hpc");
+      expect(notes.map((_, i) => launch(i + 1).exitCode)).toEqual([null, null, null, null, null, 255]);
+    });
   });
 });
