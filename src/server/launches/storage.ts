@@ -5,6 +5,7 @@ import type { PlannedFile } from "../../batch/plan.ts";
 import { SlipwayError } from "../../errors.ts";
 import type { RunCommand } from "../../providers/commands.ts";
 import { makeDirectory } from "../home/files.ts";
+import { removeJobDirectory } from "./removal.ts";
 
 /**
  * Job directories under a cluster's job_storage_root. While a job lives its directory belongs to its user, with the
@@ -50,11 +51,22 @@ export const createStorage = (run: RunCommand, homeHash: string): Storage => {
     if (code !== 0) throw failed(directory, `it cannot change hands: ${stderr.trim().slice(0, 500)}`);
   };
 
+  /** Others walk a tree by paths, and would let its user lead root elsewhere when it is taken back. */
+  let isGnu: Promise<boolean> | undefined;
+  const mayChown = async (): Promise<void> => {
+    isGnu ??= run(["chown", "--version"]).then(({ stdout }) => stdout.includes("GNU coreutils"));
+    if (uid !== 0 && !(await isGnu))
+      throw new SlipwayError("launch-failed", {
+        detail: "chown on the server's host is not that of GNU coreutils",
+        remedy: "Install it, and write the rules of `slipway sudoers` with it.",
+      });
+  };
+
   const remove = async (directory: string, isOthers: boolean): Promise<void> => {
     // never anything but a job's directory, whatever the journal says
     if (!DIRECTORY_NAME.test(basename(directory))) return;
-    if (isOthers && uid !== 0) await chown(directory, uid).catch(() => undefined);
-    await rm(directory, { recursive: true, force: true, maxRetries: 3, retryDelay: 200 });
+    const take = isOthers && uid !== 0 ? () => chown(directory, uid) : undefined;
+    await removeJobDirectory({ directory, uid, take });
     await rm(join(dirname(directory), `.${basename(directory)}${OWNER_MARK}`), { force: true });
   };
 
@@ -77,7 +89,10 @@ export const createStorage = (run: RunCommand, homeHash: string): Storage => {
       let isOurs = false;
       try {
         await makeDirectory(root);
-        if (wanted.owner !== undefined) await reach(root);
+        if (wanted.owner !== undefined) {
+          await mayChown();
+          await reach(root);
+        }
         // made by whoever was first: a second one leaves the first one's alone
         const mark = join(root, `.${basename(wanted.directory)}${OWNER_MARK}`);
         await writeFile(mark, `${homeHash}\n`, { mode: 0o600, flag: "wx" });
