@@ -1,4 +1,4 @@
-import { basename, extname, isAbsolute, normalize } from "node:path/posix";
+import { basename, dirname, extname, isAbsolute, normalize } from "node:path/posix";
 import { SlipwayError } from "../errors.ts";
 import { checkShape } from "../config/check-shape.ts";
 import type { RunType, SlotType } from "../config/launch-keys.ts";
@@ -132,6 +132,7 @@ const MAX_SLOTS = 1_000_000;
 /** The system takes about 2 MB of arguments and environment together. */
 const MAX_ENV_BYTES = 1_000_000;
 const MAX_FILES = 10_000;
+const MAX_FILE_NAME = 255;
 
 /** Checks what the values mean. */
 export const buildLaunch = ({ value, source, defaultName }: LaunchDocument): LaunchSpec => {
@@ -311,11 +312,14 @@ const filesOf = (source: Source, files: LaunchInput["files"] = []): readonly Sta
   if (files.length > MAX_FILES)
     badValue(source, ["files"], `has ${files.length} files; at most ${MAX_FILES} are allowed`);
   const seen = new Set<string>();
-  return files.map((file, i) => {
+  const staged = files.map((file, i): StagedFile => {
     const at = ["files", i, "path"];
     const path = normalize(checkName(source, at, file.path));
     if (isAbsolute(path) || path === "." || path.endsWith("/") || path.split("/").includes("..")) {
       badValue(source, at, "must be a path inside the work directory", "Write it relative, without `..`.");
+    }
+    if (path.split("/").some((name) => Buffer.byteLength(name) > MAX_FILE_NAME)) {
+      badValue(source, at, `has a name of more than ${MAX_FILE_NAME} bytes`, "Shorten it: no file system takes it.");
     }
     if (seen.has(path)) badValue(source, at, `${path} is staged twice`);
     seen.add(path);
@@ -332,4 +336,12 @@ const filesOf = (source: Source, files: LaunchInput["files"] = []): readonly Sta
       executable: file.executable ?? false,
     };
   });
+  for (const [i, { path }] of staged.entries()) {
+    for (let parent = dirname(path); parent !== "."; parent = dirname(parent))
+      if (seen.has(parent)) {
+        const remedy = "Rename one of them: what is a file cannot be a directory too.";
+        badValue(source, ["files", i, "path"], `${path} would lie in ${parent}, which is staged as a file`, remedy);
+      }
+  }
+  return staged;
 };

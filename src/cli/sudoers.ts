@@ -5,6 +5,7 @@ import path from "node:path";
 import { settingsOf } from "../batch/settings.ts";
 import { type SudoersCluster, sudoersText } from "../batch/sudoers.ts";
 import { loadClusters } from "../config/clusters-file.ts";
+import { storageRootError, storageRootFault } from "../config/storage-root.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Context } from "./context.ts";
 import { type Define, examples } from "./verb.ts";
@@ -74,6 +75,10 @@ export const define: Define = (command, { act }) =>
             },
           ];
         });
+        for (const { name, storageRoot } of clusters) {
+          const fault = storageRoot === undefined ? undefined : await storageRootFault(storageRoot, account.uid);
+          if (fault !== undefined) throw storageRootError(name, fault);
+        }
         if (clusters.length === 0)
           throw new SlipwayError("usage", { detail: "clusters.yaml declares no cluster of type slurm or pbs" });
         const text = sudoersText({ ...account, chown: pathOf(context, "chown"), clusters });

@@ -38,6 +38,7 @@ import {
 import { isReachable, openDoors } from "./http.ts";
 import { type Journal, RESERVE_BYTES, openJournal, openReserve, reserveFile } from "./journal/index.ts";
 import { createLaunches } from "./launches/launches.ts";
+import { checkShared } from "./launches/shared-roots.ts";
 import type { Log } from "./logger.ts";
 import { createPilotService } from "./pilot-service.ts";
 import { createService } from "./service.ts";
@@ -84,6 +85,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     exit(3);
   });
   const clusters: ClustersConfig = loadClusters({ home, explicitPath: options.clusters });
+  await checkShared(home, clusters);
   const keys = await loadKeys(home);
   for (const warning of keys.warnings) log(warning);
   const { keepHistory } = clusters;

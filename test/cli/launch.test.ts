@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises";
+import { chown, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createHome, type SlipwayHome } from "./slipway-process.ts";
@@ -78,5 +78,32 @@ describe("launch without a cluster", () => {
     expect(stdout).toMatch(/^Runas_Alias SLIPWAY_HPC_USERS = %users, !root, !#0$/m);
     expect(stdout).toMatch(/^daemon ALL = \(SLIPWAY_HPC_USERS\) NOPASSWD: SLIPWAY_HPC_COMMANDS$/m);
     expect((await slipway.run(["sudoers", "--user", "root", "--clusters", clusters])).status).toBe(2);
+  });
+
+  it("a job_storage_root that somebody could exchange is refused at start, in sudoers, and with a user's token", async () => {
+    const above = join(slipway.cwd, "above");
+    const storage = join(above, "jobs");
+    await mkdir(storage, { recursive: true });
+    // not root's: this account's own, or another's
+    if (process.getuid?.() === 0) await chown(above, 54_321, 54_321);
+    const clusters = join(slipway.cwd, "c.yaml");
+    const declare = (more: object): Promise<void> =>
+      writeFile(clusters, JSON.stringify({ clusters: { hpc: { type: "slurm", job_storage_root: storage, ...more } } }));
+    await declare({ sudo_authorized: ["%users"] });
+    const refusal = { code: "bad-value", facts: { key: "clusters.hpc.job_storage_root" } };
+    for (const verb of [["up"], ["sudoers", "--user", "daemon"]]) {
+      const { status, stderr } = await slipway.run([...verb, "--clusters", clusters, "--json"]);
+      expect(status).toBe(2);
+      expect(JSON.parse(stderr)).toMatchObject({ error: refusal });
+      expect(stderr).toMatch(/(above|tmp|slw-[^ ]*) (belongs to user \d+, not to root|is written by others)/);
+    }
+    // a server that nobody shares keeps its jobs where it likes, and cannot be shared
+    await declare({});
+    expect((await slipway.run(["up", "--clusters", clusters])).status).toBe(0);
+    const token = await slipway.run(["tokens", "add", "daemon", "--json"]);
+    expect(JSON.parse(token.stderr)).toMatchObject({ error: refusal });
+    const text = "command: x\ncluster: hpc\nuser: daemon\ncontainer_run_type: none\n";
+    const launch = await slipway.run(["launch", await spec(text), "--json"]);
+    expect(JSON.parse(launch.stderr)).toMatchObject({ error: { code: "user-refused", facts: { user: "daemon" } } });
   });
 });

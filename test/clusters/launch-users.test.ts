@@ -1,6 +1,6 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, chown, cp, mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -33,6 +33,9 @@ interface Said {
   readonly stderr: string;
 }
 
+/** What a test that failed may have left. */
+const children = new Set<ChildProcess>();
+
 const homeOf = (user: string): string => join(root, user);
 
 /** A command in the name of a user, with nothing of ours in its environment. */
@@ -46,13 +49,17 @@ const words = (user: string, argv: readonly string[]): Promise<Said> =>
       ...(user === SERVICE ? lab.env : {}),
     };
     const child = spawn("runuser", ["-u", user, "--", ...argv], { env, cwd: "/", stdio: ["ignore", "pipe", "pipe"] });
+    children.add(child);
     const said = { stdout: "", stderr: "" };
     for (const name of ["stdout", "stderr"] as const)
       child[name].setEncoding("utf8").on("data", (text: string) => {
         said[name] += text;
       });
     child.once("error", reject);
-    child.once("close", (status) => resolve({ status, ...said }));
+    child.once("close", (status) => {
+      children.delete(child);
+      resolve({ status, ...said });
+    });
   });
 
 const slipway = (user: string, ...args: string[]): Promise<Said> =>
@@ -94,7 +101,11 @@ const asked = (made: NewToken, token: string, method: string, path: string, body
         method,
         path: `/api/v1${path}`,
         rejectUnauthorized: false,
-        headers: { authorization: `Bearer ${token}`, "content-length": Buffer.byteLength(body) },
+        headers: {
+          authorization: `Bearer ${token}`,
+          "content-length": Buffer.byteLength(body),
+          ...(body.startsWith("{") ? { "content-type": "application/json" } : {}),
+        },
       },
       (response) => {
         response.resume();
@@ -156,6 +167,7 @@ describe.skipIf(reason !== undefined)(
       }
     });
     afterAll(async () => {
+      for (const child of children) child.kill();
       if (lab === undefined) return;
       const down = await slipway(SERVICE, "down", "--now");
       await rm(rules, { force: true });
@@ -228,6 +240,98 @@ describe.skipIf(reason !== undefined)(
       expect(await asked(bobs, token, "POST", `/launches/${id}/output?stream=stderr&rank=7&offset=0`, "x")).toBe(401);
       // taken back and removed by a server that is not root
       await until("its directory to be gone", () => (existsSync(directory!) ? undefined : true));
+    });
+
+    /** A job of alice's that does this in its directory, tells so, and ends when it is let go. */
+    const hostile = async (name: string, lines: string): Promise<{ id: string; directory: string }> => {
+      const command = `cd "$SLIPWAY_JOB_DIRECTORY" && ${lines} && touch done && until [ -e go ]; do sleep 0.1; done; exit 3`;
+      const file = await spec("alice", name, { command, stream_logs: false });
+      const { id, directory } = await json<LaunchView>("alice", "launch", file);
+      await until("alice's job to have done it", () => (existsSync(join(directory!, "done")) ? true : undefined));
+      return { id: String(id), directory: directory! };
+    };
+    const overOf = (user: string, id: string): Promise<LaunchView> =>
+      until("its end", async () => {
+        const now = await json<LaunchView>(user, "jobs", "show", id);
+        return isOver(now) ? now : undefined;
+      });
+
+    it("a job that puts links to the server's keys in the place of its logs gets nothing, before its end and after", async () => {
+      const key = join(homeOf(SERVICE), ".slipway", "keys", "client.token");
+      const secret = (await readFile(key, "utf8")).trim();
+      expect(secret.length).toBeGreaterThan(20);
+      const link = (name: string): string => `rm -f ${name} && ln -s ${key} ${name}`;
+      const { id, directory } = await hostile("links", ["output.log", "error.log"].map(link).join(" && "));
+      for (const option of [[], ["--stderr"]])
+        expect(await slipway("alice", "jobs", "logs", id, ...option)).toMatchObject({ status: 0, stdout: "" });
+      await words("alice", ["touch", join(directory, "go")]);
+      const over = await overOf("alice", id);
+      expect(over).toMatchObject({ state: "failed", exitCode: 3, errorLog: null });
+      expect(JSON.stringify(over)).not.toContain(secret);
+      expect((await slipway("alice", "jobs", "logs", id)).stdout).toBe("");
+    });
+
+    it("a job whose exit code is a pipe hangs nobody: another user's job ends as ever", async () => {
+      const { id, directory } = await hostile("pipe", "rm -f output.log && mkfifo exit-code.part output.log");
+      // its script renames that to exit-code when somebody has taken what it wrote
+      const taken = words("alice", ["cat", join(directory, "exit-code.part")]);
+      await words("alice", ["touch", join(directory, "go")]);
+      await taken;
+      const bobs = await slipway("bob", "launch", await spec("bob", "quick", { command: "echo fine" }), "--wait");
+      expect(bobs).toMatchObject({ status: 0, stdout: expect.stringContaining("fine\n") as string });
+      expect(await overOf("alice", id)).toMatchObject({ state: "failed" });
+      await until("its directory to be gone", () => (existsSync(directory) ? undefined : true));
+    });
+
+    it("a directory whose user goes on exchanging it is cleared away, and the server's files stay", async () => {
+      const program = join(root, "exchange");
+      await words("root", ["cc", "-O1", "-o", program, join(ROOT, "test", "fixtures", "exchange.c")]);
+      const victim = join(root, "victim");
+      const { uid, gid } = await idOf(SERVICE);
+      await mkdir(victim);
+      for (let i = 0; i < 8; i += 1) await writeFile(join(victim, `file-${i}`), "");
+      await words("root", ["chown", "-R", `${uid}:${gid}`, victim]);
+      const { id, directory } = await hostile("race", "chmod 2777 .");
+      const racer = spawn("runuser", ["-u", "alice", "--", program, victim], { stdio: ["pipe", "pipe", "inherit"] });
+      children.add(racer);
+      const ended = new Promise((resolve) => void racer.once("close", resolve));
+      racer.stdin.write(`${directory}\n`);
+      await new Promise((resolve) => void racer.stdout.once("data", resolve));
+      await words("alice", ["touch", join(directory, "go")]);
+      expect(await overOf("alice", id)).toMatchObject({ state: "failed", exitCode: 3 });
+      await until("its directory to be gone", () => (existsSync(directory) ? undefined : true));
+      racer.stdin.end();
+      expect(await ended).toBe(0);
+      expect(await readdir(victim)).toHaveLength(8);
+      for (const name of await readdir(victim)) expect((await stat(join(victim, name))).uid).toBe(uid);
+      const hidden = (await readdir(storage)).filter((name) => name.includes(directory.slice(-32)));
+      expect(hidden).toEqual([]);
+    });
+
+    it("a storage root below a directory of the server's own account is refused at start and in sudoers", async () => {
+      const below = join(homeOf(SERVICE), "below");
+      const { uid, gid } = await idOf(SERVICE);
+      await mkdir(below);
+      await chown(below, uid, gid);
+      const config = join(root, "below.yaml");
+      const hpc = { type: "slurm", job_storage_root: below, sudo_authorized: ["alice"] };
+      await writeFile(config, JSON.stringify({ clusters: { hpc } }));
+      for (const verb of [["up", "--home", join(homeOf(SERVICE), "second")], ["sudoers"]]) {
+        const { status, stderr } = await slipway(SERVICE, ...verb, "--clusters", config, "--json");
+        expect(status).toBe(2);
+        expect(JSON.parse(stderr)).toMatchObject({
+          error: { code: "bad-value", facts: { key: "clusters.hpc.job_storage_root" } },
+        });
+        expect(stderr).toContain(`${homeOf(SERVICE)} belongs to user ${uid}, not to root`);
+      }
+    });
+
+    it("files of which one would lie in another are a 400", async () => {
+      const files = ["a", "a/b"].map((path) => ({ path, content: "" }));
+      const alices = tokens.get("alice")!;
+      expect(await asked(alices, alices.token, "POST", "/launches", JSON.stringify({ command: "true", files }))).toBe(
+        400,
+      );
     });
 
     it("a user's token opens nothing else, names nobody else, and can be taken back", async () => {

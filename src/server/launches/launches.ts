@@ -21,6 +21,7 @@ import { type LaunchCluster, createLaunchCluster } from "./cluster.ts";
 import { becomeUser, createIdentity, ownUser } from "./identity.ts";
 import { createOutputStore } from "./output.ts";
 import { type Published, endpointFileOf, publish, withdraw } from "./publish.ts";
+import { checkSharedRoot, sharedRootFault } from "./shared-roots.ts";
 import { createStorage } from "./storage.ts";
 import { hashOf, loadUserTokens, newToken } from "./tokens.ts";
 import { launchView } from "./views.ts";
@@ -125,6 +126,11 @@ export const createLaunches = async (options: LaunchesOptions): Promise<Launches
         detail: "job directories would be in the server's own home",
         remedy: `Set job_storage_root of ${cluster.config.name} in clusters.yaml to a directory that all users and nodes reach.`,
       });
+    const fault = user.name === own ? undefined : await sharedRootFault(cluster.root);
+    if (fault !== undefined) {
+      const detail = `job_storage_root of ${cluster.config.name}: ${fault.detail}`;
+      throw new SlipwayError("user-refused", { user: user.name, detail, remedy: fault.remedy });
+    }
     const uuid = read.value.uuid ?? randomUUID();
     const directory = join(cluster.root, uuid.replaceAll("-", "").toLowerCase());
     const facts = await cluster.facts(spec);
@@ -331,6 +337,7 @@ export const createLaunches = async (options: LaunchesOptions): Promise<Launches
       const facts = await identity.factsOf(user);
       if (facts.uid === 0)
         throw new SlipwayError("user-refused", { user, detail: "root launches nothing", remedy: "Name another user." });
+      if (user !== own) for (const { config } of clusters.values()) await checkSharedRoot(config);
       const [shared] = [...clusters.values()].filter(({ settings }) => settings.storageRoot !== undefined);
       const { addresses, port, keyPin } = options.endpoint();
       return {

@@ -132,6 +132,19 @@ stream_logs: false
     ["command: x\nfiles: [{ path: ../x, content: a }]", "bad-value", "job.yaml:2:17", "inside"],
     ["command: x\nfiles: [{ path: x }]", "bad-value", "job.yaml:2:9", "exactly one"],
     ["command: x\nfiles: [{ path: x, content: a }, { path: ./x, content: a }]", "bad-value", "job.yaml:2:42", "twice"],
+    [
+      "command: x\nfiles: [{ path: a, content: x }, { path: a/b, content: y }]",
+      "bad-value",
+      "job.yaml:2:42",
+      "lie in a, which is staged as a file",
+    ],
+    [
+      "command: x\nfiles: [{ path: ./a/b/c, content: y }, { path: a/b, content: x }]",
+      "bad-value",
+      "job.yaml:2:17",
+      "lie in a/b, which is staged as a file",
+    ],
+    [`command: x\nfiles: [{ path: a/${"é".repeat(150)}, content: x }]`, "bad-value", "job.yaml:2:17", "255 bytes"],
     ["command: x\nwalltime: 0", "bad-value", "job.yaml:2:11", "more than 0"],
     ["command: x\nuuid: 8ab56a42-7c63-4e5c-a263-2d3f9a3b8f1d", "bad-value", "job.yaml:2:7", "requests"],
     ["- a", "bad-file", "job.yaml:1:1", "list"],
@@ -141,6 +154,13 @@ stream_logs: false
     expect(error.facts["where"]).toBe(where);
     expect(error.message).toContain(words);
     expect(error.hint).not.toBe("");
+  });
+
+  it("files of which one would lie in another are the request's mistake", () => {
+    const files = ["a", "a/b"].map((path) => ({ path, content: "" }));
+    const error = refused(() => buildLaunch(readLaunchBody({ command: "x", files })));
+    expect(error.facts["where"]).toBe("files[1].path");
+    expect(error.row.http).toBe(400);
   });
 
   it("a request cannot make the server read files", () => {
