@@ -1,8 +1,31 @@
-import { chownSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { execFileSync } from "node:child_process";
+import { SlipwayError } from "../errors.ts";
 import { table } from "./render/table.ts";
 import { localTime } from "./render/text.ts";
 import { type Define, examples, subcommand } from "./verb.ts";
+
+/**
+ * Root writes to a user's directory as that user: where a link of theirs leads elsewhere, the file is made with their
+ * rights and not with root's.
+ */
+const asThem = (user: string, write: () => void): void => {
+  if (process.getuid?.() !== 0) return write();
+  const numbers = (flag: string): number[] =>
+    execFileSync("id", [flag, "--", user], { encoding: "utf8" }).trim().split(" ").map(Number);
+  const [[uid = 0], [gid = 0], theirs] = [numbers("-u"), numbers("-g"), numbers("-G")];
+  const groups = process.getgroups!();
+  process.setgroups!(theirs);
+  process.setegid!(gid);
+  process.seteuid!(uid);
+  try {
+    write();
+  } finally {
+    process.seteuid!(0);
+    process.setegid!(0);
+    process.setgroups!(groups);
+  }
+};
 
 export const define: Define = (command, { act }) => {
   command
@@ -38,11 +61,14 @@ export const define: Define = (command, { act }) => {
         const { to } = command.opts<{ to?: string }>();
         const made = await context.client.addToken(user!);
         if (to === undefined) return context.printJson(made);
-        writeFileSync(to, `${JSON.stringify(made)}\n`, { mode: 0o600, flag: "wx" });
-        if (process.getuid?.() === 0) {
-          const ids = ["-u", "-g"].map((flag) => Number(execFileSync("id", [flag, "--", user!], { encoding: "utf8" })));
-          chownSync(to, ids[0]!, ids[1]!);
-        }
+        asThem(user!, () => {
+          try {
+            writeFileSync(to, `${JSON.stringify(made)}\n`, { mode: 0o600, flag: "wx" });
+          } catch (error) {
+            const detail = `${user}'s new token was not written to ${to}: ${(error as Error).message}; make another one`;
+            throw new SlipwayError("usage", { detail }, error);
+          }
+        });
         context.answer({ user, file: to }, () => `the token of ${user} is in ${to}`);
       }),
     );

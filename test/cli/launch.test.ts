@@ -1,5 +1,5 @@
-import { chown, mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { chmod, chown, mkdir, readdir, stat, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createHome, type SlipwayHome } from "./slipway-process.ts";
 
@@ -62,6 +62,26 @@ describe("launch without a cluster", () => {
     expect((await slipway.run(["tokens", "remove", "daemon"])).status).toBe(0);
     expect((await slipway.run(["tokens", "remove", "daemon"])).status).toBe(2);
     expect(await slipway.json(["tokens", "list"])).toEqual([]);
+  });
+
+  it("root writes a token with the rights of the user whose it is, wherever their links lead", async (ctx) => {
+    if (process.getuid?.() !== 0) ctx.skip("needs root");
+    expect((await slipway.run(["up"])).status).toBe(0);
+    const [theirs, roots] = [join(slipway.cwd, "theirs"), join(slipway.cwd, "roots")];
+    await mkdir(theirs);
+    await mkdir(roots);
+    // daemon's number and group are 1 everywhere
+    await chown(theirs, 1, 1);
+    for (let path = theirs; path.startsWith(slipway.root); path = dirname(path))
+      await chmod(path, ((await stat(path)).mode & 0o7777) | 0o001);
+    await symlink(roots, join(theirs, "link"));
+    const led = await slipway.run(["tokens", "add", "daemon", "--to", join(theirs, "link", "remote.json")]);
+    expect(led.status).toBe(2);
+    expect(await readdir(roots)).toEqual([]);
+    const made = await slipway.run(["tokens", "add", "daemon", "--to", join(theirs, "remote.json")]);
+    expect(made.status, made.stderr).toBe(0);
+    const facts = await stat(join(theirs, "remote.json"));
+    expect([facts.uid, facts.mode & 0o777]).toEqual([1, 0o600]);
   });
 
   it("sudoers are printed for the clusters that need them", async () => {
