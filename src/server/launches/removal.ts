@@ -59,8 +59,11 @@ const hold = async (path: string | Buffer, uid: number): Promise<FileHandle | un
     if (facts.isDirectory()) {
       const itself = `/proc/self/fd/${handle.fd}`;
       if (uid === 0 && facts.uid !== 0) await chown(itself, 0, 0);
-      // of what is not ours nothing can be changed: that is said here
-      if (facts.uid !== uid || (facts.mode & 0o7777) !== 0o700) await chmod(itself, 0o700);
+      if (facts.uid !== uid || (facts.mode & 0o7777) !== 0o700)
+        await chmod(itself, 0o700).catch((error: unknown) => {
+          // what is not ours cannot be closed; a file system without modes need not be
+          if (uid !== 0 && facts.uid !== uid) throw error;
+        });
       return handle;
     }
   } catch (error) {

@@ -59,6 +59,10 @@ export interface Watcher {
   close(): void;
 }
 
+/** What looks like a manager's id of a job. */
+const idIn = (note: string | undefined): string | undefined =>
+  note !== undefined && /^[\w.[\]-]{1,100}$/.test(note) ? note : undefined;
+
 /** What a shell can exit with; anything else is not the script's. */
 const exitCodeIn = (note: string | undefined): { exitCode?: number } =>
   note !== undefined && /^\d{1,3}$/.test(note) && Number(note) <= 255 ? { exitCode: Number(note) } : {};
@@ -237,8 +241,8 @@ export const createWatcher = (options: WatcherOptions): Watcher => {
     );
     const notes = await Promise.all(lost.map((launch) => readNote(launch.files.nativeId)));
     for (const [i, launch] of lost.entries()) {
-      const nativeId = found.get(launch.jobName) ?? notes[i];
-      if (nativeId !== undefined && nativeId !== "") {
+      const nativeId = found.get(launch.jobName) ?? idIn(notes[i]);
+      if (nativeId !== undefined) {
         inherited.delete(launch.id);
         change(launch, { nativeId });
         log(`launch ${launch.id} was found again as ${nativeId}`);

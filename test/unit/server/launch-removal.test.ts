@@ -140,7 +140,7 @@ describe.skipIf(reason !== undefined)(
     it("a directory and a link that are exchanged all the time lead a server of root's nowhere, 1,000 times", async () => {
       await fight(1000, NONE, (work) => work());
       await expectUntouched(0);
-    }, 120_000);
+    }, 300_000);
 
     it("nor a server without privileges, also when its user goes on adding to it", async () => {
       for (const path of [jobs, victim, join(victim, "x"), ...PRECIOUS.map((name) => join(victim, name))])
@@ -152,7 +152,7 @@ describe.skipIf(reason !== undefined)(
         leave();
       }
       await expectUntouched(SERVICE);
-    }, 120_000);
+    }, 300_000);
 
     it("whatever its depth, names and modes are", async () => {
       const storage = createStorage(NONE, "mine");

@@ -153,6 +153,15 @@ describe("watching launches", () => {
     expect(launch(3)).toMatchObject({ state: "pending", nativeId: "2" });
   });
 
+  it("what its script wrote is taken for the manager's id only where it looks like one", async () => {
+    request(1);
+    await writeFile(join(root, "1.native"), "82 \u001b[31mred\n");
+    const watching = start();
+    await watching.look("hpc");
+    expect(submitted.map(({ name }) => name)).toEqual(["slipway_cmd-1"]);
+    expect(launch(1)).toMatchObject({ nativeId: "1" });
+  });
+
   it("rule 3: a submission that did not answer in time is looked up, and not given again when it was taken", async () => {
     const watching = start();
     request(1);
