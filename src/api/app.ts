@@ -1,4 +1,5 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
+import type { Socket } from "node:net";
 import { SlipwayError } from "../errors.ts";
 import { sameSecret } from "../protocol/token.ts";
 import { type Api, type ApiEnv, BASE, CLOCK_HEADER } from "./base.ts";
@@ -23,10 +24,12 @@ export interface ApiOptions {
   readonly version: string;
   /** The server's clock: it does not follow the wall clock. */
   readonly clock: () => number;
+  /** Somebody at the port has shown a token. */
+  readonly onKnown?: (socket: Socket) => void;
   readonly log: (text: string, facts?: object) => void;
 }
 
-export const createApi = ({ service, launches, token, version, clock, log }: ApiOptions): Api => {
+export const createApi = ({ service, launches, token, version, clock, onKnown, log }: ApiOptions): Api => {
   const app: Api = new OpenAPIHono<ApiEnv>({
     defaultHook: (result) => {
       if (!result.success) {
@@ -45,8 +48,11 @@ export const createApi = ({ service, launches, token, version, clock, log }: Api
     // times in answers are of this clock: by it a client tells how long ago they are
     context.env.outgoing.setHeader(CLOCK_HEADER, String(Math.round(clock())));
     // the unix socket lies in a directory of this user alone; the port is open to the network
-    const caller = "encrypted" in context.env.incoming.socket ? callerOf(context.req.header("authorization")) : ADMIN;
+    const { socket } = context.env.incoming;
+    const isRemote = "encrypted" in socket;
+    const caller = isRemote ? callerOf(context.req.header("authorization")) : ADMIN;
     if (caller === undefined) throw new SlipwayError("unauthorized");
+    if (isRemote) onKnown?.(socket);
     checkPath(caller, context.req.method, context.req.path);
     context.set("caller", caller);
     await next();
@@ -55,6 +61,8 @@ export const createApi = ({ service, launches, token, version, clock, log }: Api
     const known =
       error instanceof SlipwayError ? error : new SlipwayError("internal", { detail: error.message }, error);
     if (known.code === "internal") log(`${context.req.method} ${context.req.path}: ${error.stack ?? error.message}`);
+    // whatever else a stranger sends is not read
+    if (known.code === "unauthorized") context.header("connection", "close");
     return context.json(known.toJSON(), known.row.http as 500);
   });
   app.notFound((context) => context.json(new SlipwayError("not-found", { what: context.req.path }).toJSON(), 404));

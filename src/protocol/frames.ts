@@ -4,16 +4,26 @@ import { packr } from "../core/codec.ts";
 /** Length-prefixed msgpack over a stream. Sizes are bounded on both sides, before anything is allocated. */
 
 export const MAX_FRAME = 64 * 1024 * 1024;
-/** What a peer may send before it has shown its token. */
-export const MAX_FRAME_UNKNOWN = 16 * 1024 * 1024;
+/** What a peer may send before it has shown its token: room for the hello of one that holds no tasks. */
+export const MAX_FRAME_UNKNOWN = 8 * 1024;
+/** A hello whose beginning shows the token may be longer: it lists the tasks that the agent has. */
+export const MAX_FRAME_VOUCHED = 16 * 1024 * 1024;
+/** So much of a longer frame is looked at before any more of it is kept. */
+export const VOUCHING_BYTES = 1024;
+/** Pieces smaller than this are put together as they come: thousands of single bytes cost more than what they hold. */
+const SMALL_PIECE = 4096;
 /** A peer that does not read is dropped when this much waits for it. */
 export const MAX_BUFFERED = 256 * 1024 * 1024;
 
 export class FrameError extends Error {}
 
-/** Cuts a byte stream into frames. Memory is bounded by the largest frame allowed. */
+/**
+ * Cuts a byte stream into frames. Memory is bounded by the largest frame allowed. `vouch` is asked about the first bytes
+ * of a frame that is longer than the limit: if it says so, frames may be as long as MAX_FRAME_VOUCHED.
+ */
 export const createFrameReader = (
   limit: number,
+  vouch?: (head: Buffer) => boolean,
 ): { push(chunk: Buffer, onFrame: (body: Buffer) => void): void; setLimit(limit: number): void } => {
   let chunks: Buffer[] = [];
   let size = 0;
@@ -24,20 +34,40 @@ export const createFrameReader = (
     size = 0;
     return all;
   };
+  const keep = (chunk: Buffer): void => {
+    size += chunk.length;
+    let last = chunk;
+    while (chunks.length > 0 && chunks.at(-1)!.length <= Math.min(last.length, SMALL_PIECE))
+      last = Buffer.concat([chunks.pop()!, last]);
+    chunks.push(last);
+  };
+  /** Whether the frame that begins there may go on; undefined when too little of it is here to say. */
+  const mayCome = (length: number, head: Buffer): boolean | undefined => {
+    if (length <= limit) return true;
+    if (vouch === undefined || length > MAX_FRAME_VOUCHED) return false;
+    if (head.length < VOUCHING_BYTES) return undefined;
+    if (!vouch(head.subarray(0, VOUCHING_BYTES))) return false;
+    limit = MAX_FRAME_VOUCHED;
+    return true;
+  };
   return {
     setLimit: (next) => {
       limit = next;
     },
     push: (chunk, onFrame) => {
-      chunks.push(chunk);
-      size += chunk.length;
+      keep(chunk);
       if (size < need) return;
       const all = join();
       let at = 0;
       need = 4;
       while (all.length - at >= 4) {
         const length = all.readUInt32LE(at);
-        if (length > limit) throw new FrameError(`a frame of ${length} bytes, more than the ${limit} allowed`);
+        const may = mayCome(length, all.subarray(at + 4));
+        if (may === false) throw new FrameError(`a frame of ${length} bytes, more than the ${limit} allowed`);
+        if (may === undefined) {
+          need = 4 + VOUCHING_BYTES;
+          break;
+        }
         if (all.length - at - 4 < length) {
           need = 4 + length;
           break;
@@ -80,15 +110,16 @@ export interface Channel<Out> {
 
 /**
  * A message channel over a socket. Calls `onClose` exactly once, with the reason. Messages sent in one turn of the
- * loop share a write; a peer that lets more than MAX_BUFFERED pile up is dropped.
+ * loop share a write; a peer that lets more than MAX_BUFFERED pile up is dropped. `vouch` as for the frame reader.
  */
 export const createChannel = <In, Out>(
   socket: Duplex & { setNoDelay?(on: boolean): unknown },
   onMessage: (message: In) => void,
   onClose: (reason: string) => void,
+  vouch?: (head: Buffer) => boolean,
 ): Channel<Out> => {
   socket.setNoDelay?.(true);
-  const reader = createFrameReader(MAX_FRAME_UNKNOWN);
+  const reader = createFrameReader(MAX_FRAME_UNKNOWN, vouch);
   let open = true;
   let heard = performance.now();
   let corked = false;

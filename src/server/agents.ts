@@ -9,7 +9,7 @@ import { peek } from "../core/table.ts";
 import { checkResults } from "../protocol/check-results.ts";
 import { type Channel, createChannel } from "../protocol/frames.ts";
 import type { AgentMessage, HeldTasks, Hello, Results, ServerMessage } from "../protocol/messages.ts";
-import { sameSecret } from "../protocol/token.ts";
+import { sameSecret, showsToken } from "../protocol/token.ts";
 import { PROTOCOL_VERSION, judgeVersion } from "../protocol/version.ts";
 import { checkAgentMessage, checkSpooled } from "./agent-messages.ts";
 import { sendAssignments } from "./assignments.ts";
@@ -34,8 +34,6 @@ const HELLO_MS = 10_000;
 const SILENT_HEARTBEATS = 4;
 /** Between two looks at all agents. */
 const LOOK_MS = 1000;
-/** Connections that have not shown their token yet. */
-const MOST_UNKNOWN = 256;
 
 export interface AgentLink {
   readonly id: number;
@@ -58,7 +56,8 @@ export interface AgentLink {
 }
 
 export interface Agents {
-  accept(socket: Duplex): void;
+  /** `onKnown` is called when it has shown its token. */
+  accept(socket: Duplex, onKnown?: () => void): void;
   link(agent: number): AgentLink | undefined;
   links(): Iterable<AgentLink>;
   assign(agent: number, parts: readonly RowRanges[]): void;
@@ -294,7 +293,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
     }
   };
 
-  const accept = (socket: Duplex): void => {
+  const accept = (socket: Duplex, onKnown?: () => void): void => {
     let link: AgentLink | undefined;
     /** A stranger's nonsense is nothing to write down; that of one who has the token is. */
     const understand = (raw: unknown): AgentMessage => {
@@ -330,6 +329,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
         unknown.delete(channel);
         clearTimeout(limit);
         channel.trust();
+        onKnown?.();
         link = welcome(message, channel, verdict === "previous");
         log(`agent ${link?.id} on ${message.host} connected`, { pid: message.pid });
       },
@@ -344,13 +344,10 @@ export const createAgents = (options: AgentsOptions): Agents => {
         log(`agent ${link.id}: ${reason}`);
         options.onSuspect(link.id);
       },
+      (head) => showsToken(head, options.token),
     );
     const limit = setTimeout(() => channel.destroy("no hello"), HELLO_MS);
     unknown.add(channel);
-    if (unknown.size > MOST_UNKNOWN) {
-      const [oldest] = unknown;
-      oldest?.destroy("too many unknown connections");
-    }
   };
 
   const drain = (id: number, now: boolean, reason: string): void => {

@@ -4,10 +4,13 @@ import { type Server as HttpServer, type RequestListener, createServer } from "n
 import { type Server as HttpsServer, createServer as createHttpsServer } from "node:https";
 import { networkInterfaces } from "node:os";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { getRequestListener } from "@hono/node-server";
 import type { Api } from "../api/base.ts";
+import { SlipwayError } from "../errors.ts";
 import { AGENT_PROTOCOL } from "../protocol/version.ts";
+import type { Strangers } from "./strangers.ts";
 
 /**
  * The doors: a unix socket for this machine, and one TLS port for both HTTP and agents, told apart by ALPN, so that a
@@ -16,6 +19,9 @@ import { AGENT_PROTOCOL } from "../protocol/version.ts";
 
 const HANDSHAKE_MS = 10_000;
 const HEADERS_MS = 20_000;
+/** What the head of a request may hold: strangers send heads too. */
+const MOST_HEAD_BYTES = 8192;
+const MOST_HEADERS = 64;
 /** Between two looks for connections that are late with their headers. */
 const CHECK_MS = 5000;
 
@@ -32,6 +38,7 @@ export interface DoorsOptions {
   readonly port: number;
   readonly key: string;
   readonly cert: string;
+  readonly strangers: Strangers;
   readonly onAgent: (socket: Socket) => void;
 }
 
@@ -59,12 +66,29 @@ const patience = <S extends HttpServer | HttpsServer>(server: S): S => {
   server.requestTimeout = 0;
   server.headersTimeout = HEADERS_MS;
   server.keepAliveTimeout = 60_000;
+  server.maxHeadersCount = MOST_HEADERS;
+  server.on("clientError", refuseNoise);
   return server;
+};
+
+/** What is no HTTP, or has too long a head, is told so; one that is late, or gone, gets nothing. */
+const refuseNoise = (error: NodeJS.ErrnoException, socket: Duplex): void => {
+  if (!socket.writable || !error.code?.startsWith("HPE_")) return void socket.destroy();
+  const detail =
+    error.code === "HPE_HEADER_OVERFLOW"
+      ? `the head of the request is longer than ${MOST_HEAD_BYTES} bytes`
+      : `this is no HTTP: ${error.message}`;
+  const body = JSON.stringify(new SlipwayError("bad-request", { detail }));
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    () => socket.destroy(),
+  );
 };
 
 export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
   // its own Request and Response take the place of this process's: those of undici cost a request half a millisecond
   const answer = getRequestListener(options.api.fetch, { overrideGlobalObjects: true }) as RequestListener;
+  const { strangers } = options;
   const sockets = new Set<Socket>();
   const track = (socket: Socket): void => {
     sockets.add(socket);
@@ -83,24 +107,29 @@ export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
         minVersion: "TLSv1.3",
         handshakeTimeout: HANDSHAKE_MS,
         connectionsCheckingInterval: CHECK_MS,
+        maxHeaderSize: MOST_HEAD_BYTES,
       },
       answer,
     ),
   );
   const speakHttp = tls.listeners("secureConnection") as ((this: HttpsServer, socket: TLSSocket) => void)[];
   tls.removeAllListeners("secureConnection");
-  tls.on("connection", track);
+  tls.on("connection", (socket: Socket) => {
+    track(socket);
+    strangers.met(socket);
+  });
   tls.on("tlsClientError", (_error, socket) => socket.destroy());
-  tls.on("clientError", (_error, socket) => socket.destroy());
   tls.on("secureConnection", (socket) => {
+    strangers.met(socket);
     if (socket.alpnProtocol === AGENT_PROTOCOL) options.onAgent(socket);
     else for (const speak of speakHttp) speak.call(tls, socket);
   });
 
   await rm(options.socketPath, { force: true });
-  const local = patience(createServer({ connectionsCheckingInterval: CHECK_MS }, answer));
+  const local = patience(
+    createServer({ connectionsCheckingInterval: CHECK_MS, maxHeaderSize: MOST_HEAD_BYTES }, answer),
+  );
   local.on("connection", track);
-  local.on("clientError", (_error, socket) => socket.destroy());
   await listen(local, { path: options.socketPath });
   await chmod(options.socketPath, 0o600);
   await listen(tls, { port: options.port, host: options.host ?? "0.0.0.0" });

@@ -42,6 +42,7 @@ import { checkShared } from "./launches/shared-roots.ts";
 import type { Log } from "./logger.ts";
 import { createPilotService } from "./pilot-service.ts";
 import { createService } from "./service.ts";
+import { createStrangers } from "./strangers.ts";
 import { createSubmission } from "./submission.ts";
 
 /** Puts a server together: claims the home, replays the journal, adopts what still runs, and opens its doors. */
@@ -275,7 +276,16 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     mayChange,
     log,
   });
-  const api = createApi({ service, launches, token: keys.clientToken, version: VERSION, clock, log });
+  const strangers = createStrangers();
+  const api = createApi({
+    service,
+    launches,
+    token: keys.clientToken,
+    version: VERSION,
+    clock,
+    onKnown: (connection) => strangers.known(connection),
+    log,
+  });
   const runtime = await runtimeDirectory(home);
   const socket = socketPath(runtime, "api.sock");
   const doors = await openDoors({
@@ -285,7 +295,8 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     port: options.port ?? 0,
     key: keys.keyPem,
     cert: keys.certPem,
-    onAgent: (connection) => agents.accept(connection),
+    strangers,
+    onAgent: (connection) => agents.accept(connection, () => strangers.known(connection)),
   });
   const far = [...clusters.clusters.values()].filter(({ type }) => isManaged(type)).map(({ name }) => name);
   if (far.length > 0 && !isReachable(options.host))
