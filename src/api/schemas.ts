@@ -105,6 +105,8 @@ export const ServerView = z.object({
   detail: z.string().nullable(),
   /** Room that is kept for the journal, in bytes; `lent`: the disk is full and the journal lives on it. */
   journalReserve: z.object({ bytes: z.number(), of: z.number(), lent: z.boolean() }),
+  /** Where its port is open, and why there; a server of an earlier version does not say. */
+  listens: z.object({ host: z.string(), reason: z.string() }).optional(),
 });
 
 export const AgentView = z.object({

@@ -5,6 +5,7 @@ import path from "node:path";
 import { canonicalResource, parseDuration, parseResource, resourceNameProblem } from "../core/quantities.ts";
 import { quoteFor } from "../core/shell-quoting.ts";
 import { SlipwayError } from "../errors.ts";
+import { OPEN_TO_OTHERS, isLoopback, readEndpoint } from "../protocol/endpoint.ts";
 import type { Context } from "./context.ts";
 import { type Define, examples } from "./verb.ts";
 
@@ -57,6 +58,13 @@ const lineFor = ({ root, home }: Context): string =>
   [process.execPath, path.join(root, "bin", "slipway"), "agent", "--home", home]
     .map((word) => quoteFor(word, "word"))
     .join(" ");
+
+/** A line for other machines is of no use while the server listens on this one alone. */
+const noteIfAlone = async (context: Context): Promise<void> => {
+  const { addresses = [] } = (await readEndpoint(context.home)) ?? {};
+  if (addresses.length > 0 && addresses.every(isLoopback))
+    context.note(`the server listens on this machine alone: ${OPEN_TO_OTHERS}`);
+};
 
 const runAgent = (context: Context, options: AgentOptions): Promise<number> => {
   const bundle = path.join(context.root, "dist", "agent.js");
@@ -127,6 +135,7 @@ export const define: Define = (command, { act }) =>
       act(async (context, _args, given) => {
         const options = given.opts<AgentOptions>();
         if (options.line === true) {
+          await noteIfAlone(context);
           const line = lineFor(context);
           context.answer({ line }, () => line);
           return 0;

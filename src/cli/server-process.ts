@@ -19,6 +19,8 @@ export interface ServeOptions {
 export interface Started {
   readonly pid: number;
   readonly url: string;
+  /** Where its port is open, and why there. */
+  readonly listens: { readonly host: string; readonly reason: string };
 }
 
 /** Replaying a long journal takes its time, but not this long. */
@@ -114,7 +116,7 @@ export const startServer = async (options: ServeOptions): Promise<Started> => {
     const error = errorFromJSON(said);
     if (error?.code === "home-unusable") await undo();
     if (error !== undefined) throw error;
-    return { pid: child.pid ?? 0, url: String(said["url"] ?? "") };
+    return { pid: child.pid ?? 0, url: String(said["url"] ?? ""), listens: said["listens"] as Started["listens"] };
   } finally {
     await log.close();
   }

@@ -3,6 +3,7 @@ import path from "node:path";
 import { SlipwayError } from "../errors.ts";
 import { readEndpoint } from "../protocol/endpoint.ts";
 import type { Context } from "./context.ts";
+import { listeningText } from "./render/status.ts";
 import { type ServeOptions, serveArguments, startServer } from "./server-process.ts";
 import { parseWhole } from "./targets.ts";
 import { type Define, examples } from "./verb.ts";
@@ -44,7 +45,10 @@ interface UpOptions {
 export const define: Define = (command, { act }) =>
   void command
     .option("--foreground", "do not detach: log here, stop with Ctrl-C")
-    .option("--host <address>", "address to listen on")
+    .option(
+      "--host <address>",
+      "address to listen on (default: this machine alone, unless work of this home is elsewhere)",
+    )
     .option("--port <port>", "port to listen on (default: any free one)")
     .option("--clusters <file>", "a clusters.yaml besides the home's own")
     .description("Start the server of a home and print its address. It stays when you log out; `down` stops it.")
@@ -63,7 +67,11 @@ export const define: Define = (command, { act }) =>
         if (foreground === true) return inForeground(options);
         const started = await startServer(options);
         if (context.json) context.printJson(await context.client.server());
-        else context.out.line(context.quiet ? started.url : `the server runs (pid ${started.pid}): ${started.url}`);
+        else if (context.quiet) context.out.line(started.url);
+        else {
+          context.out.line(`the server runs (pid ${started.pid}): ${started.url}`);
+          context.out.line(`it listens on ${listeningText(started.listens)}`);
+        }
         return 0;
       }),
     );

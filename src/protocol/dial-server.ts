@@ -1,6 +1,7 @@
 import tls from "node:tls";
 import net from "node:net";
-import type { Endpoint } from "./endpoint.ts";
+import { hostname } from "node:os";
+import { type Endpoint, OPEN_TO_OTHERS, isLoopback } from "./endpoint.ts";
 import { pinOf } from "./pin.ts";
 
 export const CONNECT_TIMEOUT = 5000;
@@ -54,5 +55,8 @@ export const dialServer = async (endpoint: Reachable): Promise<net.Socket> => {
       last = error;
     }
   }
-  throw last;
+  if (endpoint.host === hostname() || !addresses.every(isLoopback)) throw last;
+  throw new Error(`${(last as Error).message}; it listens on ${endpoint.host} alone: ${OPEN_TO_OTHERS}`, {
+    cause: last,
+  });
 };

@@ -18,6 +18,12 @@ export interface Endpoint {
   readonly version: string;
 }
 
+/** Whether an address leads nowhere but to the machine on which it is used. */
+export const isLoopback = (address: string): boolean => /^(127\.|::1$|localhost$)/.test(address);
+
+/** What other machines need of a server that listens on its own alone. */
+export const OPEN_TO_OTHERS = "start it with `slipway up --host ADDRESS` for other machines";
+
 export const endpointPath = (home: string): string => join(home, "server.json");
 
 const isEndpoint = (value: unknown): value is Endpoint => {

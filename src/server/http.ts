@@ -34,7 +34,7 @@ export interface Doors {
 export interface DoorsOptions {
   readonly api: Api;
   readonly socketPath: string;
-  readonly host: string | undefined;
+  readonly host: string;
   readonly port: number;
   readonly key: string;
   readonly cert: string;
@@ -42,13 +42,9 @@ export interface DoorsOptions {
   readonly onAgent: (socket: Socket) => void;
 }
 
-/** Whether agents on other machines could reach a server that listens there. */
-export const isReachable = (host: string | undefined): boolean =>
-  host === undefined || !/^(127\.|::1$|localhost$)/.test(host);
-
 /** Addresses under which other hosts may reach this one, loop-back first for those on the same machine. */
-const ownAddresses = (host: string | undefined): string[] => {
-  if (host !== undefined && host !== "0.0.0.0" && host !== "::") return [host];
+const ownAddresses = (host: string): string[] => {
+  if (host !== "0.0.0.0" && host !== "::") return [host];
   const addresses = ["127.0.0.1"];
   for (const list of Object.values(networkInterfaces()))
     for (const { address, internal, family } of list ?? [])
@@ -132,7 +128,7 @@ export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
   local.on("connection", track);
   await listen(local, { path: options.socketPath });
   await chmod(options.socketPath, 0o600);
-  await listen(tls, { port: options.port, host: options.host ?? "0.0.0.0" });
+  await listen(tls, { port: options.port, host: options.host });
   const address = tls.address() as { port: number };
 
   return {

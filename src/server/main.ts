@@ -54,7 +54,7 @@ const serve = async (args: string[]): Promise<number> => {
     }
     process.on("SIGHUP", () => undefined);
     process.on("SIGPIPE", () => undefined);
-    tellStarter({ ready: true, url: server.url, pid: process.pid });
+    tellStarter({ ready: true, url: server.url, pid: process.pid, listens: server.listening });
     return await server.ended;
   } catch (error) {
     const known =

@@ -8,6 +8,7 @@ import { formatSize } from "../core/quantities.ts";
 import type { Resources } from "../core/resources.ts";
 import { isFinalPilot } from "../core/states.ts";
 import { SlipwayError } from "../errors.ts";
+import { isLoopback } from "../protocol/endpoint.ts";
 import { VERSION } from "../protocol/package-version.ts";
 import { createCommands } from "../providers/commands.ts";
 import { isManaged } from "../providers/registry.ts";
@@ -35,10 +36,11 @@ import {
   socketPath,
   writeEndpoint,
 } from "./home/index.ts";
-import { isReachable, openDoors } from "./http.ts";
+import { openDoors } from "./http.ts";
 import { type Journal, RESERVE_BYTES, openJournal, openReserve, reserveFile } from "./journal/index.ts";
 import { createLaunches } from "./launches/launches.ts";
 import { checkShared } from "./launches/shared-roots.ts";
+import { type Listening, whereToListen } from "./listening.ts";
 import type { Log } from "./logger.ts";
 import { createPilotService } from "./pilot-service.ts";
 import { createService } from "./service.ts";
@@ -61,6 +63,7 @@ export interface ServeOptions {
 
 export interface RunningServer {
   readonly url: string;
+  readonly listening: Listening;
   readonly ended: Promise<number>;
   stop(now: boolean): void;
 }
@@ -235,6 +238,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     state: full !== null ? "journal-full" : stopping ? "stopping" : "running",
     detail: full ?? (reserve.lent ? outOfReserve(reserve.bytes) : null),
     journalReserve: { bytes: reserve.bytes, of: RESERVE_BYTES, lent: reserve.lent },
+    listens: listening,
   });
 
   const service = createService({
@@ -257,7 +261,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
         bundles: options.bundles,
         // as the file is now: what is proved is what the next start reads
         cluster: clusterNamed(loadClusters({ home, explicitPath: options.clusters }), name),
-        reachable: isReachable(options.host),
+        reachable: !isLoopback(listening.host),
         addresses: doors.addresses,
         run: createCommands(),
       }),
@@ -276,6 +280,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     mayChange,
     log,
   });
+  const listening = whereToListen({ asked: options.host, clusters: clusters.clusters, state, hostname: hostname() });
   const strangers = createStrangers();
   const api = createApi({
     service,
@@ -291,7 +296,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const doors = await openDoors({
     api,
     socketPath: socket,
-    host: options.host,
+    host: listening.host,
     port: options.port ?? 0,
     key: keys.keyPem,
     cert: keys.certPem,
@@ -299,9 +304,10 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     onAgent: (connection) => agents.accept(connection, () => strangers.known(connection)),
   });
   const far = [...clusters.clusters.values()].filter(({ type }) => isManaged(type)).map(({ name }) => name);
-  if (far.length > 0 && !isReachable(options.host))
-    log(`agents of ${far.join(", ")} cannot reach ${options.host}: start the server without --host, or with another`);
-  const url = `https://${doors.addresses[0]}:${doors.port}`;
+  if (far.length > 0 && isLoopback(listening.host))
+    log(`agents of ${far.join(", ")} cannot reach ${listening.host}: start the server without --host, or with another`);
+  const [address = listening.host] = doors.addresses;
+  const url = `https://${address.includes(":") ? `[${address}]` : address}:${doors.port}`;
 
   theJournal.onState((to, detail) => {
     log(`the journal is ${to}: ${detail.reason}`);
@@ -326,6 +332,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   });
   await claim.setAddress(url);
   await launches.start();
+  log(`it listens on ${listening.host}: ${listening.reason}`);
   log(`epoch ${claim.epoch} at ${url}: ${state.runs.size} runs in memory, ${state.archived.size} in the archive`);
 
   const stop = (now: boolean): void => {
@@ -353,5 +360,5 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     exit(status);
   };
 
-  return { url, ended, stop };
+  return { url, listening, ended, stop };
 };

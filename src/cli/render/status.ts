@@ -1,4 +1,4 @@
-import type { ClusterView, FleetView, PilotView, StatusView } from "../../api/schemas.ts";
+import type { ClusterView, FleetView, PilotView, ServerView, StatusView } from "../../api/schemas.ts";
 import { runsTable } from "./runs.ts";
 import { stateColored, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
@@ -61,6 +61,9 @@ const fleetsTable = (fleets: readonly FleetView[], width?: number): string =>
     width,
   );
 
+/** Where the port is open, and why. */
+export const listeningText = ({ host, reason }: NonNullable<ServerView["listens"]>): string => `${host}: ${reason}`;
+
 export const statusScreen = (status: StatusView, style: Style, now: number, width?: number): string => {
   const { server } = status;
   const up = secondsBetween(server.started, now);
@@ -69,6 +72,7 @@ export const statusScreen = (status: StatusView, style: Style, now: number, widt
     facts([
       ["server", `${state}${server.detail === null ? "" : ` (${printable(server.detail)})`}`],
       ["address", printable(server.url)],
+      ["listens", server.listens && `on ${printable(listeningText(server.listens))}`],
       ["process", `${server.pid} on ${printable(server.host)}`],
       ["home", printable(server.home)],
       ["version", printable(server.version)],
