@@ -121,15 +121,17 @@ const convert = (document: Document.Parsed, plan: TextPlan, bad: Bad): unknown =
 
   const readMap = (pairs: readonly Pair[], plan: TextPlan | undefined, depth: number): Record<string, unknown> => {
     const own = new Map<string, unknown>();
-    const merged: unknown[] = [];
+    const merged: object[] = [];
     for (const pair of pairs) {
       const key = isScalar(pair.key) ? pair.key.value : pair.key;
       const source = isScalar(pair.key) ? pair.key.source : undefined;
       if (key === "<<" || source === "<<") {
         const value = read(pair.value, plan, depth + 1);
-        merged.push(...(Array.isArray(value) ? value : [value]));
-        if (merged.some((base) => typeof base !== "object" || base === null))
-          bad(startOf(pair.value), "<< takes a map, or a list of maps");
+        for (const base of Array.isArray(value) ? (value as unknown[]) : [value]) {
+          if (typeof base !== "object" || base === null || Array.isArray(base))
+            return bad(startOf(pair.value), "<< takes a map, or a list of maps");
+          merged.push(base);
+        }
         continue;
       }
       if (typeof key !== "string") return bad(startOf(pair.key), "a key must be text");
@@ -138,7 +140,7 @@ const convert = (document: Document.Parsed, plan: TextPlan, bad: Bad): unknown =
       own.set(key, read(pair.value, plan?.keys?.[key] ?? plan?.rest, depth + 1));
     }
     for (const base of merged) {
-      for (const [key, value] of Object.entries(base as object)) if (!own.has(key)) own.set(key, value);
+      for (const [key, value] of Object.entries(base)) if (!own.has(key)) own.set(key, value);
     }
     return Object.fromEntries(own);
   };
