@@ -73,7 +73,7 @@ export const ERRORS = {
     "there is no cluster '{name}'{suggestion}",
     "clusters.yaml declares clusters; `local` always exists.",
     2,
-    400,
+    404,
   ),
   "no-such-queue": row(
     "there is no queue '{queue}' of cluster '{cluster}' that pilots can be started in{suggestion}",
@@ -210,6 +210,9 @@ export const ERRORS = {
     410,
   ),
   "bad-request": row("{detail}", "docs/api.md describes the request.", 2, 400),
+  "wrong-method": row("{path} does not take {method}", "It takes {allow}; docs/api.md describes the request.", 2, 405),
+  "media-type": row("{given} is not taken here", "Send {types}, and say so in content-type.", 2, 415),
+  busy: row("{held} of requests are being read already", "Try again in a moment.", 3, 503, true),
   "version-mismatch": row(
     "protocol version {theirs} is not understood here; this side speaks {ours}",
     "Use the same Slipway version on both sides.",

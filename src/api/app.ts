@@ -1,14 +1,19 @@
-import { OpenAPIHono } from "@hono/zod-openapi";
+import { OpenAPIHono, createRoute, z } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import { HTTPException } from "hono/http-exception";
 import type { Socket } from "node:net";
 import { SlipwayError } from "../errors.ts";
 import { sameSecret } from "../protocol/token.ts";
+import { json } from "./answers.ts";
 import { type Api, type ApiEnv, BASE, CLOCK_HEADER } from "./base.ts";
+import { MOST_BODY, MOST_LAUNCH, jsonText, readWhole } from "./bodies.ts";
 import { ADMIN, type Caller, checkPath } from "./caller.ts";
 import { addClusters } from "./clusters.ts";
 import { addEvents } from "./events.ts";
 import type { LaunchService } from "./launch-service.ts";
 import { addLaunches } from "./launches.ts";
 import { addPilots } from "./pilots.ts";
+import { type RouteTable, bodyType, createRouteTable } from "./route-table.ts";
 import { addRuns } from "./runs.ts";
 import { addServer } from "./server.ts";
 import type { Service } from "./service.ts";
@@ -40,6 +45,11 @@ export const createApi = ({ service, launches, token, version, clock, onKnown, l
       }
     },
   });
+  let found: RouteTable | undefined;
+  const table = (): RouteTable =>
+    (found ??= createRouteTable(
+      app.openAPIRegistry.definitions.flatMap((each) => (each.type === "route" ? [each.route] : [])),
+    ));
   const callerOf = (header = ""): Caller | undefined => {
     if (sameSecret(header, `Bearer ${token}`)) return ADMIN;
     return header.startsWith("Bearer ") ? launches.callerOf(header.slice("Bearer ".length)) : undefined;
@@ -53,14 +63,17 @@ export const createApi = ({ service, launches, token, version, clock, onKnown, l
     const caller = isRemote ? callerOf(context.req.header("authorization")) : ADMIN;
     if (caller === undefined) throw new SlipwayError("unauthorized");
     if (isRemote) onKnown?.(socket);
-    checkPath(caller, context.req.method, context.req.path);
+    const { method, path } = context.req;
+    checkPath(caller, method, path);
     context.set("caller", caller);
+    const route = table().find(method, path);
+    await takeBody(context, bodyType(context.env.incoming, route));
     await next();
   });
   app.onError((error, context) => {
-    const known =
-      error instanceof SlipwayError ? error : new SlipwayError("internal", { detail: error.message }, error);
+    const known = knownError(error);
     if (known.code === "internal") log(`${context.req.method} ${context.req.path}: ${error.stack ?? error.message}`);
+    if (known.code === "wrong-method") context.header("allow", String(known.facts["allow"]));
     // whatever else a stranger sends is not read
     if (known.code === "unauthorized") context.header("connection", "close");
     return context.json(known.toJSON(), known.row.http as 500);
@@ -74,6 +87,54 @@ export const createApi = ({ service, launches, token, version, clock, onKnown, l
   addClusters(app, service);
   addLaunches(app, launches);
   addTokens(app, launches);
-  app.doc31(`${BASE}/openapi.json`, { openapi: "3.1.0", info: { title: "Slipway", version } });
+  addDocument(app, version);
   return app;
+};
+
+/** The document that describes all this is one of the things that it describes. */
+const addDocument = (app: Api, version: string): void => {
+  const route = createRoute({
+    method: "get",
+    path: `${BASE}/openapi.json`,
+    summary: "This API as an OpenAPI 3.1 document",
+    responses: json(z.looseObject({ openapi: z.string(), paths: z.record(z.string(), z.unknown()) }), "The document"),
+  });
+  app.openAPIRegistry.registerPath(route);
+  app.openAPIRegistry.registerComponent("securitySchemes", "token", {
+    type: "http",
+    scheme: "bearer",
+    description: "Asked for at the port; whoever reaches the unix socket needs none",
+  });
+  app.get(route.path, (context) =>
+    context.json(
+      app.getOpenAPI31Document({ openapi: "3.1.0", info: { title: "Slipway", version }, security: [{ token: [] }] }),
+      200,
+    ),
+  );
+};
+
+/** JSON is read here, bounded, and left for the schema of its route. Other types are read as they come, by their route. */
+const takeBody = async (context: Context<ApiEnv>, type: string | undefined): Promise<void> => {
+  const { req } = context;
+  if (STREAMED.test(req.path)) return;
+  // typed as text, kept and awaited as a promise of it
+  const leave = (text: string): void => void (req.bodyCache.text = Promise.resolve(text) as never);
+  if (type === undefined) leave("{}");
+  else if (type === "application/json") {
+    const limit = req.path === `${BASE}/launches` ? MOST_LAUNCH : MOST_BODY;
+    leave(jsonText(await readWhole(context.env.incoming, limit), "the body") || "{}");
+  }
+};
+
+/** Bodies that may be as long as they like: they are worked through in pieces. */
+const STREAMED = new RegExp(`^${BASE}/(runs|launches/[^/]+/output)$`);
+
+const knownError = (error: Error): SlipwayError => {
+  if (error instanceof SlipwayError) return error;
+  // what the schemas' library says of a body that is no JSON
+  if (error instanceof HTTPException && error.status === 400)
+    return new SlipwayError("bad-request", { detail: "the body is not JSON" }, error);
+  if (error instanceof HTTPException && error.status === 415)
+    return new SlipwayError("media-type", { given: "this content-type", types: "application/json" }, error);
+  return new SlipwayError("internal", { detail: error.message }, error);
 };

@@ -21,7 +21,7 @@ export const addClusters = (app: Api, service: Service): void => {
       path: `${BASE}/clusters/{name}`,
       summary: "One cluster",
       request: { params: z.object({ name: z.string().max(200) }) },
-      responses: json(ClusterView, "The cluster"),
+      responses: json(ClusterView, "The cluster", "no-such-cluster"),
     }),
     (context) => {
       const { name } = context.req.valid("param");
@@ -36,7 +36,7 @@ export const addClusters = (app: Api, service: Service): void => {
       path: `${BASE}/clusters/{name}/check`,
       summary: "Prove a cluster's configuration without running work",
       request: { params: z.object({ name: z.string().max(200) }) },
-      responses: json(CheckView, "What was found, and what to fix"),
+      responses: json(CheckView, "What was found, and what to fix", "no-such-cluster", "bad-file", "no-such-file"),
     }),
     async (context) => context.json(await service.checkCluster(context.req.valid("param").name), 200),
   );

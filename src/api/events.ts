@@ -1,9 +1,11 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { flag, ndjson } from "./answers.ts";
+import { flag, ndjson, wholeOr, wholeQuery } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
 import { EventView } from "./schemas.ts";
 import type { Service } from "./service.ts";
 import { sendLines } from "./streams.ts";
+
+const EventOrResume = z.union([EventView, z.object({ resume: z.number() })]);
 
 export const addEvents = (app: Api, service: Service): void => {
   app.openapi(
@@ -15,11 +17,11 @@ export const addEvents = (app: Api, service: Service): void => {
       request: {
         query: z.object({
           follow: flag,
-          run: z.coerce.number().int().nonnegative().optional(),
-          since: z.coerce.number().int().nonnegative().default(0),
+          run: wholeQuery().optional(),
+          since: wholeOr(0),
         }),
       },
-      responses: ndjson(EventView, "One event per line"),
+      responses: ndjson(EventOrResume, "One event per line", "no-such-run"),
     }),
     async (context) => {
       const { follow, run, since } = context.req.valid("query");

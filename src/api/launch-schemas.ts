@@ -49,10 +49,6 @@ export const LaunchPreview = z.object({
   warnings: z.array(z.string()),
 });
 
-export const LaunchDocument = z
-  .looseObject({ uuid: z.string().max(100).optional() })
-  .describe("A launch's file as JSON (docs/launch.md), with `uuid`: a repeated uuid is the same launch");
-
 export const OutputAnswer = z.object({
   /** How many bytes of this stream the server has: go on from here. */
   size: z.number(),

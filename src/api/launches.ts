@@ -1,13 +1,16 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { LAUNCH_STATES } from "../core/launch.ts";
 import { SlipwayError } from "../errors.ts";
-import { flag, json, ndjson, whole } from "./answers.ts";
+import { OF_BODIES, OF_CHANGES, bytes, flag, json, ndjson, whole, wholeOr, wholeQuery } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
-import { LaunchDocument, LaunchPreview, LaunchView, OutputAnswer } from "./launch-schemas.ts";
+import { LaunchPreview, LaunchView, OutputAnswer } from "./launch-schemas.ts";
+import { LaunchRequest } from "./launch-document.ts";
 import type { LaunchService } from "./launch-service.ts";
 import { sendBytes, sendLines } from "./streams.ts";
 
 const LaunchParams = z.object({ launch: whole("launch") });
+
+const OF_MANAGERS = ["cluster-refused", "cluster-unreachable"] as const;
 
 const isCount = (value: number | undefined): value is number => Number.isSafeInteger(value) && value! >= 0;
 
@@ -21,28 +24,52 @@ const outputRoute = createRoute({
     params: LaunchParams,
     query: z.object({
       stream: z.enum(["stdout", "stderr"]),
-      rank: z.coerce.number().int().nonnegative(),
-      offset: z.coerce.number().int().nonnegative(),
+      rank: wholeQuery(),
+      offset: wholeQuery(),
     }),
     body: { content: { "application/octet-stream": { schema: z.string() } } },
   },
-  responses: json(OutputAnswer, "How much the server has now"),
+  responses: json(OutputAnswer, "How much the server has now", "no-such-launch", "media-type", "journal-full"),
 });
 
+const launchRoute = createRoute({
+  method: "post",
+  path: `${BASE}/launches`,
+  summary: "Launch one batch job through its workload manager",
+  description:
+    "The answer comes when the manager has taken the job; a refusal carries the manager's own message. With dry_run nothing is submitted, and the answer is the script and the command.",
+  request: {
+    query: z.object({ dry_run: flag }),
+    body: { content: { "application/json": { schema: LaunchRequest } }, required: true },
+  },
+  responses: json(
+    z.union([LaunchView, LaunchPreview]),
+    "The launch, or with dry_run what it would be",
+    "bad-value",
+    "unknown-key",
+    "option-refused",
+    "no-such-cluster",
+    "no-such-queue",
+    "no-such-image",
+    "no-pool",
+    "cannot-fit",
+    "user-refused",
+    "launch-failed",
+    "cluster-refused",
+    "cluster-unreachable",
+    "stopping",
+    ...OF_BODIES,
+    ...OF_CHANGES,
+  ),
+});
+
+const anyDocument = { content: { "application/json": { schema: z.looseObject({}) } }, required: true } as const;
+
 export const addLaunches = (app: Api, launches: LaunchService): void => {
+  // documented as strictly as it is read; what is wrong with it is told by who reads it, who knows more
+  app.openAPIRegistry.registerPath(launchRoute);
   app.openapi(
-    createRoute({
-      method: "post",
-      path: `${BASE}/launches`,
-      summary: "Launch one batch job through its workload manager",
-      description:
-        "The answer comes when the manager has taken the job; a refusal carries the manager's own message. With dry_run nothing is submitted, and the answer is the script and the command.",
-      request: {
-        query: z.object({ dry_run: flag }),
-        body: { content: { "application/json": { schema: LaunchDocument } }, required: true },
-      },
-      responses: json(z.union([LaunchView, LaunchPreview]), "The launch, or with dry_run what it would be"),
-    }),
+    { ...launchRoute, request: { ...launchRoute.request, body: anyDocument }, hide: true },
     async (context) => {
       const document = context.req.valid("json");
       const caller = context.get("caller");
@@ -59,7 +86,7 @@ export const addLaunches = (app: Api, launches: LaunchService): void => {
       request: {
         query: z.object({
           state: z.enum(LAUNCH_STATES).optional(),
-          limit: z.coerce.number().int().min(1).max(10_000).default(100),
+          limit: wholeOr(100, 1, 10_000),
         }),
       },
       responses: json(z.array(LaunchView), "The caller's launches; the home's owner sees all"),
@@ -72,7 +99,7 @@ export const addLaunches = (app: Api, launches: LaunchService): void => {
       path: `${BASE}/launches/{launch}`,
       summary: "One launch",
       request: { params: LaunchParams, query: z.object({ fresh: flag }) },
-      responses: json(LaunchView, "The launch; with fresh its manager was asked now"),
+      responses: json(LaunchView, "The launch; with fresh its manager was asked now", "no-such-launch", ...OF_MANAGERS),
     }),
     async (context) => {
       const { launch } = context.req.valid("param");
@@ -85,7 +112,7 @@ export const addLaunches = (app: Api, launches: LaunchService): void => {
       path: `${BASE}/launches/{launch}/watch`,
       summary: "A launch until it has ended",
       request: { params: LaunchParams },
-      responses: ndjson(LaunchView, "The launch, whenever it changed"),
+      responses: ndjson(LaunchView, "The launch, whenever it changed", "no-such-launch"),
     }),
     async (context) => {
       const abort = new AbortController();
@@ -104,9 +131,7 @@ export const addLaunches = (app: Api, launches: LaunchService): void => {
         params: LaunchParams,
         query: z.object({ stream: z.enum(["stdout", "stderr"]).default("stdout"), follow: flag }),
       },
-      responses: {
-        200: { description: "The bytes, as written", content: { "application/octet-stream": { schema: z.string() } } },
-      },
+      responses: bytes("no-such-launch"),
     }),
     async (context) => {
       const abort = new AbortController();
@@ -123,7 +148,13 @@ export const addLaunches = (app: Api, launches: LaunchService): void => {
       path: `${BASE}/launches/{launch}`,
       summary: "Cancel a launch",
       request: { params: LaunchParams },
-      responses: json(LaunchView, "The launch; its end is told by its state"),
+      responses: json(
+        LaunchView,
+        "The launch; its end is told by its state",
+        "no-such-launch",
+        ...OF_MANAGERS,
+        ...OF_CHANGES,
+      ),
     }),
     async (context) =>
       context.json(await launches.cancel(context.get("caller"), context.req.valid("param").launch), 200),
@@ -134,7 +165,7 @@ export const addLaunches = (app: Api, launches: LaunchService): void => {
       path: `${BASE}/launches/{launch}/clean`,
       summary: "Remove the directory of a launch that has ended",
       request: { params: LaunchParams },
-      responses: json(LaunchView, "The launch"),
+      responses: json(LaunchView, "The launch", "no-such-launch", "launch-active", "launch-failed", ...OF_CHANGES),
     }),
     async (context) =>
       context.json(await launches.clean(context.get("caller"), context.req.valid("param").launch), 200),

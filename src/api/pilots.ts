@@ -1,10 +1,10 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { json } from "./answers.ts";
+import { OF_BODIES, OF_CHANGES, json, whole } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
 import { AddPilotsRequest, PilotRequest, PilotView } from "./schemas.ts";
 import type { Service } from "./service.ts";
 
-const PilotParams = z.object({ pilot: z.coerce.number().int().positive() });
+const PilotParams = z.object({ pilot: whole("pilot", 1) });
 const pilotBody = { content: { "application/json": { schema: PilotRequest } }, required: false } as const;
 
 export const addPilots = (app: Api, service: Service): void => {
@@ -23,7 +23,15 @@ export const addPilots = (app: Api, service: Service): void => {
       path: `${BASE}/pilots`,
       summary: "Start pilots by hand",
       request: { body: { content: { "application/json": { schema: AddPilotsRequest } }, required: false } },
-      responses: json(z.array(PilotView), "The pilots that were requested"),
+      responses: json(
+        z.array(PilotView),
+        "The pilots that were requested",
+        "no-such-cluster",
+        "no-such-queue",
+        "stopping",
+        ...OF_BODIES,
+        ...OF_CHANGES,
+      ),
     }),
     async (context) => context.json(await service.addPilots(context.req.valid("json") ?? { count: 1 }), 200),
   );
@@ -33,7 +41,7 @@ export const addPilots = (app: Api, service: Service): void => {
       path: `${BASE}/pilots/{pilot}/drain`,
       summary: "Let a pilot end when what it runs has ended",
       request: { params: PilotParams, body: pilotBody },
-      responses: json(PilotView, "The pilot"),
+      responses: json(PilotView, "The pilot", "no-such-pilot", ...OF_BODIES, ...OF_CHANGES),
     }),
     async (context) =>
       context.json(
@@ -50,7 +58,7 @@ export const addPilots = (app: Api, service: Service): void => {
       path: `${BASE}/pilots/{pilot}/cancel`,
       summary: "End a pilot now; what runs there is run again at no cost",
       request: { params: PilotParams, body: pilotBody },
-      responses: json(PilotView, "The pilot"),
+      responses: json(PilotView, "The pilot", "no-such-pilot", ...OF_BODIES, ...OF_CHANGES),
     }),
     async (context) =>
       context.json(

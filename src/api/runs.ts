@@ -1,6 +1,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { RunParams, flag, json, ndjson } from "./answers.ts";
+import { OF_BODIES, OF_CHANGES, RunParams, flag, json, ndjson, wholeOr } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
+import { RunDocument } from "./run-document.ts";
 import {
   CancelAnswer,
   CancelRequest,
@@ -14,10 +15,6 @@ import {
 import type { Service } from "./service.ts";
 import { sendLines, readValues } from "./streams.ts";
 
-const Document = z.looseObject({ tasks: z.array(z.looseObject({})) }).openapi("RunDocument", {
-  description: "A run's file as JSON (docs/run-file.md), with `uuid`, `cwd` and `environment`",
-});
-
 const submitRoute = createRoute({
   method: "post",
   path: `${BASE}/runs`,
@@ -25,16 +22,33 @@ const submitRoute = createRoute({
   description:
     "As application/json: the document with all values inside. As application/x-ndjson: the document, then lines {group, items} for groups with each: {stream}, then {end: true}. The answer comes when the run is on disk; a repeated uuid is the same run, also while the first request is still being sent, and another content under it is refused.",
   request: {
-    body: { content: { "application/json": { schema: Document }, "application/x-ndjson": { schema: z.string() } } },
+    body: { content: { "application/json": { schema: RunDocument }, "application/x-ndjson": { schema: z.string() } } },
   },
-  responses: json(SubmitAnswer, "The run's id"),
+  responses: json(
+    SubmitAnswer,
+    "The run's id",
+    "bad-value",
+    "unknown-key",
+    "unknown-placeholder",
+    "unknown-task",
+    "cycle",
+    "too-many-tasks",
+    "no-such-cluster",
+    "no-such-run",
+    "cannot-fit",
+    "stopping",
+    "journal-waits",
+    "uuid-taken",
+    ...OF_BODIES,
+    ...OF_CHANGES,
+  ),
 });
 
 export const addRuns = (app: Api, service: Service): void => {
   // documented here, but not validated as a whole: bodies are checked line by line as they come
   app.openAPIRegistry.registerPath(submitRoute);
   app.post(`${BASE}/runs`, async (context) => {
-    const lines = context.req.header("content-type")?.includes("ndjson") === true;
+    const lines = /^application\/x-ndjson\b/i.test(context.req.header("content-type") ?? "");
     // read as Node has it: a web stream around it costs more than the rest; a refusal half way must still be answered
     const body = context.env.incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
     return context.json(await service.submit(readValues(body, lines)), 200);
@@ -44,7 +58,7 @@ export const addRuns = (app: Api, service: Service): void => {
       method: "get",
       path: `${BASE}/runs`,
       summary: "Runs, newest first",
-      request: { query: z.object({ limit: z.coerce.number().int().min(1).max(10_000).default(100) }) },
+      request: { query: z.object({ limit: wholeOr(100, 1, 10_000) }) },
       responses: json(z.array(RunView), "Runs without their groups"),
     }),
     (context) => context.json(service.runs(context.req.valid("query").limit), 200),
@@ -55,7 +69,7 @@ export const addRuns = (app: Api, service: Service): void => {
       path: `${BASE}/runs/{run}`,
       summary: "One run with its groups",
       request: { params: RunParams },
-      responses: json(RunView, "The run"),
+      responses: json(RunView, "The run", "no-such-run"),
     }),
     async (context) => context.json(await service.run(context.req.valid("param").run), 200),
   );
@@ -65,7 +79,7 @@ export const addRuns = (app: Api, service: Service): void => {
       path: `${BASE}/runs/{run}/watch`,
       summary: "A run until it has ended",
       request: { params: RunParams },
-      responses: ndjson(RunView, "The run, whenever it changed"),
+      responses: ndjson(RunView, "The run, whenever it changed", "no-such-run"),
     }),
     async (context) => {
       const abort = new AbortController();
@@ -88,6 +102,8 @@ export const addRuns = (app: Api, service: Service): void => {
       responses: ndjson(
         z.object({ task: z.string(), data: z.string(), outputLost: OutputLostView.optional() }),
         "Pieces of output, base64; behind a task's last one, what of it was lost",
+        "no-such-run",
+        "output-damaged",
       ),
     }),
     async (context) => {
@@ -108,7 +124,15 @@ export const addRuns = (app: Api, service: Service): void => {
         params: RunParams,
         body: { content: { "application/json": { schema: CancelRequest } }, required: false },
       },
-      responses: json(CancelAnswer, "How many were cancelled, and how many are being ended"),
+      responses: json(
+        CancelAnswer,
+        "How many were cancelled, and how many are being ended",
+        "no-such-run",
+        "no-such-task",
+        "run-active",
+        ...OF_BODIES,
+        ...OF_CHANGES,
+      ),
     }),
     async (context) => {
       const body = context.req.valid("json") ?? {};
@@ -127,7 +151,15 @@ export const addRuns = (app: Api, service: Service): void => {
         params: RunParams,
         body: { content: { "application/json": { schema: RetryRequest } }, required: false },
       },
-      responses: json(RetryAnswer, "How many were reopened"),
+      responses: json(
+        RetryAnswer,
+        "How many were reopened",
+        "no-such-run",
+        "run-active",
+        "stopping",
+        ...OF_BODIES,
+        ...OF_CHANGES,
+      ),
     }),
     async (context) =>
       context.json(
@@ -141,7 +173,7 @@ export const addRuns = (app: Api, service: Service): void => {
       path: `${BASE}/runs/{run}/why`,
       summary: "Why it is not running, or why it failed",
       request: { params: RunParams },
-      responses: json(WhyView, "Cause, detail, remedy"),
+      responses: json(WhyView, "Cause, detail, remedy", "no-such-run"),
     }),
     async (context) => context.json(await service.why(context.req.valid("param").run, undefined), 200),
   );

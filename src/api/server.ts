@@ -1,5 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { json } from "./answers.ts";
+import { OF_BODIES, json } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
 import { ServerView, StatusView, StopRequest } from "./schemas.ts";
 import type { Service } from "./service.ts";
@@ -29,7 +29,7 @@ export const addServer = (app: Api, service: Service): void => {
       path: `${BASE}/server/stop`,
       summary: "Let running tasks end, then stop; `now` cancels pilots first, `idle` stops only where no run is live",
       request: { body: { content: { "application/json": { schema: StopRequest } }, required: false } },
-      responses: json(z.object({ state: z.string() }), "It has begun to stop"),
+      responses: json(z.object({ state: z.string() }), "It has begun to stop", ...OF_BODIES),
     }),
     (context) => {
       const { now = false, idle = false } = context.req.valid("json") ?? {};

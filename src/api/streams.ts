@@ -1,54 +1,48 @@
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import { SlipwayError } from "../errors.ts";
+import { MOST_LINE, parseJson, tooLarge } from "./bodies.ts";
 
 /** Bodies that stream, in both directions, with back-pressure and bounds. */
 
 type Outgoing = HttpBindings["outgoing"];
 
-const LONGEST_LINE = 64 * 1024 * 1024;
-
-/** The values of a request's body: one JSON document per line, or a single one. */
+/** The values of a request's body: one JSON document per line, or a single one. Nothing longer than a line is held. */
 export async function* readValues(body: AsyncIterable<Uint8Array>, lines: boolean): AsyncGenerator<unknown> {
-  const parse = (text: string, number: number): unknown => {
-    try {
-      return JSON.parse(text);
-    } catch (error) {
-      throw new SlipwayError(
-        "bad-request",
-        { detail: `line ${number} of the request is not JSON: ${(error as Error).message}` },
-        error,
-      );
-    }
-  };
-  const decoder = new TextDecoder("utf-8", { fatal: true });
-  let rest = "";
+  let parts: Uint8Array[] = [];
+  let size = 0;
   let number = 0;
+  const keep = (part: Uint8Array): void => {
+    size += part.length;
+    if (size > MOST_LINE) throw tooLarge(lines ? `line ${number + 1} of the request` : "the request", MOST_LINE);
+    if (part.length > 0) parts.push(part);
+  };
+  /** What is held, as one line; undefined when it is empty. */
+  const line = (): { value: unknown } | undefined => {
+    const bytes = Buffer.concat(parts, size);
+    parts = [];
+    size = 0;
+    number += 1;
+    if (isBlank(bytes)) return undefined;
+    return { value: parseJson(bytes, `line ${number} of the request`) };
+  };
   for await (const chunk of body) {
-    try {
-      rest += decoder.decode(chunk, { stream: true });
-    } catch (error) {
-      throw new SlipwayError("bad-request", { detail: "the request is not UTF-8" }, error);
+    let from = 0;
+    for (let at = chunk.indexOf(NEWLINE); lines && at >= 0; at = chunk.indexOf(NEWLINE, from)) {
+      keep(chunk.subarray(from, at));
+      from = at + 1;
+      const found = line();
+      if (found !== undefined) yield found.value;
     }
-    if (lines) {
-      const parts = rest.split("\n");
-      rest = parts.pop()!;
-      for (const part of parts) {
-        number += 1;
-        if (part.trim() !== "") yield parse(part, number);
-      }
-    }
-    if (rest.length > LONGEST_LINE)
-      throw new SlipwayError("too-large", {
-        what: "the request",
-        size: `over ${LONGEST_LINE} bytes`,
-        limit: `${LONGEST_LINE} bytes a line`,
-      });
+    keep(chunk.subarray(from));
   }
-  if (rest.trim() !== "") yield parse(rest, number + 1);
+  const last = line();
+  if (last !== undefined) yield last.value;
   // a single document is complete by itself
   if (!lines) yield { end: true };
 }
+
+const NEWLINE = 10;
+const isBlank = (bytes: Uint8Array): boolean => bytes.every((byte) => byte === 32 || (byte >= 9 && byte <= 13));
 
 /** Until the other side has taken what was written, or is gone. */
 const taken = (outgoing: Outgoing): Promise<void> =>

@@ -1,5 +1,6 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { RunParams, TaskParams, attemptNumber, flag, json } from "./answers.ts";
+import { TASK_STATES } from "../core/states.ts";
+import { RunParams, TaskParams, attemptNumber, bytes, flag, json, wholeOr } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
 import { TaskView, WhyView } from "./schemas.ts";
 import type { Service } from "./service.ts";
@@ -14,12 +15,12 @@ export const addTasks = (app: Api, service: Service): void => {
       request: {
         params: RunParams,
         query: z.object({
-          state: z.string().optional(),
-          offset: z.coerce.number().int().nonnegative().default(0),
-          limit: z.coerce.number().int().min(1).max(10_000).default(100),
+          state: z.enum(TASK_STATES).optional(),
+          offset: wholeOr(0),
+          limit: wholeOr(100, 1, 10_000),
         }),
       },
-      responses: json(z.array(TaskView), "Tasks"),
+      responses: json(z.array(TaskView), "Tasks", "no-such-run"),
     }),
     async (context) =>
       context.json(await service.tasks(context.req.valid("param").run, context.req.valid("query")), 200),
@@ -30,7 +31,7 @@ export const addTasks = (app: Api, service: Service): void => {
       path: `${BASE}/runs/{run}/tasks/{task}`,
       summary: "One task with its attempts",
       request: { params: TaskParams },
-      responses: json(TaskView, "The task"),
+      responses: json(TaskView, "The task", "no-such-run", "no-such-task"),
     }),
     async (context) => {
       const { run, task } = context.req.valid("param");
@@ -51,9 +52,7 @@ export const addTasks = (app: Api, service: Service): void => {
           attempt: attemptNumber,
         }),
       },
-      responses: {
-        200: { description: "The bytes, as written", content: { "application/octet-stream": { schema: z.string() } } },
-      },
+      responses: bytes("no-such-run", "no-such-task", "no-such-attempt", "output-replaced", "output-damaged"),
     }),
     async (context) => {
       const { run, task } = context.req.valid("param");
@@ -71,7 +70,7 @@ export const addTasks = (app: Api, service: Service): void => {
       path: `${BASE}/runs/{run}/tasks/{task}/why`,
       summary: "Why it is not running, or why it failed",
       request: { params: TaskParams },
-      responses: json(WhyView, "Cause, detail, remedy"),
+      responses: json(WhyView, "Cause, detail, remedy", "no-such-run", "no-such-task"),
     }),
     async (context) => {
       const { run, task } = context.req.valid("param");

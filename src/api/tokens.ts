@@ -1,5 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { json } from "./answers.ts";
+import { OF_BODIES, json } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
 import { NewToken, TokenRequest, TokenView } from "./launch-schemas.ts";
 import type { LaunchService } from "./launch-service.ts";
@@ -21,7 +21,7 @@ export const addTokens = (app: Api, launches: LaunchService): void => {
       path: `${BASE}/tokens`,
       summary: "Make a user's token; one that they had before is no longer accepted",
       request: { body: { content: { "application/json": { schema: TokenRequest } }, required: true } },
-      responses: json(NewToken, "The token, told this once"),
+      responses: json(NewToken, "The token, told this once", "user-refused", "bad-value", ...OF_BODIES),
     }),
     async (context) => context.json(await launches.addToken(context.req.valid("json").user), 200),
   );
@@ -31,7 +31,7 @@ export const addTokens = (app: Api, launches: LaunchService): void => {
       path: `${BASE}/tokens/{user}`,
       summary: "Take a user's token back",
       request: { params: z.object({ user: z.string().max(64) }) },
-      responses: json(z.object({ user: z.string() }), "It is accepted no more"),
+      responses: json(z.object({ user: z.string() }), "It is accepted no more", "not-found"),
     }),
     async (context) => {
       const { user } = context.req.valid("param");

@@ -1,4 +1,5 @@
-import { request as httpRequest } from "node:http";
+import { type IncomingHttpHeaders, request as httpRequest } from "node:http";
+import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RunView, ServerView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
@@ -21,23 +22,41 @@ interface Answer {
   readonly status: number;
   readonly type: string;
   readonly text: string;
+  readonly headers: IncomingHttpHeaders;
 }
 
-const ask = (method: string, path: string, body?: string, type = "application/json"): Promise<Answer> =>
+const ask = (
+  method: string,
+  path: string,
+  body?: string | Iterable<string>,
+  type = "application/json",
+): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const sent = httpRequest(
-      { socketPath: socket, path: `/api/v1${path}`, method, headers: { "content-type": type } },
+      { socketPath: socket, path: `/api/v1${path}`, method, headers: type === "" ? {} : { "content-type": type } },
       (answer) => {
         let text = "";
         answer.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
         answer.on("end", () =>
-          resolve({ status: answer.statusCode ?? 0, type: answer.headers["content-type"] ?? "", text }),
+          resolve({
+            status: answer.statusCode ?? 0,
+            type: answer.headers["content-type"] ?? "",
+            text,
+            headers: answer.headers,
+          }),
         );
       },
     );
     sent.on("error", reject);
-    sent.end(body);
+    if (body === undefined || typeof body === "string") sent.end(body);
+    else Readable.from(body).pipe(sent);
   });
+
+/** Status and code of a refusal. */
+const codeOf = async (...words: Parameters<typeof ask>): Promise<string> => {
+  const { status, text } = await ask(...words);
+  return `${status} ${(JSON.parse(text) as { error?: { code: string } }).error?.code ?? ""}`;
+};
 
 const json = async (method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }> => {
   const answer = await ask(method, path, body === undefined ? undefined : JSON.stringify(body));
@@ -106,12 +125,21 @@ describe("the REST API", () => {
       ["GET", "/runs/x", undefined, 400, "bad-request"],
       ["GET", "/nothing", undefined, 404, "not-found"],
       ["GET", "/runs?limit=-1", undefined, 400, "bad-request"],
-      ["GET", "/clusters/none", undefined, 400, "no-such-cluster"],
+      ["GET", "/clusters/none", undefined, 404, "no-such-cluster"],
       ["POST", "/runs", { cwd: "/", environment: {}, tasks: [{ run: ["true"], cpus: "many" }] }, 400, "bad-value"],
       ["POST", "/runs", { cwd: "/", environment: {}, tasks: [{ run: ["true"], cpu: 1 }] }, 400, "unknown-key"],
       ["POST", "/runs", { cwd: "/", environment: {}, tasks: [{ run: ["true"], cpus: 5000 }] }, 422, "cannot-fit"],
       ["POST", "/runs", { cwd: "/", environment: {}, tasks: [{ run: ["true"], after: "run:77" }] }, 404, "no-such-run"],
       ["POST", "/runs", [], 400, "bad-value"],
+      ["GET", "/runs?limit=", undefined, 400, "bad-request"],
+      ["GET", "/runs?limit=0x10", undefined, 400, "bad-request"],
+      ["GET", "/runs/1/tasks?state=none", undefined, 400, "bad-request"],
+      ["GET", "/runs/", undefined, 404, "not-found"],
+      ["PUT", "/runs", {}, 405, "wrong-method"],
+      ["DELETE", "/server/stop", undefined, 405, "wrong-method"],
+      ["PATCH", "/nothing", {}, 404, "not-found"],
+      ["POST", "/pilots", { count: 0 }, 400, "bad-request"],
+      ["POST", "/tokens", undefined, 400, "bad-request"],
       ["POST", "/runs/1/retry", { which: "some" }, 400, "bad-request"],
       ["POST", "/runs/1/cancel", { tasks: ["x"] }, 400, "bad-request"],
     ];
@@ -124,6 +152,41 @@ describe("the REST API", () => {
       ]);
       expect((answer.body as { error: { hint: string } }).error.hint).not.toBe("");
     }
+  });
+
+  it("API: malformed JSON is a 400, another type of body a 415, another method a 405 that says which", async () => {
+    const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+    const takers = ["/runs", "/launches", "/pilots", "/tokens", "/server/stop", "/runs/1/cancel", "/pilots/1/drain"];
+    for (const path of takers) {
+      for (const body of ["{", "nothing", "\u0000", `{"tasks": ${deep}}`, `{"reason": ${deep}`, `"${deep}`, "[1,"])
+        expect([path, body.slice(0, 20), await codeOf("POST", path, body)]).toEqual([
+          path,
+          body.slice(0, 20),
+          "400 bad-request",
+        ]);
+      for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""])
+        expect([path, type, await codeOf("POST", path, "{}", type)]).toEqual([path, type, "415 media-type"]);
+    }
+    const answer = await ask("PUT", "/launches", "{}");
+    expect([answer.status, answer.headers.allow]).toEqual([405, "POST, GET, HEAD"]);
+    expect((await ask("POST", "/server", "{}")).headers.allow).toBe("GET, HEAD");
+    expect((await ask("GET", "/server/stop")).headers.allow).toBe("POST");
+  });
+
+  it("API: bodies are bounded: a launch of 300 MB is refused while it comes, and so is a line of 65 MB", async () => {
+    const piece = "x".repeat(1_000_000);
+    const long = function* (pieces: number): Generator<string> {
+      yield '{"command": "';
+      for (let i = 0; i < pieces; i += 1) yield piece;
+      yield '"}';
+    };
+    for (const [path, type, pieces] of [
+      ["/launches", "application/json", 300],
+      ["/pilots", "application/json", 2],
+      ["/runs", "application/json", 68],
+      ["/runs", "application/x-ndjson", 68],
+    ] as const)
+      expect([path, type, await codeOf("POST", path, long(pieces), type)]).toEqual([path, type, "413 too-large"]);
   });
 
   it("API: refuses what is no JSON, is cut short, or lies about its items; nothing of it is submitted", async () => {

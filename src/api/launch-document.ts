@@ -1,0 +1,10 @@
+import { z } from "@hono/zod-openapi";
+import { FileInput, LaunchInput } from "../batch/launch-schema.ts";
+
+/** A launch as a request carries it: what a file may say, less what only files have. It describes the shape. */
+export const LaunchRequest = LaunchInput.extend({
+  // the server reads no files of its clients
+  files: z.array(FileInput.omit({ from: true })).optional(),
+}).openapi("LaunchDocument", {
+  description: "A launch's file as JSON (docs/launch.md), with `uuid`: a repeated uuid is the same launch",
+});
