@@ -1,7 +1,9 @@
-// What the tests need beyond Node: workload managers, container runtimes and tools from Debian's packages. Where this may
-// be done (root, apt-get), what is missing is installed; where not, the tests that need it say so and are skipped.
+// What the tests need beyond Node: workload managers, container runtimes and tools from Debian's packages, and one thing
+// from PyPI (test-venv.mjs). Where this may be done (root, apt-get), what is missing is installed; where not, the tests that
+// need it say so and are skipped.
 import { spawnSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
+import { installSchemathesis } from "./test-venv.mjs";
 
 /** What must be found, and the packages that bring it. */
 const NEEDS = [
@@ -77,6 +79,10 @@ const apt = (...args) =>
 export const installTestPackages = (args = []) => {
   // unit tests need nothing
   if (args.includes("--project") && !args.some((word) => ["system", "clusters"].includes(word))) return [];
+  return [...installDebianPackages(), ...installSchemathesis()];
+};
+
+const installDebianPackages = () => {
   const wanted = missing();
   if (wanted.length === 0) return [];
   const names = wanted.map(({ what }) => what).join(", ");

@@ -1,0 +1,2 @@
+export const schemathesis: string;
+export const installSchemathesis: () => string[];
