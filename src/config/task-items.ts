@@ -40,7 +40,7 @@ const readValues = (source: Source, path: Path, values: readonly unknown[]): Tas
   if (values.length === 0) badValue(source, path, "has no items", "Write at least one, or remove the task.");
   const json = !values.every(isScalar);
   const stored = values.map((value, i) => {
-    const text = json ? storedJson(value) : String(value);
+    const text = json ? parsed(source, [...path, i], () => storedJson(value)) : String(value);
     const problem = itemProblem(text, json);
     return problem === undefined ? text : badValue(source, [...path, i], `the item ${problem}`);
   });

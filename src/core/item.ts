@@ -12,8 +12,19 @@ export interface Item {
 export const itemOf = (stored: string, json: boolean): Item =>
   json && stored.charCodeAt(0) === 34 ? { text: JSON.parse(stored) as string, json: false } : { text: stored, json };
 
-/** How a JSON value is stored. */
-export const storedJson = (value: unknown): string => JSON.stringify(value);
+const MAX_ITEM_DEPTH = 100;
+
+const isDeeper = (value: unknown, depth: number): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  (depth === 0 || Object.values(value).some((inner) => isDeeper(inner, depth - 1)));
+
+/** How a JSON value is stored. Throws a RangeError when it is nested beyond measure. */
+export const storedJson = (value: unknown): string => {
+  if (isDeeper(value, MAX_ITEM_DEPTH))
+    throw new RangeError(`an item is nested more than ${MAX_ITEM_DEPTH} levels deep`);
+  return JSON.stringify(value);
+};
 
 /** `{item.a.b}`: own keys of objects, positions of arrays. Throws a RangeError that names the missing field. */
 export const fieldOf = (item: Item, path: readonly string[]): string => {

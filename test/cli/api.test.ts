@@ -167,6 +167,9 @@ describe("the REST API", () => {
       for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""])
         expect([path, type, await codeOf("POST", path, "{}", type)]).toEqual([path, type, "415 media-type"]);
     }
+    const nested = `${"[".repeat(150)}${"]".repeat(150)}`;
+    const items = `{"cwd": "/", "environment": {}, "tasks": [{"run": "true", "each": {"values": [${nested}]}}]}`;
+    expect(await codeOf("POST", "/runs", items)).toBe("400 bad-value");
     const answer = await ask("PUT", "/launches", "{}");
     expect([answer.status, answer.headers.allow]).toEqual([405, "POST, GET, HEAD"]);
     expect((await ask("POST", "/server", "{}")).headers.allow).toBe("GET, HEAD");

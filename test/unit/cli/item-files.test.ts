@@ -89,3 +89,10 @@ test("standard input belongs to one task and can be read once", async () => {
   ]);
   await expect(itemStreams([group(), group()], twice)).rejects.toThrow("standard input can be read by one task only");
 });
+
+test("an item that is nested beyond measure is refused by its line", async () => {
+  const nested = (depth: number): string => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+  expect(await read("json", `{"a":${nested(99)}}\n1\n`)).toHaveLength(2);
+  for (const depth of [100, 20_000])
+    await expect(read("json", `1\n{"a":${nested(depth)}}\n`)).rejects.toThrow(/items:2: .*nested more than 100/);
+});
