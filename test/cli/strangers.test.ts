@@ -156,6 +156,23 @@ describe("strangers at the port", () => {
     }
   });
 
+  it("a launch of 300 MB, of one who has a token, costs no more than what is read of it", async () => {
+    const token = (await readFile(join(slipway.home, "keys", "client.token"), "utf8")).trim();
+    const before = await statusOf("VmRSS");
+    await forgetPeak();
+    const socket = await tls("http/1.1");
+    const answer = once(socket, "data");
+    await stuff(
+      socket,
+      `POST /api/v1/launches HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n${(300_000_000).toString(16)}\r\n`,
+      300_000_000,
+    );
+    expect(String((await answer)[0])).toMatch(/^HTTP\/1.1 413 /);
+    const cost = (await statusOf("VmHWM")) - before;
+    await leave([socket]);
+    expect(cost, `it cost ${(cost / MB).toFixed(1)} MB`).toBeLessThanOrEqual(200 * MB);
+  });
+
   it("above 1,000 the oldest goes, and nobody who has shown a token", async () => {
     const token = (await readFile(join(slipway.home, "keys", "client.token"), "utf8")).trim();
     const client = await tls("http/1.1");
