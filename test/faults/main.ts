@@ -1,6 +1,9 @@
 import { randomInt } from "node:crypto";
 import { parseArgs } from "node:util";
-import { drawSchedule, showSchedule } from "./schedule.ts";
+import { drawSchedule } from "./draw.ts";
+import { FEATURES, type Feature } from "./features.ts";
+import { type Numbers, addVerdict, noNumbers, refuseChanges, writeNumbers } from "./numbers.ts";
+import { showSchedule } from "./schedule.ts";
 import { type Verdict, runSeed } from "./seed.ts";
 import { scenarios } from "./scenarios/all.ts";
 import { type ScenarioVerdict, runScenario } from "./stage.ts";
@@ -17,6 +20,9 @@ const HELP = `npm run test:faults -- [options]
   --no-scenarios only the seeds
   --short        what npm test runs: four seeds, and the scenarios that do not mostly wait
   --parallel N   so many seeds at a time (default 1)
+  --features A,B only these besides the plain trouble (default: all; "none" for none):
+                 ${FEATURES.join(", ")}
+  --write-docs   write the numbers of this run of seeds, and the commit, into docs/faults.md
   --root DIR     where bin/ and dist/ are (default: this repository)
   --list         names of the scenarios`;
 
@@ -30,6 +36,8 @@ const { values } = parseArgs({
     only: { type: "string" },
     short: { type: "boolean" },
     parallel: { type: "string" },
+    features: { type: "string" },
+    "write-docs": { type: "boolean" },
     root: { type: "string" },
     list: { type: "boolean" },
     help: { type: "boolean", short: "h" },
@@ -44,8 +52,18 @@ const show = (verdict: Verdict): void => {
   if (!passed) console.log(verdict.report);
 };
 
+const wantedFeatures = (): readonly Feature[] => {
+  if (values.features === undefined || values.features === "all") return FEATURES;
+  const names = values.features.split(",").filter((name) => name !== "none" && name !== "");
+  for (const name of names)
+    if (!FEATURES.includes(name as Feature))
+      throw new Error(`there is no feature ${name}; there are ${FEATURES.join(", ")}`);
+  return FEATURES.filter((name) => names.includes(name));
+};
+
 interface Options {
   readonly tools: Tools;
+  readonly features: readonly Feature[];
   readonly binaries?: string;
 }
 
@@ -57,12 +75,13 @@ interface Count {
 
 let interrupted = false;
 
-const runSeeds = async (options: Options, count: Count): Promise<void> => {
+const runSeeds = async (options: Options, count: Count): Promise<Numbers> => {
   const one = values.seed === undefined ? undefined : Number(values.seed);
   const many = one === undefined ? Number(values.seeds ?? (values.short === true ? 4 : 20)) : 1;
   const first = one ?? (values.from === undefined ? randomInt(2 ** 31) : Number(values.from));
   if (![many, first].every(Number.isSafeInteger)) throw new Error("a seed is a whole number");
-  if (one !== undefined) console.log(showSchedule(drawSchedule(one)));
+  const numbers = noNumbers(first, first + many - 1, options.features);
+  if (one !== undefined) console.log(showSchedule(drawSchedule(one, options.features)));
   else console.log(`seeds ${first} to ${first + many - 1}`);
   let next = first;
   const worker = async (): Promise<void> => {
@@ -70,11 +89,13 @@ const runSeeds = async (options: Options, count: Count): Promise<void> => {
       const verdict = await runSeed(next++, options);
       if (interrupted) return;
       show(verdict);
+      addVerdict(numbers, verdict);
       if (verdict.problems.length === 0) count.passed += 1;
       else count.failed += 1;
     }
   };
   await Promise.all(Array.from({ length: Number(values.parallel ?? 1) }, worker));
+  return numbers;
 };
 
 const showScenario = ({ name, skipped, problems, report, ms }: ScenarioVerdict, count: Count): void => {
@@ -109,8 +130,11 @@ const main = async (): Promise<number> => {
     console.log(values.list === true ? scenarios.map(({ name }) => name).join("\n") : HELP);
     return 0;
   }
+  const features = wantedFeatures();
+  const writes = values["write-docs"] === true;
+  if (writes) await refuseChanges();
   const tools = await makeTools();
-  const options = { tools, ...(values.root === undefined ? {} : { binaries: values.root }) };
+  const options = { tools, features, ...(values.root === undefined ? {} : { binaries: values.root }) };
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     process.on(name, () => {
       if (interrupted) return;
@@ -122,7 +146,10 @@ const main = async (): Promise<number> => {
     });
   const count: Count = { passed: 0, failed: 0, skipped: 0 };
   try {
-    if (values.scenarios !== true && values.only === undefined) await runSeeds(options, count);
+    if (values.scenarios !== true && values.only === undefined) {
+      const numbers = await runSeeds(options, count);
+      if (writes && !interrupted) console.log(await writeNumbers(numbers));
+    }
     if (values["no-scenarios"] !== true && values.seed === undefined) await runScenarios(options, count);
   } finally {
     // an interrupt takes everything away by itself

@@ -4,13 +4,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "./random.ts";
 
 /**
- * A network between agents and server that misbehaves as it is told. What it does to bytes (delay, split, freeze)
+ * A network between agents, or clients, and server that misbehaves as it is told. What it does to bytes (delay, split, freeze)
  * applies to all that passes; what it does to connections (cut, half-open, drop) to those that are there.
  */
 export interface Proxy {
+  /** 0 where it listens at a unix socket. */
   readonly port: number;
-  /** Where the server is now; undefined: connections are refused. */
-  target: number | undefined;
+  /** Where the server is now, a port or a unix socket; undefined: connections are refused. */
+  target: number | string | undefined;
   /** Every piece waits this long, in order. */
   delayMs: number;
   /** Pieces become crumbs. */
@@ -38,7 +39,8 @@ interface Pair {
 const LOOK_MS = 10;
 const LARGEST_CRUMB = 400;
 
-export const createProxy = async (random: Random): Promise<Proxy> => {
+/** At a port of its own, or at a unix socket. */
+export const createProxy = async (random: Random, at?: string): Promise<Proxy> => {
   const pairs = new Set<Pair>();
   let closed = false;
 
@@ -79,7 +81,10 @@ export const createProxy = async (random: Random): Promise<Proxy> => {
       agent.destroy();
       return;
     }
-    const other = connect({ port: proxy.target, host: "127.0.0.1" });
+    const other =
+      typeof proxy.target === "string"
+        ? connect({ path: proxy.target })
+        : connect({ port: proxy.target, host: "127.0.0.1" });
     other.on("error", () => undefined);
     for (const socket of [agent, other]) socket.setNoDelay(true);
     const pair: Pair = { agent, server: other, drops: 0, severed: false };
@@ -92,26 +97,33 @@ export const createProxy = async (random: Random): Promise<Proxy> => {
     void carry(pair, agent, other);
     void carry(pair, other, agent);
   });
-  server.listen(0, "127.0.0.1");
+  if (at === undefined) server.listen(0, "127.0.0.1");
+  else server.listen(at);
   await once(server, "listening");
 
+  /** A unix socket knows no reset. */
+  const reset = (socket: Socket): void => {
+    if (at === undefined) socket.resetAndDestroy();
+    else socket.destroy();
+  };
+
   const proxy: Proxy = {
-    port: (server.address() as { port: number }).port,
+    port: at === undefined ? (server.address() as { port: number }).port : 0,
     target: undefined,
     delayMs: 0,
     split: false,
     frozen: false,
     cut: () => {
       for (const pair of pairs) {
-        pair.agent.resetAndDestroy();
-        pair.server.resetAndDestroy();
+        reset(pair.agent);
+        reset(pair.server);
       }
     },
     halfOpen: (side) => {
       for (const pair of pairs) {
         pair.severed = true;
         pair.drops = Number.MAX_SAFE_INTEGER;
-        (side === "agents" ? pair.agent : pair.server).resetAndDestroy();
+        reset(side === "agents" ? pair.agent : pair.server);
       }
     },
     drop: () => {

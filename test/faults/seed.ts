@@ -1,17 +1,21 @@
-import { checkAll, describeAll } from "./checks.ts";
+import { checkAll, describeAll, readExecutions, unforeseen } from "./checks.ts";
+import { drawSchedule } from "./draw.ts";
 import { drive } from "./drive.ts";
-import { untilFinished } from "./finish.ts";
+import type { Feature } from "./features.ts";
 import { createProxy } from "./proxy.ts";
 import { createRandom } from "./random.ts";
-import { type Schedule, drawSchedule, showSchedule } from "./schedule.ts";
+import { type Schedule, clustersOf, showSchedule } from "./schedule.ts";
 import type { Tools } from "./tools.ts";
-import { type World, createWorld } from "./world.ts";
+import { journalProblems } from "./verify.ts";
+import { expectedTotal } from "./workload.ts";
+import { type Count, type World, createWorld } from "./world.ts";
 
 /** One seed: its schedule carried out, everything checked, nothing left. */
 
 export interface SeedOptions {
   readonly tools: Tools;
   readonly binaries?: string;
+  readonly features: readonly Feature[];
 }
 
 export interface Verdict {
@@ -21,10 +25,8 @@ export interface Verdict {
   readonly report: string;
   readonly ms: number;
   readonly tasks: number;
+  readonly count: Count & { readonly executions: number };
 }
-
-const clustersOf = ({ pilots, cpus }: Schedule): string =>
-  `clusters: { local: { type: local, grace: 1, resources: { cpus: ${cpus} }, queues: { default: { fleet: { min: ${pilots}, max: ${pilots} } } } } }\n`;
 
 const compare = (before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string[] => {
   const problems: string[] = [];
@@ -35,14 +37,12 @@ const compare = (before: ReadonlyMap<string, string>, after: ReadonlyMap<string,
 };
 
 const judge = async (world: World, schedule: Schedule): Promise<{ problems: string[]; tasks: number }> => {
-  const problems: string[] = [];
   world.proxy = await createProxy(createRandom(schedule.seed).fork("proxy"));
   world.proxyForAll = schedule.proxyForAll;
+  if (schedule.apiProxy) world.apiProxy = await createProxy(createRandom(schedule.seed).fork("api"), world.apiSocket);
   await world.up();
   const driven = await drive(world, schedule);
-  await untilFinished(world);
-  world.note("all runs have ended");
-  problems.push(...(await checkAll(world, driven)));
+  const problems = await checkAll(world, driven);
   if (schedule.replay) {
     const before = await describeAll(world);
     await world.killServer();
@@ -50,19 +50,19 @@ const judge = async (world: World, schedule: Schedule): Promise<{ problems: stri
     problems.push(...compare(before, await describeAll(world)));
   }
   for (const left of await world.leave()) problems.push(`left behind: ${left}`);
-  const verified = await world.cli(["journal", "verify"]);
-  if (verified.status !== 0) problems.push(`journal verify: ${verified.stdout}${verified.stderr}`);
-  return { problems, tasks: driven.submitted.reduce((sum, { plan }) => sum + plan.tasks + plan.behind, 0) };
+  problems.push(...(await journalProblems(world)), ...(await unforeseen(world)));
+  return { problems, tasks: driven.submitted.reduce((sum, { plan }) => sum + expectedTotal(plan), 0) };
 };
 
 export const runSeed = async (seed: number, options: SeedOptions): Promise<Verdict> => {
   const began = performance.now();
-  const schedule = drawSchedule(seed);
+  const schedule = drawSchedule(seed, options.features);
   const world = await createWorld({
     tools: options.tools,
     clusters: clustersOf(schedule),
     ...(options.binaries === undefined ? {} : { binaries: options.binaries }),
     env: { SLIPWAY_SPAWNER: schedule.spawner },
+    disk: schedule.disk,
   });
   let problems: string[] = [];
   let tasks = 0;
@@ -84,6 +84,7 @@ export const runSeed = async (seed: number, options: SeedOptions): Promise<Verdi
         `the home is kept in ${world.root}; again with: npm run test:faults -- --seed ${seed}`,
       ].join("\n")
     : "";
+  const executions = [...(await readExecutions(world.ran)).values()].reduce((sum, list) => sum + list.length, 0);
   await world.destroy(failed);
-  return { seed, problems, report, ms: performance.now() - began, tasks };
+  return { seed, problems, report, ms: performance.now() - began, tasks, count: { ...world.count, executions } };
 };

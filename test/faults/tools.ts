@@ -20,7 +20,12 @@ const SCRIPT = `#!/bin/sh
 printf '%s.%s %s %s\\n' "$SLIPWAY_RUN" "$SLIPWAY_TASK" "$SLIPWAY_ATTEMPT" "$SLIPWAY_TOKEN" |
   dd of="$1/$SLIPWAY_RUN.$SLIPWAY_TASK" oflag=append conv=notrunc,fsync status=none || exit 9
 [ "$2" = 0 ] || sleep "$(printf '%d.%03d' $(($2 / 1000)) $(($2 % 1000)))"
-[ "$3" != 0 ] && [ $((SLIPWAY_TASK % $3)) = 0 ] && [ "$SLIPWAY_ATTEMPT" -le "$4" ] && exit 7
+[ "$3" != 0 ] && [ $((SLIPWAY_TASK % $3)) = 0 ] && [ "$SLIPWAY_ATTEMPT" -le "$4" ] || exit 0
+[ $# = 5 ] || exit 7
+tr '\\0' ' ' < "/proc/$PPID/cmdline" | grep -q spawner || exit 0
+[ "$5" = spawner ] && kill -9 "$PPID"
+read -r _ _ _ agent _ < "/proc/$PPID/stat"
+[ "$5" = agent ] && tr '\\0' ' ' < "/proc/$agent/cmdline" | grep -q -e --settings && kill -9 "$agent"
 exit 0
 `;
 

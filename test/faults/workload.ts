@@ -12,12 +12,15 @@ export interface Submitted {
   readonly plan: RunPlan;
   readonly uuid: string;
   readonly name: string;
+  /** The run that it waits for. */
+  readonly after: Submitted | undefined;
   /** Its number; undefined before it was acknowledged. */
   id: number | undefined;
   /** A request to cancel it was made; it may or may not have arrived. */
   canceled: boolean;
-  /** Its failed tasks were told to run again. */
-  retried: boolean;
+  /** How often it was told to run again, and whether that was said of all tasks once. */
+  retried: number;
+  retriedAll: boolean;
   /** The command line gave up on it: it may be there under a uuid that nobody knows, besides the one acknowledged. */
   maybeTwice: boolean;
 }
@@ -26,22 +29,35 @@ const PATIENCE_MS = 120_000;
 const RETRY_MS = 50;
 
 /** Errors after which the same request is sent again: the server is gone, or on its way out. */
-const isPassing = (error: unknown): boolean =>
+export const isPassing = (error: unknown): boolean =>
   error instanceof SlipwayError && ["no-server", "server-gone", "stopping"].includes(error.code);
 
-export const expectedTotal = (plan: RunPlan): number => plan.tasks + plan.behind;
+/** Groups of a run and their tasks, in order. */
+export const groupsOf = (plan: RunPlan): { readonly name: string; readonly tasks: number }[] =>
+  [
+    { name: "first", tasks: plan.tasks },
+    { name: "behind", tasks: plan.behind },
+    { name: "alarm", tasks: plan.alarm ?? 0 },
+    { name: "always", tasks: plan.always ?? 0 },
+  ].filter(({ tasks }) => tasks > 0);
 
-export const createSubmitted = (plan: RunPlan, nth: number): Submitted => ({
+export const expectedTotal = (plan: RunPlan): number => groupsOf(plan).reduce((sum, { tasks }) => sum + tasks, 0);
+
+export const createSubmitted = (plan: RunPlan, nth: number, after?: Submitted): Submitted => ({
   plan,
   uuid: randomUUID(),
   name: `work-${nth}`,
+  after,
   id: undefined,
   canceled: false,
-  retried: false,
+  retried: 0,
+  retriedAll: false,
   maybeTwice: false,
 });
 
-const documentOf = (world: World, { plan, uuid, name }: Submitted): RunDocument => {
+const AFTER = { behind: "first", alarm: { first: "failed" }, always: { first: "any" } } as const;
+
+const documentOf = (world: World, { plan, uuid, name, after }: Submitted): RunDocument => {
   const command = [world.tools.appender, world.ran, String(plan.ms), String(plan.every), String(plan.times)];
   const each = plan.lines ? { stream: "lines" } : { array: `0-${plan.tasks - 1}` };
   return {
@@ -49,46 +65,46 @@ const documentOf = (world: World, { plan, uuid, name }: Submitted): RunDocument 
     name,
     cwd: world.root,
     environment: {},
-    tasks: [
-      {
-        name: "first",
-        run: command,
-        each,
-        retries: plan.retries,
-        ...(plan.retryDelay === undefined ? {} : { "retry-delay": plan.retryDelay }),
-        ...(plan.timeLimit === undefined ? {} : { "time-limit": plan.timeLimit }),
-      },
-      ...(plan.behind > 0
-        ? [
-            {
-              name: "behind",
-              run: [world.tools.appender, world.ran, "0", "0", "0"],
-              each: { array: `1-${plan.behind}` },
-              after: "first",
-            },
-          ]
-        : []),
-    ],
+    ...(after === undefined ? {} : { after: { [String(after.id)]: plan.after!.on } }),
+    tasks: groupsOf(plan).map((group) =>
+      group.name === "first"
+        ? {
+            name: "first",
+            run: plan.kills === undefined ? command : [...command, plan.kills],
+            each,
+            retries: plan.retries,
+            ...(plan.retryDelay === undefined ? {} : { "retry-delay": plan.retryDelay }),
+            ...(plan.timeLimit === undefined ? {} : { "time-limit": plan.timeLimit }),
+          }
+        : {
+            name: group.name,
+            run: [world.tools.appender, world.ran, "0", "0", "0"],
+            each: { array: `1-${group.tasks}` },
+            after: AFTER[group.name as keyof typeof AFTER],
+          },
+    ),
   };
 };
 
+async function* paced<T>(batches: AsyncIterable<T>, ms: number): AsyncGenerator<T> {
+  for await (const batch of batches) {
+    if (ms > 0) await sleep(ms);
+    yield batch;
+  }
+}
+
 /** One try. Resolves when the server has acknowledged it. */
-export const submitOnce = async (world: World, submitted: Submitted): Promise<void> => {
+export const submitOnce = async (world: World, submitted: Submitted): Promise<number> => {
   const { plan } = submitted;
-  const lines = {
-    group: 0,
-    batches: () =>
-      inBatches(
-        Array.from({ length: plan.tasks }, (_, i) => `line ${i}`),
-        50,
-      ),
-  };
+  const lines = Array.from({ length: plan.tasks }, (_, i) => `line ${i}`);
+  const pace = plan.repeat?.pace ?? 0;
   // `once`: a lost connection is told, not hidden by the client's own tries
-  const { run } = await world.client.submit(
-    documentOf(world, submitted),
-    plan.lines ? [{ ...lines, once: true }] : [{ group: -1, batches: () => inBatches([]), once: true }],
-  );
+  const stream = plan.lines
+    ? { group: 0, batches: () => paced(inBatches(lines, 50), pace), once: true }
+    : { group: -1, batches: () => paced(inBatches([]), pace), once: true };
+  const { run } = await world.client.submit(documentOf(world, submitted), [stream]);
   submitted.id = run;
+  return run;
 };
 
 /** The command line makes a new uuid at each call, so that only a whole failure may be tried again. */
@@ -107,6 +123,21 @@ const submitByCli = async (world: World, submitted: Submitted): Promise<boolean>
   return true;
 };
 
+/** Equal requests, one soon after the other: all that are answered name the same run. */
+const submitRepeated = async (world: World, submitted: Submitted): Promise<void> => {
+  const { times, apart } = submitted.plan.repeat!;
+  const answers = await Promise.allSettled(
+    Array.from({ length: times }, (_, i) => sleep(i * apart).then(() => submitOnce(world, submitted))),
+  );
+  const runs = new Set<number>();
+  for (const answer of answers) {
+    if (answer.status === "fulfilled") runs.add(answer.value);
+    // one that comes while the first is under way may be told so; that something broke it may not
+    else if (!(answer.reason instanceof SlipwayError) || answer.reason.code === "internal") throw answer.reason;
+  }
+  world.note(`${submitted.name} was sent ${times} times and acknowledged as run ${[...runs].join(" and ") || "none"}`);
+};
+
 /** Submits until it is acknowledged, whatever happens to the server meanwhile. */
 export const submitSurely = async (world: World, submitted: Submitted): Promise<void> => {
   const began = performance.now();
@@ -116,7 +147,7 @@ export const submitSurely = async (world: World, submitted: Submitted): Promise<
       return;
     }
     submitted.maybeTwice = true;
-  }
+  } else if (submitted.plan.repeat !== undefined) await submitRepeated(world, submitted);
   for (;;) {
     try {
       await submitOnce(world, submitted);

@@ -9,7 +9,7 @@ import { type Endpoint, readEndpoint } from "../../src/protocol/endpoint.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { ROOT } from "../cli/slipway-process.ts";
 import { killHard, processesWith, signal, until, untilDead } from "./processes.ts";
-import type { Proxy } from "./proxy.ts";
+import type { Proxy as Network } from "./proxy.ts";
 import type { Tools } from "./tools.ts";
 
 /**
@@ -50,6 +50,15 @@ export interface WorldOptions {
   readonly binaries?: string;
   readonly clusters?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Keep apart what was synced, and let a sync take so many milliseconds longer (needs the shim). */
+  readonly disk?: number | undefined;
+}
+
+/** What was done to a world, for the record. */
+export interface Count {
+  kills: number;
+  powerLosses: number;
+  requests: number;
 }
 
 export interface World {
@@ -62,8 +71,14 @@ export interface World {
   readonly tools: Tools;
   /** Whether an agent was ended by us, known by the first letters of its uuid or by its pilot. */
   wasEnded(agent: string | number): boolean;
+  /** Where fsync-shim.c keeps what was synced, if it does. */
+  readonly disk: string | undefined;
+  readonly count: Count;
+  /** Between clients on this machine and the server, if there is one; at `apiSocket`. */
+  apiProxy: Network | undefined;
+  readonly apiSocket: string;
   /** Between agents and the server, if there is one. */
-  proxy: Proxy | undefined;
+  proxy: Network | undefined;
   /** Whether the pilots' agents go through it too. */
   proxyForAll: boolean;
   note(text: string): void;
@@ -78,6 +93,10 @@ export interface World {
   agents(): LiveAgent[];
   /** Writes down that it ends by our hand, whatever happens to its tasks. */
   willEnd(agent: LiveAgent): void;
+  /** An agent, known by its uuid's first letters, was ended by a task of ours. */
+  tookDown(uuid: string): void;
+  /** Every agent of any pilot so far was ended. */
+  endedAll(): void;
   /** Starts an agent that belongs to no pilot, through the proxy where there is one. */
   addAgent(cpus: number): Promise<void>;
   /** The next fsync of the server in its journal fails, where there is a compiler for the shim. */
@@ -114,6 +133,19 @@ const uuidIn = (log: string): string => {
   }
 };
 
+/** The same client, each request of which is counted. */
+const counted = (client: Client, count: Count): Client =>
+  new Proxy(client, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]): unknown => {
+        count.requests += 1;
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
+
 export const createWorld = async (options: WorldOptions): Promise<World> => {
   const binaries = options.binaries ?? ROOT;
   const root = await mkdtemp(join(tmpdir(), "slw-faults-"));
@@ -127,10 +159,17 @@ export const createWorld = async (options: WorldOptions): Promise<World> => {
   await mkdir(home, { mode: 0o700 });
   if (options.clusters !== undefined) await writeFile(join(home, "clusters.yaml"), options.clusters);
   for (const name of ["keys", "output", "spool"]) await symlink(join(home, name), join(shadow, name));
+  const disk = options.tools.fsyncShim === undefined || options.disk === undefined ? undefined : join(root, "disk");
+  if (disk !== undefined) await mkdir(disk);
   const shim =
     options.tools.fsyncShim === undefined
       ? {}
-      : { LD_PRELOAD: options.tools.fsyncShim, SHIM_PATH: join(home, "journal"), SHIM_FLAG: join(root, "fail-fsync") };
+      : {
+          LD_PRELOAD: options.tools.fsyncShim,
+          SHIM_PATH: join(home, "journal"),
+          SHIM_FLAG: join(root, "fail-fsync"),
+          ...(disk === undefined ? {} : { SHIM_HOME: home, SHIM_DISK: disk, SHIM_SYNC_MS: String(options.disk) }),
+        };
   const base = { SLIPWAY_HOME: home, TMPDIR: tmp, NO_COLOR: "1", FAULTS_ROOT: root, ...shim, ...options.env };
   const began = performance.now();
   const notes: string[] = [];
@@ -144,7 +183,11 @@ export const createWorld = async (options: WorldOptions): Promise<World> => {
     notes.push(`${String(Math.round(performance.now() - began)).padStart(6)} ms  ${text}`);
   };
 
+  const count: Count = { kills: 0, powerLosses: 0, requests: 0 };
+  const apiSocket = join(root, "api.sock");
+
   const start = (args: readonly string[], more: CliOptions = {}): Started => {
+    count.requests += 1;
     const words = [...(more.through ?? []), process.execPath, join(binaries, "bin", "slipway"), ...args];
     const child = spawn(words[0]!, words.slice(1), {
       cwd: root,
@@ -187,20 +230,25 @@ export const createWorld = async (options: WorldOptions): Promise<World> => {
     );
 
   const put = async (path: string, endpoint: Endpoint, port: number): Promise<void> => {
-    await writeFile(`${path}.new`, JSON.stringify({ ...endpoint, port, addresses: ["127.0.0.1"] }));
+    const socket = world.apiProxy === undefined ? endpoint.socket : apiSocket;
+    await writeFile(`${path}.new`, JSON.stringify({ ...endpoint, port, socket, addresses: ["127.0.0.1"] }));
     await rename(`${path}.new`, path);
   };
 
   const publish = async (): Promise<void> => {
     const endpoint = await readEndpoint(home);
     if (endpoint === undefined) return;
-    sockets.add(endpoint.socket);
-    const { proxy } = world;
+    const { proxy, apiProxy } = world;
+    if (endpoint.socket !== apiSocket) {
+      sockets.add(endpoint.socket);
+      if (apiProxy !== undefined) apiProxy.target = endpoint.socket;
+    }
     // published before: the port in it is the proxy's own
-    const real = proxy !== undefined && endpoint.port === proxy.port ? proxy.target : endpoint.port;
+    const real = proxy !== undefined && endpoint.port === proxy.port ? (proxy.target as number) : endpoint.port;
     if (proxy !== undefined) proxy.target = real;
     await put(join(shadow, "server.json"), endpoint, proxy?.port ?? endpoint.port);
-    if (proxy !== undefined && world.proxyForAll) await put(join(home, "server.json"), endpoint, proxy.port);
+    const forAll = proxy !== undefined && world.proxyForAll;
+    if (forAll || apiProxy !== undefined) await put(join(home, "server.json"), endpoint, forAll ? proxy.port : real);
   };
 
   const world: World = {
@@ -208,7 +256,11 @@ export const createWorld = async (options: WorldOptions): Promise<World> => {
     home,
     ran,
     tmp,
-    client: connect({ home }),
+    client: counted(connect({ home }), count),
+    disk,
+    count,
+    apiProxy: undefined,
+    apiSocket,
     tools: options.tools,
     wasEnded: (agent) => {
       if (ended.has(agent)) return true;
@@ -233,12 +285,24 @@ export const createWorld = async (options: WorldOptions): Promise<World> => {
     publish,
     serverPids,
     killServer: async () => {
-      for (const pid of serverPids()) await killHard(pid);
+      for (const pid of serverPids()) {
+        count.kills += 1;
+        await killHard(pid);
+      }
     },
     agents,
     willEnd: ({ uuid, pilot }) => {
       if (uuid !== "") ended.add(uuid);
       if (pilot > 0) ended.add(pilot);
+    },
+    tookDown: (uuid) => {
+      ended.add(uuid);
+      for (const job of readdirSync(join(home, "jobs")))
+        if (uuidIn(join(home, "jobs", job, "agent.log")) === uuid) ended.add(Number(job.split("-").at(-1)));
+    },
+    endedAll: () => {
+      if (existsSync(join(home, "jobs")))
+        for (const job of readdirSync(join(home, "jobs"))) ended.add(Number(job.split("-").at(-1)));
     },
     addAgent: async (cpus) => {
       const log = join(root, `agent-${byHand.length + 1}.log`);
@@ -322,6 +386,7 @@ export const createWorld = async (options: WorldOptions): Promise<World> => {
       gone = true;
       world.client.close();
       world.proxy?.close();
+      world.apiProxy?.close();
       for (const { child } of started) child.kill("SIGKILL");
       for (let round = 0; round < 50; round += 1) {
         const living = await processesUnder(root);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { appendFile, copyFile, readFile, readdir, rename, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { askToCompact } from "../drive.ts";
+import { askToCompact } from "../clients.ts";
 import { untilFinished } from "../finish.ts";
 import { until } from "../processes.ts";
 import type { World } from "../world.ts";

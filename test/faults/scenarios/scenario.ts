@@ -1,7 +1,7 @@
 import { checkAll } from "../checks.ts";
 import type { Driven } from "../drive.ts";
 import { untilFinished } from "../finish.ts";
-import type { RunPlan } from "../schedule.ts";
+import { DEFAULT_LOSSES, type RunPlan, clustersOf } from "../schedule.ts";
 import type { Tools } from "../tools.ts";
 import { type Submitted, createSubmitted, submitSurely } from "../workload.ts";
 import { type World, type WorldOptions, createWorld } from "../world.ts";
@@ -52,12 +52,11 @@ const PLAN: RunPlan = {
 };
 
 /** One fleet on this machine. */
-export const fleetOf = (pilots: number, cpus = 2): string =>
-  `clusters: { local: { type: local, grace: 1, resources: { cpus: ${cpus} }, queues: { default: { fleet: { min: ${pilots}, max: ${pilots} } } } } }\n`;
+export const fleetOf = (pilots: number, cpus = 2): string => clustersOf({ pilots, cpus, losses: DEFAULT_LOSSES });
 
 export const openPlay = async (options: WorldOptions): Promise<Play> => {
   const world = await createWorld({ clusters: fleetOf(1), ...options });
-  const driven: Driven = { submitted: [], bulks: [] };
+  const driven: Driven = { submitted: [], bulks: [], limits: [DEFAULT_LOSSES] };
   const check = async (): Promise<void> => {
     const problems = await checkAll(world, driven);
     if (problems.length > 0) throw new Error(problems.slice(0, 20).join("\n"));

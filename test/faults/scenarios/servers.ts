@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readEndpoint } from "../../../src/protocol/endpoint.ts";
-import { killClient } from "../drive.ts";
+import { killClient } from "../clients.ts";
 import { isAlive, signal, until, untilDead } from "../processes.ts";
 import { type Scenario, expect, fleetOf } from "./scenario.ts";
 
