@@ -86,6 +86,7 @@ export const drawSchedule = (seed: number, wanted: readonly Feature[] = FEATURES
     proxyForAll,
     spawner,
     losses: draft.losses,
+    keepHistory: random.fork("history").chance(0.5),
     disk: draft.disk,
     apiProxy: draft.apiProxy,
     runs: draft.runs,

@@ -133,7 +133,7 @@ const main = async (): Promise<number> => {
   const features = wantedFeatures();
   const writes = values["write-docs"] === true;
   if (writes) await refuseChanges();
-  const tools = await makeTools();
+  const tools = await makeTools(values.root);
   const options = { tools, features, ...(values.root === undefined ? {} : { binaries: values.root }) };
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     process.on(name, () => {

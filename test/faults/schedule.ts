@@ -94,6 +94,8 @@ export interface Schedule {
   readonly features: readonly Feature[];
   /** `limits.losses` at the first start. */
   readonly losses: number;
+  /** Compaction deletes nothing, so that `journal verify --deep` can replay all. */
+  readonly keepHistory: boolean;
   /** Milliseconds that a sync takes longer; undefined: nobody keeps what was synced. */
   readonly disk: number | undefined;
   /** Clients on this machine go through a proxy of their own. */
@@ -118,9 +120,15 @@ export interface Schedule {
 export const DEFAULT_LOSSES = 5;
 
 /** One fleet on this machine. */
-export const clustersOf = ({ pilots, cpus, losses }: Pick<Schedule, "pilots" | "cpus" | "losses">): string =>
+export const clustersOf = ({
+  pilots,
+  cpus,
+  losses,
+  keepHistory,
+}: Pick<Schedule, "pilots" | "cpus" | "losses"> & { readonly keepHistory?: boolean }): string =>
   `clusters: { local: { type: local, grace: 1, resources: { cpus: ${cpus} }, queues: { default: { fleet: { min: ${pilots}, max: ${pilots} } } } } }\n` +
-  (losses === DEFAULT_LOSSES ? "" : `limits: { losses: ${losses} }\n`);
+  (losses === DEFAULT_LOSSES ? "" : `limits: { losses: ${losses} }\n`) +
+  (keepHistory === true ? "keep-history: true\n" : "");
 
 const showRun = (run: RunPlan): string =>
   `${run.tasks} tasks of ${run.ms} ms` +
@@ -149,6 +157,7 @@ export const showSchedule = (schedule: Schedule): string =>
       `${schedule.proxyForAll ? ", all through the proxy" : ""}${schedule.spawner === "node" ? ", spawner in Node" : ""}` +
       `${schedule.retry ? ", failed runs retried" : ""}${schedule.replay ? ", replayed at the end" : ""}` +
       `${schedule.losses === DEFAULT_LOSSES ? "" : `, limits.losses ${schedule.losses}`}` +
+      `${schedule.keepHistory ? ", history kept" : ""}` +
       `${(schedule.disk ?? 0) > 0 ? `, a sync takes ${schedule.disk} ms` : ""}`,
     `  with ${schedule.features.length === 0 ? "nothing more" : schedule.features.join(", ")}`,
     ...schedule.runs.map((run) => `  run at ${run.at} ms: ${showRun(run)}`),

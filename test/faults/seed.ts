@@ -56,7 +56,8 @@ const judge = async (world: World, schedule: Schedule): Promise<{ problems: stri
 
 export const runSeed = async (seed: number, options: SeedOptions): Promise<Verdict> => {
   const began = performance.now();
-  const schedule = drawSchedule(seed, options.features);
+  const drawn = drawSchedule(seed, options.features);
+  const schedule = { ...drawn, keepHistory: drawn.keepHistory && options.tools.keepsHistory };
   const world = await createWorld({
     tools: options.tools,
     clusters: clustersOf(schedule),

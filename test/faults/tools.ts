@@ -1,12 +1,14 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ROOT } from "../cli/slipway-process.ts";
 
 /** The small programs that the harness needs, made once per run where a C compiler is found. */
 export interface Tools {
+  /** Whether this Slipway knows `keep-history` in clusters.yaml, by its own word. */
+  readonly keepsHistory: boolean;
   /** What tasks execute; see appender.c. */
   readonly appender: string;
   /** Libraries for LD_PRELOAD; undefined without a compiler. */
@@ -34,7 +36,7 @@ const compile = (source: string, target: string, options: readonly string[]): bo
   return status === 0 && existsSync(target);
 };
 
-export const makeTools = async (): Promise<Tools> => {
+export const makeTools = async (binaries = ROOT): Promise<Tools> => {
   const directory = await mkdtemp(join(tmpdir(), "slw-tools-"));
   const appender = join(directory, "appender");
   if (!compile("appender.c", appender, [])) {
@@ -45,7 +47,9 @@ export const makeTools = async (): Promise<Tools> => {
     const target = join(directory, `${name}.so`);
     return compile(`${name}.c`, target, ["-shared", "-fPIC", "-ldl"]) ? target : undefined;
   };
+  const documented = await readFile(join(binaries, "docs", "clusters-file.md"), "utf8").catch(() => "");
   return {
+    keepsHistory: documented.includes("`keep-history`"),
     appender,
     fsyncShim: shim("fsync-shim"),
     clockShim: shim("clock-shim"),
