@@ -8,23 +8,23 @@ import type { Paused, RunPlan, Step } from "./schedule.ts";
 /** How many of a hundred seeds have it when all are wanted. */
 const WEIGHTS = {
   /** Runs wait for runs. */
-  after: 50,
+  after: 45,
   /** Groups that begin when another failed, or has ended however. */
-  handlers: 40,
+  handlers: 35,
   /** `retry` of runs that have ended, while others go on. */
-  retries: 40,
+  retries: 35,
   /** The journal is folded at any moment, also without a server. */
-  compaction: 50,
+  compaction: 40,
   /** `limits.losses` changes between two starts. */
-  limits: 30,
+  limits: 18,
   /** Power loss that keeps what was synced. */
-  power: 45,
+  power: 32,
   /** Equal requests again and at the same time, and connections of clients that are cut. */
-  repeat: 35,
+  repeat: 25,
   /** Words that no agent says, from one with a good token. */
-  frames: 30,
+  frames: 18,
   /** Tasks that kill their spawner or their agent. */
-  killers: 25,
+  killers: 12,
 } as const;
 
 export type Feature = keyof typeof WEIGHTS;
@@ -131,7 +131,7 @@ const ADD: Record<Feature, (random: Random, draft: Draft) => void> = {
     if (draft.patient && random.chance(0.5)) {
       draft.losses = 50;
       // more losses than are allowed without a word take their time
-      draft.runs.push(killerRun(random, kills, 1, random.chance(0.15) ? 6 : random.int(1, 3)));
+      draft.runs.push(killerRun(random, kills, 1, random.chance(0.1) ? 6 : random.int(1, 2)));
       draft.extra.push([change(random.chance(0.5) ? 50 : random.int(0, 2), false)]);
       draft.last.push(change(random.int(0, 2), true));
     } else {
@@ -145,7 +145,7 @@ const ADD: Record<Feature, (random: Random, draft: Draft) => void> = {
   power: (random, draft) => {
     draft.byHand = 0;
     draft.disk = random.chance(0.5) ? 0 : random.int(2, 20);
-    for (let i = random.int(1, 2); i > 0; i -= 1)
+    for (let i = random.chance(0.3) ? 2 : 1; i > 0; i -= 1)
       draft.extra.push([
         ...(random.chance(0.7) ? [killServer(random)] : []),
         {
@@ -172,25 +172,19 @@ const ADD: Record<Feature, (random: Random, draft: Draft) => void> = {
           }
         : run,
     );
-    for (let i = random.int(1, 2); i > 0; i -= 1)
-      draft.extra.push([
-        {
-          kind: "cut-submit",
-          lines: random.pick([500, 5000, 20_000]),
-          cuts: Array.from({ length: random.int(1, 3) }, () => random.int(20, 400)),
-        },
-      ]);
+    draft.extra.push([
+      {
+        kind: "cut-submit",
+        lines: random.pick([500, 5000, 20_000]),
+        cuts: Array.from({ length: random.int(1, 3) }, () => random.int(20, 400)),
+      },
+    ]);
   },
   frames: (random, draft) => {
     draft.replay = true;
-    for (let i = random.int(1, 2); i > 0; i -= 1)
-      draft.extra.push([
-        {
-          kind: "lie",
-          lies: Array.from({ length: random.int(1, 4) }, () => random.pick(LIES)),
-          nth: random.int(0, 99),
-        },
-      ]);
+    draft.extra.push([
+      { kind: "lie", lies: Array.from({ length: random.int(1, 4) }, () => random.pick(LIES)), nth: random.int(0, 99) },
+    ]);
   },
   killers: (random, draft) => {
     draft.byHand = 0;
@@ -200,7 +194,7 @@ const ADD: Record<Feature, (random: Random, draft: Draft) => void> = {
       draft.patient = false;
       draft.losses = random.int(0, 1);
       draft.runs.push(killerRun(random, kills, 1, 99));
-    } else draft.runs.push(killerRun(random, kills, random.int(1, 2), random.int(1, 2)));
+    } else draft.runs.push(killerRun(random, kills, 1, random.int(1, 2)));
   },
 };
 
@@ -220,7 +214,8 @@ export const addFeatures = (random: Random, wanted: readonly Feature[], draft: D
 
 /** A seed takes about as long whatever is in it: what comes in lets others go. */
 export const mixIn = (random: Random, steps: readonly Paused[], { extra, last }: Draft): Paused[] => {
-  const groups: Paused[][] = steps.slice(0, Math.max(1, steps.length - extra.length)).map((step) => [step]);
+  const more = extra.flat().length + last.length;
+  const groups: Paused[][] = steps.slice(0, Math.max(1, steps.length - more)).map((step) => [step]);
   const paused = (step: Step): Paused => ({ ...step, pause: random.int(20, 500) });
   for (const group of extra) groups.splice(random.int(0, groups.length), 0, group.map(paused));
   return [...groups.flat(), ...last.map(paused)];

@@ -100,7 +100,7 @@ export const LIES = [...Object.keys(WORDS), ...Object.keys(HELLOS)] as Lie[];
 /** It is given a task, or nothing waits. */
 const GIVEN_MS = 300;
 /** So long a server that has something against a message may take to say so. */
-const HEARD_MS = 400;
+const HEARD_MS = 250;
 
 const within = async <T>(ms: number, what: Promise<T>): Promise<T | undefined> => {
   const limit = new AbortController();
