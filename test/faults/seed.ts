@@ -1,4 +1,5 @@
 import { checkAll, describeAll, readExecutions, unforeseen } from "./checks.ts";
+import type { Count } from "./count.ts";
 import { drawSchedule } from "./draw.ts";
 import { drive } from "./drive.ts";
 import type { Feature } from "./features.ts";
@@ -8,7 +9,7 @@ import { type Schedule, clustersOf, showSchedule } from "./schedule.ts";
 import type { Tools } from "./tools.ts";
 import { journalProblems } from "./verify.ts";
 import { expectedTotal } from "./workload.ts";
-import { type Count, type World, createWorld } from "./world.ts";
+import { type World, createWorld } from "./world.ts";
 
 /** One seed: its schedule carried out, everything checked, nothing left. */
 

@@ -8,6 +8,7 @@ import { type Client, connect } from "../../src/client/index.ts";
 import { type Endpoint, readEndpoint } from "../../src/protocol/endpoint.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { ROOT } from "../cli/slipway-process.ts";
+import { type Count, counted } from "./count.ts";
 import { killHard, processesWith, signal, until, untilDead } from "./processes.ts";
 import type { Proxy as Network } from "./proxy.ts";
 import type { Tools } from "./tools.ts";
@@ -52,13 +53,6 @@ export interface WorldOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Keep apart what was synced, and let a sync take so many milliseconds longer (needs the shim). */
   readonly disk?: number | undefined;
-}
-
-/** What was done to a world, for the record. */
-export interface Count {
-  kills: number;
-  powerLosses: number;
-  requests: number;
 }
 
 export interface World {
@@ -132,19 +126,6 @@ const uuidIn = (log: string): string => {
     return "";
   }
 };
-
-/** The same client, each request of which is counted. */
-const counted = (client: Client, count: Count): Client =>
-  new Proxy(client, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name);
-      if (typeof value !== "function") return value;
-      return (...args: unknown[]): unknown => {
-        count.requests += 1;
-        return Reflect.apply(value, target, args);
-      };
-    },
-  });
 
 export const createWorld = async (options: WorldOptions): Promise<World> => {
   const binaries = options.binaries ?? ROOT;
