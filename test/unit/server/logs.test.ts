@@ -108,7 +108,8 @@ describe("a file that tasks share", () => {
     const all = async (follow: boolean): Promise<(readonly [string, string])[]> => {
       const pieces: (readonly [string, string])[] = [];
       for await (const { task, data } of runOutput(source, run, { ...query, follow }))
-        pieces.push([task, Buffer.from(data, "base64").toString()]);
+        // without data: what was lost of it, which the model makes up
+        if (data !== "") pieces.push([task, Buffer.from(data, "base64").toString()]);
       return pieces;
     };
     const agent = driver.join();
