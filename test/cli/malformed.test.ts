@@ -185,9 +185,12 @@ describe("a journal of an earlier version", () => {
     expect((await slipway.run(["up"])).status).toBe(0);
     for (const words of [["status"], ["list"], ["show", "1"], ["show", "1.0"]])
       expect((await slipway.run(words)).status, words.join(" ")).toBe(0);
-    expect((await slipway.json<StatusView>(["status"])).runs).toMatchObject([{ id: 1, started: null }]);
+    const { runs } = await slipway.json<StatusView>(["status"]);
     const task = await slipway.json<TaskView>(["show", "1.0"]);
-    expect(task).toMatchObject({ state: "DONE", stdoutBytes: null, stderrBytes: null, attempts: [{ started: null }] });
+    expect(task).toMatchObject({ state: "DONE", stdoutBytes: null, stderrBytes: null });
+    // left out, or put in order with the other times
+    for (const time of [...runs, ...task.attempts].flatMap(({ started, finished }) => [started, finished]))
+      if (time !== null) expect(Date.parse(time)).toBeLessThanOrEqual(Date.now() + 1000);
     expect((await slipway.run(["logs", "1.0"])).stderr).not.toMatch(/should not happen/);
     expect((await slipway.run(["journal", "compact"])).status).toBe(0);
     expect((await slipway.run(["down", "--now"])).status).toBe(0);
