@@ -64,6 +64,9 @@ export const createChains = (pool: SlotPool): Chains => {
 
     extend: (queue, begin) => {
       for (const chain of chains) {
+        // behind one that may take long, or that may take its spawner with it, nobody waits
+        const running = chain.members[0]!;
+        if (running.alone || lengthFor(running) === 0) continue;
         let filling = false;
         for (;;) {
           const task = queue.first();
