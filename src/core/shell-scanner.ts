@@ -16,8 +16,8 @@ export interface Refusal {
 export interface ShellScanner {
   /** Takes the next piece of literal text, in order. */
   feed(text: string): void;
-  /** How a value must be quoted at this point, or why none may stand here. */
-  placeholder(): Quoting | Refusal;
+  /** How a value must be quoted at this point, or why none may stand here. `digits`: it is a number of Slipway's own. */
+  placeholder(digits?: boolean): Quoting | Refusal;
   /** Why a value that was taken may not stand where it does after all: what follows it decided. */
   problem(): string | undefined;
 }
@@ -31,7 +31,7 @@ type Frame =
   | { readonly kind: "heredoc"; readonly document: Heredoc; line: string };
 
 const ARITHMETIC =
-  "in arithmetic a value is code, however it is quoted; check it first and use awk, or pass it to a program as an argument";
+  "in arithmetic a value is code, however it is quoted; pass it to a program as an argument, or write $SLIPWAY_ITEM where the items are numbers of your own";
 const EVALUATED = "takes its words for code or for names of variables, however they are quoted";
 const IN_BRACES = "no value can stand safely there; set a variable first (v={item}) and write $v";
 const AMBIGUOUS =
@@ -317,18 +317,26 @@ export const shellScanner = (): ShellScanner => {
         if (each.command.test?.compares === true) return ARITHMETIC;
       }
     }
-    const open = comment || frame.kind === "single" ? null : OPEN_NAME.exec(recent);
-    const raw = frame.kind === "heredoc" && frame.document.raw;
-    if (open !== null && !raw && open[1]!.length % 2 === 0)
-      return "the variable before it would take the value for a part of its name; write it as ${name}";
     return undefined;
+  };
+
+  /** Whether the variable before it would take a value for a part of its name. */
+  const inName = (): boolean => {
+    const frame = top();
+    if (comment || frame.kind === "single" || (frame.kind === "heredoc" && frame.document.raw)) return false;
+    const open = OPEN_NAME.exec(recent);
+    return open !== null && open[1]!.length % 2 === 0;
   };
 
   return {
     feed,
-    placeholder() {
-      const refused = comment && !ambiguous ? undefined : refusal();
+    placeholder(digits = false) {
+      const refused = digits || (comment && !ambiguous) ? undefined : refusal();
       if (refused !== undefined) return { refused };
+      if (inName())
+        return {
+          refused: "the variable before it would take the value for a part of its name; write it as ${name}",
+        };
       recent = "";
       const document = frames.findLast(({ kind }) => kind === "heredoc");
       if (document?.kind === "heredoc") document.line += "x";

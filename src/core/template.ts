@@ -15,6 +15,9 @@ import { shellScanner } from "./shell-scanner.ts";
  */
 export const PLACEHOLDERS = ["run", "task", "name", "attempt", "item", "cwd"] as const;
 
+/** These are never anything but digits: they may stand where no other value may. */
+const NUMBERS: ReadonlySet<string> = new Set(["run", "task", "attempt"]);
+
 export type Placeholder = (typeof PLACEHOLDERS)[number];
 
 interface Slot {
@@ -125,7 +128,7 @@ export const compile = (text: string, options: { readonly shell?: boolean } = {}
       } else if ("problem" in name) return name;
       else {
         flush();
-        const quoting = shell?.placeholder() ?? "none";
+        const quoting = shell?.placeholder(NUMBERS.has(name.root)) ?? "none";
         if (typeof quoting === "object")
           return malformed(name.root, `{${name.root}} cannot stand here: ${quoting.refused}`);
         parts.push({ name: name.root, path: name.path, quoting });

@@ -206,12 +206,18 @@ export const createScheduler = (
   const fillBacklog = (agent: AgentLoad, share: number, now: number, out: Map<number, Assignment>): void => {
     let misses = BACKLOG_MISSES;
     let budget = share;
+    // what is behind in order passes nothing of its own shape
+    const passed = new Set<string>();
     visitFitting(placesFor(agent), roomIn(agent, agent.offer.resources, now), undefined, (range) => {
+      if (passed.has(range.shape.key)) return (misses -= 1) > 0;
       const placed = placedOf(agent, range.shape);
       while (budget > 0 && range.from < range.end) {
         const load = prefetchLoad(prefetch, expectedMs(range.run, range.group), placed.most) - agent.backlogLoad;
         const most = Math.min(budget, Math.floor(load * placed.most + EPSILON));
-        if (most <= 0) return (misses -= 1) > 0;
+        if (most <= 0) {
+          passed.add(range.shape.key);
+          return (misses -= 1) > 0;
+        }
         budget -= handOut(agent, placed, range, most, now, out);
       }
       return budget > 0;

@@ -40,7 +40,7 @@ describe("10,000 tasks in three stages with failures and retries", () => {
   const fails = (seed: number, item: number, attempt: number): boolean =>
     ((item * item * (attempt + seed) + item * 7919 + attempt * 104_729) % 10_007) % 4 === 0;
   const shell = (seed: number): string =>
-    `[ $(( (({item} * {item} * ({attempt} + ${seed}) + {item} * 7919 + {attempt} * 104729) % 10007) % 4 )) -ne 0 ]`;
+    `[ $(( ((SLIPWAY_ITEM * SLIPWAY_ITEM * ({attempt} + ${seed}) + SLIPWAY_ITEM * 7919 + {attempt} * 104729) % 10007) % 4 )) -ne 0 ]`;
   /** The same, but the fourth attempt is always good. */
   const shellSure = (seed: number): string => `[ {attempt} -gt 3 ] || ${shell(seed)}`;
   /** Attempts a task needs; more than `most` when all of these fail. */

@@ -195,6 +195,7 @@ describe("values in shell text are data", () => {
     "a=({item} b)",
     ': "it\'s" # let {item}',
     "ls ${dir}{item} $1{item}",
+    "echo $(( {task} % 7 + {attempt} )) `echo {run}`",
   ])("is taken where it is safe: %s", (command) => {
     expect(compile(command, { shell: true })).toHaveProperty("parts");
   });
