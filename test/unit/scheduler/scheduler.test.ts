@@ -89,6 +89,18 @@ describe("scheduler.pass", () => {
     expect(parts[0]).toEqual({ run: high.id, ranges: [0, 2] });
   });
 
+  it("prefetches nothing of a lower priority past a higher one of its shape", () => {
+    const scheduler = createScheduler();
+    addAgent(scheduler, 1, cpus(1));
+    const high = makeRun(group("high", 3, { priority: 7 }));
+    const low = makeRun(group("low", 3, { priority: -5 }));
+    low.groups[0]!.meanMs = 1;
+    scheduler.ready(low, 0, 3);
+    scheduler.ready(high, 0, 3);
+    // of the high ones nothing is known: one runs, one waits at the agent
+    expect(scheduler.pass(0).flatMap(({ parts }) => parts)).toEqual([{ run: high.id, ranges: [0, 2] }]);
+  });
+
   it("uses cpus that gpu tasks leave free", () => {
     const scheduler = createScheduler();
     addAgent(scheduler, 1, { cpus: 64 * FRACTION, gpus: 4 * FRACTION });
