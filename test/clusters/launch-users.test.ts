@@ -104,7 +104,7 @@ const asked = (made: NewToken, token: string, method: string, path: string, body
         headers: {
           authorization: `Bearer ${token}`,
           "content-length": Buffer.byteLength(body),
-          ...(body.startsWith("{") ? { "content-type": "application/json" } : {}),
+          "content-type": body.startsWith("{") ? "application/json" : "application/octet-stream",
         },
       },
       (response) => {
