@@ -59,6 +59,8 @@ export interface Scheduler {
   /** Waiting tasks by shape, and what the next of them are expected to take. */
   demand(): WaitingShape[];
   waiting(): number;
+  /** Some of what waits is not yet looked at: another pass is due soon. */
+  isUnfolding(): boolean;
   /** Takes all that waits in these shapes (by key) out of the queues, for those who will not place it. */
   withdraw(keys: ReadonlySet<string>): RowRanges[];
   /** Tasks that an agent has, and how many of them wait there for a slot. */
@@ -86,6 +88,9 @@ const SLOT_MISSES = 1024;
 /** And how many shapes of tasks with ranks find no room before the rest of them wait for the next pass. */
 const GANG_MISSES = 64;
 
+/** Rows with shapes of their own that are put in order in one pass. */
+const UNFOLDED = 5000;
+
 const EPSILON = 1e-9;
 
 /** `defaultCluster` is that of tasks which name none; without it they go anywhere. */
@@ -104,9 +109,27 @@ export const createScheduler = (
   const backlogged = new Set<AgentLoad>();
   let backlog = 0;
 
+  /** Rows with shapes of their own, which are put in order some at a time: a million at once would hold up everybody. */
+  let folded: { readonly run: Run; readonly group: Group; from: number; readonly end: number }[] = [];
+  let foldedRows = 0;
+
   const pushGroup = (run: Run, group: Group, from: number, count: number): void => {
     if (group.rowShapes === undefined) return waiting.push(run, group, group.shape, from, count);
-    for (let row = from; row < from + count; row += 1) waiting.push(run, group, shapeOfRow(group, row), row, 1);
+    folded.push({ run, group, from, end: from + count });
+    foldedRows += count;
+  };
+
+  const unfold = (most: number): void => {
+    let left = most;
+    while (left > 0 && folded.length > 0) {
+      const part = folded[0]!;
+      const end = Math.min(part.end, part.from + left);
+      left -= end - part.from;
+      foldedRows -= end - part.from;
+      for (; part.from < end; part.from += 1)
+        waiting.push(part.run, part.group, shapeOfRow(part.group, part.from), part.from, 1);
+      if (part.from === part.end) folded.shift();
+    }
   };
 
   const belongs = (agent: AgentLoad, { cluster, queue }: Pick<Shape, "cluster" | "queue">): boolean =>
@@ -316,7 +339,13 @@ export const createScheduler = (
         row = groupEnd;
       }
     },
-    dropRun: (run) => waiting.dropRun(run),
+    dropRun: (run) => {
+      if (folded.some((part) => part.run === run)) {
+        folded = folded.filter((part) => part.run !== run);
+        foldedRows = folded.reduce((sum, { from, end }) => sum + end - from, 0);
+      }
+      waiting.dropRun(run);
+    },
     addAgent: (offer) => {
       const agent = createLoad(offer);
       agents.set(offer.id, agent);
@@ -365,8 +394,10 @@ export const createScheduler = (
       take(agent, placed, 1);
     },
     pass: (now) => {
+      unfold(UNFOLDED);
       const candidates = fresh ? [...agents.values()] : [...roomy];
-      fresh = false;
+      // what is unfolded later is new to all of them
+      fresh = foldedRows > 0;
       roomy.clear();
       const awake = candidates.filter((agent) => !agent.paused);
       const active = [...awake.filter(({ count }) => count > 0), ...awake.filter(({ count }) => count === 0)];
@@ -391,15 +422,17 @@ export const createScheduler = (
       return [...out.values(), ...gangs];
     },
     rebalance: (now) =>
-      backlogged.size === 0 || waiting.total > 0
+      backlogged.size === 0 || waiting.total + foldedRows > 0
         ? NOTHING_TO_ASK
         : takeBacks(backlogged, agents.values(), belongs, now),
     demand: () => {
       waiting.sample(SAMPLED);
       return [...waiting.shapes.values()];
     },
-    waiting: () => waiting.total,
+    waiting: () => waiting.total + foldedRows,
+    isUnfolding: () => foldedRows > 0,
     withdraw: (keys) => {
+      unfold(Infinity);
       const parts = new Map<number, number[]>();
       for (const range of Array.from(waiting).filter(({ shape }) => keys.has(shape.key))) {
         while (range.from < range.end) {

@@ -192,6 +192,7 @@ export const createEngine = (
     }
     const { asks, againMs } = scheduler.rebalance(at);
     for (const { agent, count } of asks) listeners.takeBack(agent, count);
+    if (scheduler.isUnfolding()) schedulePass();
     if (againMs !== undefined) lookAgain ??= setTimeout(lookNow, againMs).unref();
   };
 

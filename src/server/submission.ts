@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { buildRun } from "../config/build-run.ts";
 import { type ClustersConfig, clusterNamed } from "../config/clusters-file.ts";
 import { type RunDocument, readRunBody } from "../config/run-file.ts";
@@ -24,6 +25,9 @@ import { compareItems, digestOf } from "./same-body.ts";
 
 /** Items that share a record. */
 const PER_RECORD = 5000;
+/** Items that are checked and taken in without a pause. */
+const PER_PIECE = 1000;
+const TURN_MS = 10;
 /** A client waits this long for room on the disk before it is told that there is none. */
 const FULL_PATIENCE_MS = 5000;
 /** Bytes that may wait for the disk before a stream of items is slowed down. */
@@ -355,8 +359,19 @@ export const createSubmission = (
 const takeItems = async (
   lines: AsyncIterator<unknown>,
   inputs: ReadonlyMap<number, ItemsInput>,
-  add: (group: number, values: readonly string[], json: boolean) => Promise<void>,
+  take: (group: number, values: readonly string[], json: boolean) => Promise<void>,
 ): Promise<void> => {
+  let since = performance.now();
+  /** In pieces, with turns of the loop between them: others are not kept waiting for a long list. */
+  const add = async (group: number, values: readonly string[], json: boolean): Promise<void> => {
+    for (let from = 0; from < values.length; from += PER_PIECE) {
+      if (performance.now() - since > TURN_MS) {
+        await nextTurn();
+        since = performance.now();
+      }
+      await take(group, values.slice(from, from + PER_PIECE), json);
+    }
+  };
   for (const [index, input] of inputs) {
     if (input.kind !== "values") continue;
     let batch: string[] = [];
