@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { createSender, type Sender, type StreamName } from "./sender.ts";
+import { createPostOutput, type StreamName } from "./post-output.ts";
+import { createSender, type Sender } from "./sender.ts";
 import type { StreamSettings } from "./settings.ts";
 
 /**
@@ -22,7 +23,8 @@ const rankHere = (): number => {
 
 const senderFor = (settingsFile: string): Sender | undefined => {
   try {
-    return createSender(JSON.parse(readFileSync(settingsFile, "utf8")) as StreamSettings, rankHere());
+    const settings = JSON.parse(readFileSync(settingsFile, "utf8")) as StreamSettings;
+    return createSender(createPostOutput(settings, rankHere()));
   } catch (error) {
     process.stderr.write(`slipway: output is not streamed: ${(error as Error).message}\n`);
     return undefined;

@@ -1,168 +1,125 @@
-import http from "node:http";
-import { readFile } from "node:fs/promises";
-import type { Duplex } from "node:stream";
-import { dialServer, type Reachable } from "../../protocol/dial-server.ts";
-import type { StreamSettings } from "./settings.ts";
+import { type PostOutput, Refused, type StreamName } from "./post-output.ts";
+import { createUnsent, type UnsentLimits } from "./unsent.ts";
 
 /**
  * Sends what one rank writes to the server while it runs. The job's own output files hold everything: what cannot be
  * sent is only late or left out here, marked as such, and memory stays bounded whatever the server does.
+ *
+ *     idle ──push──► sending ──nothing left──► idle, or over after finish
+ *                     │   ▲
+ *      no byte taken  ▼   │ the pause is over, or finish
+ *                    pausing
+ *
+ * Refused in any of them, or out of time after finish: over.
  */
-
-export type StreamName = "stdout" | "stderr";
-
-const MOST_HELD = 4 * 1024 * 1024;
-const MOST_SENT_AT_ONCE = 256 * 1024;
-const FIRST_WAIT_MS = 100;
-const LONGEST_WAIT_MS = 5000;
-const ANSWER_MS = 20_000;
-
 export interface Sender {
   push(stream: StreamName, chunk: Buffer): void;
   /** Resolves when all is sent, or cannot be, or the time is over. */
   finish(withinMs: number): Promise<void>;
 }
 
-/** The server does not want it, and will not later. */
-class Refused extends Error {}
+const LIMITS: UnsentLimits = { held: 4 * 1024 * 1024, atOnce: 256 * 1024 };
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 5000;
 
-interface Line {
-  readonly name: StreamName;
-  /** Bytes of the stream that the server has. */
-  sent: number;
-  held: Buffer[];
-  heldBytes: number;
-  /** Bytes left out after all that is held. */
-  skipped: number;
+/** Resolves after a while, or when `cut` is called. */
+export interface Pause {
+  readonly over: Promise<void>;
+  cut(): void;
 }
 
-export const createSender = (settings: StreamSettings, rank: number): Sender => {
-  const lines: Line[] = (["stdout", "stderr"] as const).map((name) => ({
-    name,
-    sent: 0,
-    held: [],
-    heldBytes: 0,
-    skipped: 0,
-  }));
-  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-  Object.assign(agent, {
-    createConnection: (_options: unknown, created: (error: Error | null, socket?: Duplex) => void): undefined => {
-      // read again for every connection: a successor may be elsewhere
-      readFile(settings.endpointFile, "utf8")
-        .then((text) => dialServer(JSON.parse(text) as Reachable))
-        .then(
-          (socket) => created(null, socket),
-          (error: unknown) => created(error as Error),
-        );
-      return undefined;
-    },
-  });
-  let over = false;
-  let wake: () => void = () => undefined;
+export interface SenderOptions {
+  readonly limits?: UnsentLimits;
+  readonly pause?: (ms: number) => Pause;
+}
 
-  const post = (line: Line, body: Buffer): Promise<number> =>
-    new Promise((resolve, reject) => {
-      const path = `/api/v1/launches/${settings.launch}/output?stream=${line.name}&rank=${rank}&offset=${line.sent}`;
-      const request = http.request({
-        agent,
-        method: "POST",
-        path,
-        headers: {
-          host: "slipway",
-          authorization: `Bearer ${settings.token}`,
-          "content-type": "application/octet-stream",
-          "content-length": body.length,
-        },
-      });
-      request.setTimeout(ANSWER_MS, () => request.destroy(new Error("no answer")));
-      request.once("error", reject);
-      request.once("response", (response) => {
-        const parts: Buffer[] = [];
-        response.on("data", (part: Buffer) => parts.push(part));
-        response.once("error", reject);
-        response.once("end", () => {
-          const status = response.statusCode ?? 0;
-          if (status >= 400 && status < 500) return reject(new Refused(`the server answered ${status}`));
-          try {
-            const { size } = JSON.parse(Buffer.concat(parts).toString("utf8")) as { size: number };
-            if (status === 200 && Number.isSafeInteger(size)) resolve(size);
-            else reject(new Error(`the server answered ${status}`));
-          } catch (error) {
-            reject(error as Error);
-          }
-        });
-      });
-      request.end(body);
+const pauseFor = (ms: number): Pause => {
+  let cut = (): void => undefined;
+  const over = new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    cut = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+  });
+  return { over, cut };
+};
+
+export const createSender = ({ post, close }: PostOutput, options: SenderOptions = {}): Sender => {
+  const { limits = LIMITS, pause = pauseFor } = options;
+  const streams = (["stdout", "stderr"] as const).map((name) => ({ name, unsent: createUnsent(limits) }));
+  /** Nothing more is taken: the command has ended, or the server has refused. */
+  let ended = false;
+  let outOfTime = false;
+  let wake: () => void = () => undefined;
+  let waiting: Pause | undefined;
+  let pauseMs = FIRST_PAUSE_MS;
+
+  /** Something to send, or no more to come. */
+  const news = (): Promise<void> =>
+    new Promise((resolve) => {
+      wake = resolve;
     });
 
-  const take = (line: Line): Buffer => {
-    // what was left out came after all that is held
-    if (line.heldBytes === 0) {
-      line.held = [Buffer.from(`\n[${line.skipped} bytes are in the job's own output file only]\n`)];
-      line.heldBytes = line.held[0]!.length;
-      line.skipped = 0;
-    }
-    const whole = Buffer.concat(line.held);
-    line.held = [whole];
-    return whole.subarray(0, MOST_SENT_AT_ONCE);
+  /** The next stream that has something to send; after it, the other one's turn comes first. */
+  const nextStream = (): (typeof streams)[number] | undefined => {
+    const at = streams.findIndex(({ unsent }) => !unsent.isEmpty);
+    if (at < 0) return undefined;
+    const [found] = streams.splice(at, 1);
+    streams.push(found!);
+    return found;
   };
 
-  const sendOne = async (line: Line): Promise<void> => {
-    const size = await post(line, take(line));
-    const taken = Math.min(Math.max(0, size - line.sent), line.heldBytes);
-    line.sent = size;
-    line.held = [line.held[0]!.subarray(taken)];
-    line.heldBytes -= taken;
+  const rest = async (): Promise<void> => {
+    waiting = pause(pauseMs / 2 + Math.random() * pauseMs);
+    pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+    await waiting.over;
+    waiting = undefined;
+  };
+
+  /** Whether the server took something. */
+  const sendOne = async ({ name, unsent }: (typeof streams)[number]): Promise<boolean> => {
+    const piece = unsent.next();
+    try {
+      return unsent.answered(piece, await post(name, piece));
+    } catch (error) {
+      if (!(error instanceof Refused)) return false;
+      ended = true;
+      for (const each of streams) each.unsent.clear();
+      return true;
+    }
   };
 
   const work = async (): Promise<void> => {
-    let wait = FIRST_WAIT_MS;
-    for (;;) {
-      const line = lines.find((each) => each.heldBytes + each.skipped > 0);
-      if (line === undefined) {
-        if (over) return;
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-        continue;
-      }
-      try {
-        await sendOne(line);
-        wait = FIRST_WAIT_MS;
-      } catch (error) {
-        if (error instanceof Refused) {
-          over = true;
-          for (const each of lines) Object.assign(each, { held: [], heldBytes: 0, skipped: 0 });
-          return;
-        }
-        await new Promise((resolve) => setTimeout(resolve, wait / 2 + Math.random() * wait));
-        wait = Math.min(wait * 2, LONGEST_WAIT_MS);
-      }
+    while (!outOfTime) {
+      const stream = nextStream();
+      if (stream === undefined) {
+        if (ended) return;
+        await news();
+      } else if (await sendOne(stream)) pauseMs = FIRST_PAUSE_MS;
+      else if (!outOfTime) await rest();
     }
   };
   const working = work();
 
   return {
     push: (name, chunk) => {
-      if (over) return;
-      const line = lines.find((each) => each.name === name)!;
-      if (line.skipped > 0 || line.heldBytes + chunk.length > MOST_HELD) line.skipped += chunk.length;
-      else {
-        line.held.push(chunk);
-        line.heldBytes += chunk.length;
-      }
+      if (ended) return;
+      streams.find((each) => each.name === name)!.unsent.push(chunk);
       wake();
     },
     finish: async (withinMs) => {
-      over = true;
+      ended = true;
       wake();
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, withinMs);
-      });
-      await Promise.race([working, late]);
-      clearTimeout(timer);
-      agent.destroy();
+      // what waits for a better moment is tried at once: this is the last one
+      pauseMs = FIRST_PAUSE_MS;
+      waiting?.cut();
+      const late = pauseFor(withinMs);
+      await Promise.race([working, late.over]);
+      outOfTime = true;
+      late.cut();
+      waiting?.cut();
+      close();
     },
   };
 };

@@ -7,7 +7,8 @@ import type { Duplex } from "node:stream";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createSender } from "../../../src/agent/stream/sender.ts";
+import { createPostOutput } from "../../../src/agent/stream/post-output.ts";
+import { createSender, type Sender } from "../../../src/agent/stream/sender.ts";
 import { makeCertificate, makeKey, pinOf } from "../../../src/server/home/certificate.ts";
 
 /** A server that keeps what it is sent, as the real one does, and fails when it is told to. */
@@ -15,7 +16,8 @@ interface Receiver {
   readonly kept: Map<string, Buffer>;
   readonly tokens: Set<string>;
   /** What to do with the next requests, one each; then all are answered. */
-  readonly troubles: ("cut" | "lose-answer" | "busy" | "refuse")[];
+  readonly troubles: ("cut" | "lose-answer" | "busy" | "refuse" | Promise<void>)[];
+  requests: number;
   stop(): Promise<void>;
 }
 
@@ -35,17 +37,20 @@ afterEach(async () => {
 });
 
 const endpointFile = (): string => join(root, "server.json");
-const settings = () => ({ launch: 3, endpointFile: endpointFile(), token: "secret" });
+const senderTo = (rank: number): Sender =>
+  createSender(createPostOutput({ launch: 3, endpointFile: endpointFile(), token: "secret" }, rank));
 
 const receive = async (kept = new Map<string, Buffer>()): Promise<Receiver> => {
   const sockets = new Set<Duplex>();
-  const receiver: Receiver = { kept, tokens: new Set(), troubles: [], stop: async () => undefined };
+  const receiver: Receiver = { kept, tokens: new Set(), troubles: [], requests: 0, stop: async () => undefined };
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
     const url = new URL(request.url!, "https://x");
     receiver.tokens.add(`${request.headers.authorization} ${url.pathname}`);
+    receiver.requests += 1;
     const trouble = receiver.troubles.shift();
+    if (trouble instanceof Promise) await trouble;
     if (trouble === "cut") return void request.socket.destroy();
     if (trouble === "busy") return void response.writeHead(503).end("{}");
     if (trouble === "refuse") return void response.writeHead(404).end("{}");
@@ -76,14 +81,14 @@ const receive = async (kept = new Map<string, Buffer>()): Promise<Receiver> => {
     for (const socket of sockets) socket.destroy();
   };
   open.push(stop);
-  return { ...receiver, stop };
+  return Object.assign(receiver, { stop });
 };
 
 describe("a rank's output stream", () => {
   it("arrives whole and in order over cut connections, lost answers and a server that is busy", async () => {
     const receiver = await receive();
     receiver.troubles.push("cut", "lose-answer", "busy");
-    const sender = createSender(settings(), 2);
+    const sender = senderTo(2);
     let text = "";
     for (let i = 0; i < 500; i += 1) {
       text += `line ${i}\n`;
@@ -96,9 +101,26 @@ describe("a rank's output stream", () => {
     expect([...receiver.tokens]).toEqual(["Bearer secret /api/v1/launches/3/output"]);
   });
 
+  it("keeps what comes while a piece is under way, and asks no more often than it has something to send", async () => {
+    const receiver = await receive();
+    let answer = (): void => undefined;
+    receiver.troubles.push(new Promise((resolve) => void (answer = resolve)));
+    const sender = senderTo(0);
+    sender.push("stdout", Buffer.from("first\n"));
+    while (receiver.requests === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    sender.push("stdout", Buffer.from("second\n"));
+    sender.push("stdout", Buffer.from("third\n"));
+    sender.push("stderr", Buffer.from("warning\n"));
+    answer();
+    await sender.finish(30_000);
+    expect(receiver.kept.get("stdout.0")?.toString()).toBe("first\nsecond\nthird\n");
+    expect(receiver.kept.get("stderr.0")?.toString()).toBe("warning\n");
+    expect(receiver.requests).toBe(3);
+  });
+
   it("rule 11: goes on with a successor at another port, which it finds in the endpoint file", async () => {
     const first = await receive();
-    const sender = createSender(settings(), 0);
+    const sender = senderTo(0);
     sender.push("stdout", Buffer.from("before "));
     while (first.kept.get("stdout.0")?.toString() !== "before ")
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -111,7 +133,7 @@ describe("a rank's output stream", () => {
   });
 
   it("holds a bounded amount while nobody answers, and says what it left out", async () => {
-    const sender = createSender(settings(), 0);
+    const sender = senderTo(0);
     const chunk = Buffer.alloc(1024 * 1024, "x");
     for (let i = 0; i < 10; i += 1) sender.push("stdout", chunk);
     const receiver = await receive();
@@ -124,20 +146,20 @@ describe("a rank's output stream", () => {
   });
 
   it("ends in time when there is no server, when the key is another's, and when it is refused", async () => {
-    const lonely = createSender(settings(), 0);
+    const lonely = senderTo(0);
     lonely.push("stdout", Buffer.from("x"));
     await lonely.finish(50);
     const receiver = await receive();
     const { port } = JSON.parse(await readFile(endpointFile(), "utf8")) as { port: number };
     const stranger = { host: "x", addresses: ["127.0.0.1"], port, keyPin: "another" };
     await writeFile(endpointFile(), JSON.stringify(stranger));
-    const careful = createSender(settings(), 0);
+    const careful = senderTo(0);
     careful.push("stdout", Buffer.from("x"));
     await careful.finish(300);
     expect(receiver.tokens.size).toBe(0);
     const refusing = await receive();
     refusing.troubles.push("refuse");
-    const refused = createSender(settings(), 0);
+    const refused = senderTo(0);
     refused.push("stdout", Buffer.from("x"));
     await refused.finish(30_000);
     refused.push("stdout", Buffer.from("y"));
