@@ -1,4 +1,5 @@
 import { SlipwayError } from "../errors.ts";
+import type { LaunchManager } from "./plan.ts";
 import { isRunasEntry } from "./runas-list.ts";
 
 /**
@@ -9,6 +10,12 @@ import { isRunasEntry } from "./runas-list.ts";
 
 /** Variables that the manager's commands need and that sudo would drop. */
 export const KEPT_VARIABLES = ["SLURM_CONF", "PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT"] as const;
+
+/** What runs in users' names, submitting first; everything else the server asks in its own. */
+export const USERS_COMMANDS: Readonly<Record<LaunchManager, readonly [submit: string, cancel: string]>> = {
+  slurm: ["sbatch", "scancel"],
+  pbs: ["qsub", "qdel"],
+};
 
 export interface SudoersCluster {
   readonly name: string;

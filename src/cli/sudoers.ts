@@ -1,31 +1,23 @@
 import { execFileSync } from "node:child_process";
-import { accessSync, constants } from "node:fs";
 import { userInfo } from "node:os";
-import path from "node:path";
+import { join } from "node:path";
 import { settingsOf } from "../batch/settings.ts";
-import { type SudoersCluster, sudoersText } from "../batch/sudoers.ts";
+import { type SudoersCluster, sudoersText, USERS_COMMANDS } from "../batch/sudoers.ts";
 import { loadClusters } from "../config/clusters-file.ts";
+import { findProgram } from "../config/find-program.ts";
 import { storageRootError, storageRootFault } from "../config/storage-root.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Context } from "./context.ts";
 import { type Define, examples } from "./verb.ts";
 
-/** The commands that run in users' names; everything else the server asks in its own. */
-const COMMANDS = { slurm: ["sbatch", "scancel"], pbs: ["qsub", "qdel"] } as const;
-
-/** Where sudo will find a command. */
-const pathOf = (context: Context, name: string): string => {
-  for (const directory of (process.env["PATH"] ?? "").split(path.delimiter)) {
-    const full = path.join(directory, name);
-    try {
-      accessSync(full, constants.X_OK);
-      return full;
-    } catch {
-      // the next one may have it
-    }
-  }
-  context.note(`note: ${name} is not on this PATH; /usr/bin/${name} is written: correct it if it lies elsewhere`);
-  return `/usr/bin/${name}`;
+/** Where sudo will find a command: where the server finds it. */
+const pathOf = async (context: Context, name: string, bin?: string): Promise<string> => {
+  const found = await findProgram(name, bin);
+  if (found !== undefined) return found;
+  const guess = join(bin ?? "/usr/bin", name);
+  const where = bin === undefined ? "on this PATH" : `in ${bin}`;
+  context.note(`note: ${name} is not ${where}; ${guess} is written: correct it if it lies elsewhere`);
+  return guess;
 };
 
 const accountOf = (name: string | undefined): { user: string; uid: number; gid: number } => {
@@ -63,25 +55,26 @@ export const define: Define = (command, { act }) =>
           throw new SlipwayError("usage", {
             detail: "root needs no rules; name the account that runs the server with --user",
           });
-        const clusters = [...config.clusters.values()].flatMap((cluster): SudoersCluster[] => {
-          if (cluster.type !== "slurm" && cluster.type !== "pbs") return [];
+        const clusters: SudoersCluster[] = [];
+        for (const cluster of config.clusters.values()) {
+          if (cluster.type !== "slurm" && cluster.type !== "pbs") continue;
           const { sudoAuthorized, storageRoot } = settingsOf(cluster);
-          return [
-            {
-              name: cluster.name,
-              authorized: sudoAuthorized,
-              commands: COMMANDS[cluster.type].map((name) => pathOf(context, name)),
-              ...(storageRoot === undefined ? {} : { storageRoot }),
-            },
-          ];
-        });
+          const commands: string[] = [];
+          for (const name of USERS_COMMANDS[cluster.type]) commands.push(await pathOf(context, name, cluster.bin));
+          clusters.push({
+            name: cluster.name,
+            authorized: sudoAuthorized,
+            commands,
+            ...(storageRoot === undefined ? {} : { storageRoot }),
+          });
+        }
         for (const { name, storageRoot } of clusters) {
           const fault = storageRoot === undefined ? undefined : await storageRootFault(storageRoot, account.uid);
           if (fault !== undefined) throw storageRootError(name, fault);
         }
         if (clusters.length === 0)
           throw new SlipwayError("usage", { detail: "clusters.yaml declares no cluster of type slurm or pbs" });
-        const text = sudoersText({ ...account, chown: pathOf(context, "chown"), clusters });
+        const text = sudoersText({ ...account, chown: await pathOf(context, "chown"), clusters });
         context.answer({ text }, () => text.trimEnd());
       }),
     );

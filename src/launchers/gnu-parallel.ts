@@ -6,7 +6,7 @@ export const gnuParallel: Launcher = (launch) => {
   const options = ["--will-cite", "--line-buffer", "--nonall", "--jobs", String(launch.nodes)];
   return {
     start: [
-      `${hostsOf(launch.manager)} >${hosts}`,
+      `${hostsOf(launch)} >${hosts}`,
       `slipway_start ${launcherWords(launch, "parallel", options)} --sshloginfile ${hosts} ${shellWords([shellWords(launch.command)])}`,
     ],
     remoteKill: `ssh -n -o BatchMode=yes "$2" kill -s "$1" "$3"`,

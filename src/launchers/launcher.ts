@@ -17,6 +17,8 @@ export interface Launch {
   readonly parts: number;
   readonly manager: ClusterType;
   readonly config: LauncherConfig;
+  /** Where the manager's own programs are, when the cluster says. */
+  readonly bin?: string | undefined;
   /** Shared by the nodes and private to the job. */
   readonly directory: string;
 }
@@ -61,10 +63,10 @@ export const managerProgram = (
 const UNIQUE = `awk '!seen[$1]++ { print $1 }'`;
 
 /** Shell text that prints the job's nodes, one per line, each once. */
-export const hostsOf = (manager: ClusterType): string => {
+export const hostsOf = ({ manager, bin }: Pick<Launch, "manager" | "bin">): string => {
   switch (manager) {
     case "slurm":
-      return 'scontrol show hostnames "$SLURM_JOB_NODELIST"';
+      return `${shellWords([bin === undefined ? "scontrol" : `${bin}/scontrol`])} show hostnames "$SLURM_JOB_NODELIST"`;
     case "pbs":
       return `${UNIQUE} "$PBS_NODEFILE"`;
     case "sge":

@@ -11,7 +11,7 @@ const mpi = (launch: Launch, program: string): Launched => {
   const hosts = `${launch.directory}/hosts`;
   return {
     start: [
-      ...(list ? [`${hostsOf(launch.manager)} >${shellWords([hosts])}`] : []),
+      ...(list ? [`${hostsOf(launch)} >${shellWords([hosts])}`] : []),
       `case $(${name} --version 2>&1) in`,
       `*"Open MPI"* | *OpenRTE* | *PRTE*) set -- --map-by ppr:1:node --bind-to none${
         list ? ` --mca plm_rsh_agent oarsh --hostfile ${shellWords([hosts])}` : ""

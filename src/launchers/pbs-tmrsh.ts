@@ -10,7 +10,7 @@ export const pbsTmrsh: Launcher = (launch) => {
   return {
     start: [
       ...find,
-      `slipway_hosts=$(${hostsOf(launch.manager)})`,
+      `slipway_hosts=$(${hostsOf(launch)})`,
       `for slipway_host in $slipway_hosts; do`,
       `  slipway_start ${words} "$slipway_host" ${shellWords(launch.command)} "$slipway_host"`,
       `done`,

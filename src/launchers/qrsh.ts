@@ -13,7 +13,7 @@ export const qrsh: Launcher = (launch) => {
     start: [
       ...find,
       `slipway_first=yes`,
-      `slipway_hosts=$(${hostsOf(launch.manager)})`,
+      `slipway_hosts=$(${hostsOf(launch)})`,
       `for slipway_host in $slipway_hosts; do`,
       `  if [ -n "$slipway_first" ]; then`,
       `    slipway_first=`,

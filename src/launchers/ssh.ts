@@ -10,7 +10,7 @@ const remoteShell = (launch: Launch, program: string, options: readonly string[]
   const command = quoteFor(shellWords(launch.command), "word");
   return {
     start: [
-      `slipway_hosts=$(${hostsOf(launch.manager)})`,
+      `slipway_hosts=$(${hostsOf(launch)})`,
       `for slipway_host in $slipway_hosts; do`,
       `  slipway_start ${shell} "$slipway_host" exec ${command} "$slipway_host"`,
       `done`,

@@ -19,6 +19,8 @@ export interface PilotScriptPlan {
   readonly prologue: readonly string[];
   readonly epilogue: readonly string[];
   readonly launcher: LauncherConfig;
+  /** Where the manager's own programs are, when the cluster says. */
+  readonly bin?: string | undefined;
   readonly manager: ClusterType;
   readonly nodes: number;
   readonly parts: number;
@@ -93,6 +95,7 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     parts: plan.parts,
     manager: plan.manager,
     config: plan.launcher,
+    bin: plan.bin,
     directory: plan.directory,
   });
   const { bare = false, remoteKill } = launched;

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { ClusterType } from "../config/cluster-keys.ts";
 import type { ClusterConfig } from "../config/clusters-file.ts";
+import { findProgram } from "../config/find-program.ts";
 import { type CommandsOptions, createCommands, type RunCommand } from "./commands.ts";
 import { oarDirectives } from "./oar/directives.ts";
 import { createOarProvider, oarIsTransient } from "./oar/provider.ts";
@@ -31,6 +32,8 @@ export interface ManagerOptions {
   readonly run: RunCommand;
   /** Paths of its programs, where a directory is configured. */
   readonly programs: Readonly<Record<string, string>>;
+  /** Jobs of all users are asked for, not those of the server's own user alone. */
+  readonly everyone: boolean;
 }
 
 const variables = (pairs: Readonly<Record<string, string | undefined>>): Record<string, string> =>
@@ -43,7 +46,7 @@ export const MANAGERS: Readonly<Partial<Record<ClusterType, Manager>>> = {
     directives: slurmDirectives,
     isTransient: slurmIsTransient,
     environment: ({ config }) => variables({ SLURM_CONF: config }),
-    create: ({ run, programs }) => createSlurmProvider({ run, programs, mineOnly: true }),
+    create: ({ run, programs, everyone }) => createSlurmProvider({ run, programs, mineOnly: !everyone }),
   },
   pbs: {
     title: "PBS",
@@ -80,8 +83,20 @@ export const isManaged = (type: ClusterType): boolean => MANAGERS[type] !== unde
 /** Programs that drivers call besides those they cannot do without. */
 const FURTHER = ["sacct", "scontrol", "srun", "tracejob"];
 
-/** The driver of a cluster with commands of its own; undefined for types that need none. */
-export const createProvider = (cluster: ClusterConfig, options: CommandsOptions = {}): Provider | undefined => {
+export interface ProviderOptions extends CommandsOptions {
+  /** For launches, which run in many users' names. */
+  readonly everyone?: boolean;
+}
+
+/**
+ * The drivers of a cluster with commands of its own: the server's, and one for each user that `become` can act as.
+ * Undefined for types that need none. Whatever speaks to a manager is made here: programs come from the cluster's `bin`,
+ * and its `config` is in their environment. All of them share one bound on commands at once.
+ */
+export const createProviders = (
+  cluster: ClusterConfig,
+  { everyone = false, ...options }: ProviderOptions = {},
+): ((user?: string) => Provider) | undefined => {
   const manager = MANAGERS[cluster.type];
   if (manager === undefined) return undefined;
   const run = createCommands({
@@ -94,5 +109,20 @@ export const createProvider = (cluster: ClusterConfig, options: CommandsOptions 
     bin === undefined
       ? {}
       : Object.fromEntries([...manager.programs, ...FURTHER].map((program) => [program, join(bin, program)]));
-  return manager.create({ cluster, run, programs });
+  // sudo has a PATH of its own: the command is named as the rules of `slipway sudoers` name it
+  const as =
+    (user: string): RunCommand =>
+    async ([name = "", ...words], given) =>
+      run([name.includes("/") ? name : ((await findProgram(name)) ?? name), ...words], { ...given, user });
+  const made = new Map<string | undefined, Provider>();
+  return (user) => {
+    const found =
+      made.get(user) ?? manager.create({ cluster, run: user === undefined ? run : as(user), programs, everyone });
+    made.set(user, found);
+    return found;
+  };
 };
+
+/** The driver in the server's own name. */
+export const createProvider = (cluster: ClusterConfig, options: ProviderOptions = {}): Provider | undefined =>
+  createProviders(cluster, options)?.();

@@ -100,6 +100,18 @@ describe("launch without a cluster", () => {
     expect((await slipway.run(["sudoers", "--user", "root", "--clusters", clusters])).status).toBe(2);
   });
 
+  it("sudoers name the commands where bin of their cluster says they are", async () => {
+    const bin = join(slipway.cwd, "bin");
+    await mkdir(bin);
+    await writeFile(join(bin, "sbatch"), "#!/bin/sh\n", { mode: 0o755 });
+    const clusters = join(slipway.cwd, "c.yaml");
+    await writeFile(clusters, JSON.stringify({ clusters: { one: { type: "slurm", bin }, two: { type: "pbs", bin } } }));
+    const { stdout, stderr } = await slipway.run(["sudoers", "--user", "daemon", "--clusters", clusters]);
+    expect(stdout).toContain(`Cmnd_Alias SLIPWAY_ONE_COMMANDS = ${bin}/sbatch, ${bin}/scancel\n`);
+    expect(stdout).toContain(`Cmnd_Alias SLIPWAY_TWO_COMMANDS = ${bin}/qsub, ${bin}/qdel\n`);
+    expect(stderr).toContain(`scancel is not in ${bin}`);
+  });
+
   it("a job_storage_root that somebody could exchange is refused at start, in sudoers, and with a user's token", async () => {
     const above = join(slipway.cwd, "above");
     const storage = join(above, "jobs");

@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { AgentSettings } from "../../agent/settings.ts";
 import type { ClusterConfig, QueueConfig } from "../../config/clusters-file.ts";
-import type { LauncherConfig } from "../../config/launcher-keys.ts";
+import type { LauncherConfig, LauncherName } from "../../config/launcher-keys.ts";
 import { toUnits, type Resources } from "../../core/resources.ts";
 import { defaultLauncher } from "../../launchers/launchers.ts";
 import { askOfQueue } from "../../providers/ask-of-queue.ts";
@@ -51,11 +51,18 @@ const spawnerOf = (): AgentSettings["spawner"] => {
   return asked === "native" || asked === "node" ? asked : "auto";
 };
 
-/** PBS's own launchers lie beside its other commands. */
-const inBin = (launcher: LauncherConfig, bin: string | undefined): LauncherConfig =>
-  bin !== undefined && launcher.program === undefined && launcher.name.startsWith("pbs")
-    ? { ...launcher, program: join(bin, launcher.name) }
-    : launcher;
+/** Launchers that lie beside their manager's other commands. */
+const IN_BIN: Readonly<Partial<Record<LauncherName, string>>> = {
+  srun: "srun",
+  "srun-mpi": "srun",
+  pbs_tmrsh: "pbs_tmrsh",
+  pbsdsh: "pbsdsh",
+};
+
+const inBin = (launcher: LauncherConfig, bin: string | undefined): LauncherConfig => {
+  const program = IN_BIN[launcher.name];
+  return bin === undefined || program === undefined ? launcher : { program: join(bin, program), ...launcher };
+};
 
 export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart): Promise<JobRequest> => {
   const { home, cluster, queue, manager } = options;
@@ -90,6 +97,7 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
     prologue: queue.prologue,
     epilogue: queue.epilogue,
     launcher: inBin(queue.launcher ?? defaultLauncher(cluster.type, queue.nodes, parts), cluster.bin),
+    bin: cluster.bin,
     manager: cluster.type,
     nodes: queue.nodes,
     parts,

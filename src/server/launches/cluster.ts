@@ -1,15 +1,16 @@
-import { access, constants, stat } from "node:fs/promises";
-import { delimiter, dirname, join } from "node:path";
+import { stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import type { ContainerFacts, LaunchFacts, LaunchManager } from "../../batch/plan.ts";
 import type { LaunchSettings } from "../../batch/settings.ts";
 import type { LaunchSpec } from "../../batch/launch-spec.ts";
+import { USERS_COMMANDS } from "../../batch/sudoers.ts";
 import type { ClusterConfig } from "../../config/clusters-file.ts";
+import { findProgram } from "../../config/find-program.ts";
 import { quoteFor } from "../../core/shell-quoting.ts";
 import { preflightOf } from "../../containers/preflight.ts";
 import { type RunCommand, createCommands } from "../../providers/commands.ts";
-import { createPbsProvider, pbsIsTransient } from "../../providers/pbs/provider.ts";
 import type { ClusterDescription, Provider } from "../../providers/provider.ts";
-import { createSlurmProvider, slurmIsTransient } from "../../providers/slurm/provider.ts";
+import { createProviders, MANAGERS } from "../../providers/registry.ts";
 import { becomeUser } from "./identity.ts";
 
 /** A cluster that jobs can be launched on: its manager's driver in each user's name, and what is found there. */
@@ -21,6 +22,8 @@ export interface LaunchCluster {
   readonly root: string;
   /** In the name of a user, or the server's own. */
   provider(user?: string): Provider;
+  /** The command that hands a job over, in the server's name or a user's, as a person would type it. */
+  submission(words: readonly string[], user?: string): Promise<readonly string[]>;
   /** Shell lines with which a job finds the commands of this manager, before those of another that is installed too. */
   searchPath(): Promise<readonly string[]>;
   /** Partitions and the container's runtime, as they are now; partitions are asked for at most once a minute. */
@@ -28,18 +31,6 @@ export interface LaunchCluster {
 }
 
 const FRESH_MS = 60_000;
-
-const findProgram = async (name: string): Promise<string | undefined> => {
-  for (const directory of (process.env["PATH"] ?? "").split(delimiter)) {
-    const path = join(directory, name);
-    const found = await access(path, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (found) return path;
-  }
-  return undefined;
-};
 
 /** What can be known here of the container that a launch asks for. */
 export const containerFacts = async (
@@ -61,7 +52,6 @@ export const containerFacts = async (
 
 /** Every job has these in its PATH. */
 const USUAL = ["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin"];
-const SUBMIT = { slurm: "sbatch", pbs: "qsub" } as const;
 
 export const createLaunchCluster = (
   config: ClusterConfig,
@@ -69,26 +59,12 @@ export const createLaunchCluster = (
   settings: LaunchSettings,
   defaultRoot: string,
 ): LaunchCluster => {
-  const run = createCommands({
-    become: becomeUser,
-    isTransient: manager === "slurm" ? slurmIsTransient : pbsIsTransient,
-  });
-  const make = (words: RunCommand): Provider =>
-    manager === "slurm" ? createSlurmProvider({ run: words }) : createPbsProvider({ run: words, cluster: config.name });
-  const providers = new Map<string, Provider>([["", make(run)]]);
+  const { bin } = config;
+  const [submit] = USERS_COMMANDS[manager];
+  const run = createCommands();
+  const provider = createProviders(config, { become: becomeUser, everyone: true })!;
   let described: { at: number; answer: Promise<ClusterDescription> } | undefined;
 
-  const provider = (user = ""): Provider => {
-    let found = providers.get(user);
-    if (found === undefined) {
-      // sudo has a PATH of its own: the command is named as the rules of `slipway sudoers` name it
-      found = make(async ([name = "", ...words], options) =>
-        run([(await findProgram(name)) ?? name, ...words], { ...options, user }),
-      );
-      providers.set(user, found);
-    }
-    return found;
-  };
   const describe = async (): Promise<ClusterDescription> => {
     if (described === undefined || performance.now() - described.at > FRESH_MS)
       described = { at: performance.now(), answer: provider().describe() };
@@ -105,10 +81,19 @@ export const createLaunchCluster = (
     manager,
     root: settings.storageRoot ?? defaultRoot,
     provider,
+    submission: async (words, user) => {
+      const variables = MANAGERS[manager]!.environment(config);
+      const pairs = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+      const program = bin === undefined ? submit : join(bin, submit);
+      if (user === undefined) return [...(pairs.length === 0 ? [] : ["env", ...pairs]), program, ...words];
+      const full = bin === undefined ? ((await findProgram(submit)) ?? submit) : program;
+      return becomeUser(user, [full, ...words], variables);
+    },
     searchPath: async () => {
-      const program = await findProgram(SUBMIT[manager]);
-      if (program === undefined || USUAL.includes(dirname(program))) return [];
-      return [`PATH=${quoteFor(dirname(program), "word")}:$PATH`, "export PATH"];
+      const program = bin === undefined ? await findProgram(submit) : undefined;
+      const directory = bin ?? (program === undefined ? undefined : dirname(program));
+      if (directory === undefined || (bin === undefined && USUAL.includes(directory))) return [];
+      return [`PATH=${quoteFor(directory, "word")}:$PATH`, "export PATH"];
     },
     facts: async (spec) => {
       const [{ partitions = [] }, container] = await Promise.all([describe(), containerFacts(spec, settings, run)]);

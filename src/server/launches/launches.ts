@@ -267,10 +267,10 @@ export const createLaunches = async (options: LaunchesOptions): Promise<Launches
     preview: async (caller, document) => {
       const { cluster, plan, user } = await prepare(caller, document);
       const script = plan.files.find(({ path }) => join(plan.paths.directory, path) === plan.paths.script);
-      const words = [cluster.manager === "slurm" ? "sbatch" : "qsub", ...plan.submitOptions, plan.paths.script];
+      const words = [...plan.submitOptions, plan.paths.script];
       return {
         script: script?.content ?? "",
-        submit: [...(user.name === own ? words : becomeUser(user.name, words, {}))],
+        submit: [...(await cluster.submission(words, user.name === own ? undefined : user.name))],
         warnings: [...plan.notes],
       };
     },
