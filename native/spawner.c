@@ -225,13 +225,14 @@ static void kill_overdue(int64_t now) {
 }
 
 static int next_timeout(int64_t now) {
-  int64_t wait = settle_waits() ? RETRY_MS : INT32_MAX;
+  int64_t wait = settle_waits() ? RETRY_MS : INT64_MAX;
   if (youngest_known && youngest_known->born + YOUNG_MS - now < wait) wait = youngest_known->born + YOUNG_MS - now;
   for (struct task *task = tasks; task; task = task->next)
     if (task->ending && now < task->deadline && task->deadline - now < wait) wait = task->deadline - now;
   if (stopping && wire_queued() && wait > 100) wait = 100;
   if (gathering && wait > GATHER_MS) wait = GATHER_MS;
-  return wait == INT32_MAX ? -1 : wait < 0 ? 0 : (int)wait;
+  if (wait == INT64_MAX) return -1;
+  return wait < 0 ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait;
 }
 
 static void take_signals(int fd) {

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { Ending, NO_CODE } from "../core/events.ts";
+import { startTimer } from "../long-timer.ts";
 import { makeDirectories } from "../protocol/make-directories.ts";
 import { taskEnvironment } from "./environment.ts";
 import { type NodeClock, createExitTimes } from "./node-clock.ts";
@@ -54,9 +55,6 @@ export interface Executor {
   forgetRun(run: number): void;
   close(): Promise<void>;
 }
-
-/** A timer of Node waits no longer; longer limits are armed again. */
-const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** Between TERM and KILL at the end of a pilot. */
 const CUT_OFF_MS = 2000;
@@ -118,7 +116,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     task: AgentTask,
     result: Omit<Result, "run" | "row" | "attempt" | "outAt" | "outBytes" | "errBytes" | "lost">,
   ): void => {
-    clearTimeout(task.limit);
+    task.limit?.stop();
     // what the ranks of a task write together ends when all of them have
     const ended = task.output === undefined || task.rank !== undefined ? undefined : output.end(task.output);
     const report = (): void =>
@@ -281,21 +279,13 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     entry.spawner.end(task.id, ending === Ending.CUT_OFF ? Math.min(settings.graceMs, CUT_OFF_MS) : settings.graceMs);
   };
 
-  const armLimit = (task: AgentTask, seconds: number, left: number): void => {
-    const then = (): void => {
-      if (left > LONGEST_TIMER) armLimit(task, seconds, left - LONGEST_TIMER);
-      else end(task, Ending.TIME_LIMIT, `over its time limit of ${seconds} s`);
-    };
-    task.limit = setTimeout(then, Math.min(left, LONGEST_TIMER));
-  };
-
   /** Time counts from here, not from when the spawner was asked. */
   const began = (task: AgentTask): void => {
     task.started = performance.now();
     const seconds = task.run.groups.get(task.group)?.source.timeLimit;
     if (seconds === undefined || task.ending !== undefined) return;
     const over = (): void => end(task, Ending.TIME_LIMIT, `over its time limit of ${seconds} s`);
-    task.limit = setTimeout(over, Math.min(seconds * 1000, 2 ** 31 - 1));
+    task.limit = startTimer(seconds * 1000, over);
   };
 
   const makeParents = (path: string | null): void => {

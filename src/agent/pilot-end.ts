@@ -1,4 +1,5 @@
 import type { Lifetime } from "../core/lifetime.ts";
+import { type LongTimer, startTimer } from "../long-timer.ts";
 
 /**
  * The end of an agent's pilot, on the agent's own monotonic clock (rule 10). The walltime counts from the job's start,
@@ -22,9 +23,6 @@ export interface PilotEndActions {
   end(reason: string): void;
 }
 
-/** A timer of Node waits no longer; longer ones are armed again. */
-const LONGEST_TIMER = 2 ** 31 - 1;
-
 /** Milliseconds that the pilot has been running already. A clock that makes no sense counts for nothing. */
 export const elapsedMs = (startedAt: string | undefined, now: number): number => {
   const seconds = startedAt === undefined || !/^\d{1,12}$/.test(startedAt.trim()) ? NaN : Number(startedAt);
@@ -42,19 +40,10 @@ export const createPilotEnd = (lifetime: Lifetime | undefined, startedAt: string
   if (lifetime === undefined) return NEVER;
   const { drainMs, signalMs, endMs, signal } = lifetime;
   const begun = performance.now() - elapsedMs(startedAt, Date.now());
-  const timers = new Set<NodeJS.Timeout>();
+  const timers: LongTimer[] = [];
 
   const at = (ms: number, action: () => void): void => {
-    const left = begun + ms - performance.now();
-    const timer = setTimeout(
-      () => {
-        timers.delete(timer);
-        if (left > LONGEST_TIMER) at(ms, action);
-        else action();
-      },
-      Math.min(Math.max(0, left), LONGEST_TIMER),
-    );
-    timers.add(timer);
+    timers.push(startTimer(begun + ms - performance.now(), action));
   };
 
   const endsAt = endMs === null ? undefined : Math.floor((Date.now() + begun + endMs - performance.now()) / 1000);
@@ -70,7 +59,7 @@ export const createPilotEnd = (lifetime: Lifetime | undefined, startedAt: string
       if (endMs !== null) at(endMs, () => actions.end("its pilot's walltime is over"));
     },
     stop: () => {
-      for (const timer of timers) clearTimeout(timer);
+      for (const timer of timers) timer.stop();
     },
   };
 };

@@ -1,4 +1,5 @@
 import type { Resources } from "../core/resources.ts";
+import type { LongTimer } from "../long-timer.ts";
 import type { TaskOutput } from "./output-stream.ts";
 import type { Slot } from "./slots.ts";
 import type { RunTemplate } from "./templates.ts";
@@ -30,7 +31,7 @@ export interface AgentTask {
   warned: boolean;
   /** Superseded: end it, report nothing. */
   dropped: boolean;
-  limit: NodeJS.Timeout | undefined;
+  limit: LongTimer | undefined;
   /** The tail of output that the server knows of, -2 before the first report. */
   reported: number;
   /** One of several processes that are one task together. */

@@ -11,6 +11,7 @@ import { bringBackFor } from "../core/snapshot.ts";
 import type { Effects, RunSummary, State } from "../core/state.ts";
 import { Task } from "../core/states.ts";
 import { isReady, peek } from "../core/table.ts";
+import { type LongTimer, startTimer } from "../long-timer.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "./journal/journal.ts";
@@ -91,26 +92,22 @@ export const createEngine = (
     mayPlace: () => true,
   };
   /** Rows whose retry is delayed, with the one timer that makes each ready. */
-  const delays = new Map<string, NodeJS.Timeout>();
+  const delays = new Map<string, LongTimer>();
 
   const delay = (run: Run, row: number, until: number): void => {
     const key = `${run.id}.${row}`;
-    clearTimeout(delays.get(key));
-    const timer = setTimeout(
-      () => {
-        delays.delete(key);
-        if (clock() < until - 1) return delay(run, row, until);
-        const page = peek(run.table, row);
-        const slot = row % run.table.pageRows;
-        if (page === undefined || !isReady(page.state[slot]!, page.agent[slot]!)) return;
-        // cancelled and retried meanwhile: it waits for no delay, and is in the queue already
-        if (page.finished[slot] === 0) return;
-        scheduler.ready(run, row, 1);
-        schedulePass();
-      },
-      Math.min(Math.max(0, until - clock()), 2 ** 31 - 1),
-    );
-    delays.set(key, timer);
+    delays.get(key)?.stop();
+    const due = (): void => {
+      delays.delete(key);
+      const page = peek(run.table, row);
+      const slot = row % run.table.pageRows;
+      if (page === undefined || !isReady(page.state[slot]!, page.agent[slot]!)) return;
+      // cancelled and retried meanwhile: it waits for no delay, and is in the queue already
+      if (page.finished[slot] === 0) return;
+      scheduler.ready(run, row, 1);
+      schedulePass();
+    };
+    delays.set(key, startTimer(until - clock(), due));
   };
 
   const effects: Effects = {

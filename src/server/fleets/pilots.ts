@@ -1,5 +1,6 @@
 import type { Shape } from "../../core/run.ts";
 import type { Pilot } from "../../core/state.ts";
+import { type LongTimer, repeatTimer } from "../../long-timer.ts";
 import type { Agents } from "../agents.ts";
 import type { Engine } from "../engine.ts";
 import { type ClusterKeeper, createClusterKeeper } from "./cluster-keeper.ts";
@@ -71,7 +72,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     const fleets = options.fleets.filter((fleet) => fleet.cluster === cluster);
     return createClusterKeeper(cluster, fleets, context, options.periodMs);
   });
-  const timers = new Set<NodeJS.Timeout>();
+  const timers = new Set<LongTimer>();
   let settle: (() => void) | undefined;
   let stopNow: boolean | undefined;
   let closed = false;
@@ -116,7 +117,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   };
 
   const every = (ms: number, action: () => void): void => {
-    timers.add(setInterval(action, ms));
+    timers.add(repeatTimer(ms, action));
   };
 
   void spools
@@ -173,7 +174,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     },
     close: () => {
       closed = true;
-      for (const timer of timers) clearInterval(timer);
+      for (const timer of timers) timer.stop();
     },
   };
 };

@@ -124,6 +124,22 @@ const submitted = (
   };
 };
 
+it("a fleet's period may be longer than a timer of Node can wait (24.8 days)", async () => {
+  const warnings: string[] = [];
+  const warned = (warning: Error): void => void warnings.push(warning.name);
+  process.on("warning", warned);
+  try {
+    const { provider, job } = submitted();
+    await start(1, provider, { periodMs: 30 * 86_400_000 });
+    await job;
+    await new Promise((resolve) => setImmediate(resolve));
+    // Node says so when it takes a longer time for 1 ms
+    expect(warnings).toEqual([]);
+  } finally {
+    process.off("warning", warned);
+  }
+});
+
 describe("rule 3: submitting to a manager", () => {
   it("rule 3: the intent is on disk before the manager is asked", async () => {
     const { provider, job } = submitted();
