@@ -6,6 +6,7 @@ import { createContext, type Globals, type Surroundings } from "./context.ts";
 import { outputTo } from "./output.ts";
 import { asSlipwayError, debugText, errorText } from "./render/error.ts";
 import { styleFor, wantsColor } from "./render/style.ts";
+import { refuseHelpOfUnknown, refuseUnknown, unknownCommand } from "./unknown-command.ts";
 import { type Cli, examples, globalsOf, withGlobals } from "./verb.ts";
 import { VERBS } from "./verbs.ts";
 
@@ -48,6 +49,8 @@ const buildProgram = (around: Surroundings, exit: (status: number) => void): Com
     throw new CommanderError(0, "commander.version", "");
   });
   withGlobals(program);
+  refuseUnknown(program);
+  refuseHelpOfUnknown(program);
 
   const cli: Cli = {
     act:
@@ -72,16 +75,26 @@ const buildProgram = (around: Surroundings, exit: (status: number) => void): Com
     if (entry === undefined) return;
     (await entry.load()).define(command, cli);
     withGlobals(command);
+    if (command.commands.length > 0) refuseUnknown(command);
   };
   for (const { name, summary, group } of VERBS)
     program.command(name).summary(summary).description(summary).helpGroup(group);
+  /** `slipway help VERB` prints what `slipway VERB --help` does, and never runs what is named. */
+  const help = async (words: readonly string[]): Promise<void> => {
+    let found = program;
+    for (const word of words) {
+      const next = found.commands.find((command) => command.name() === word);
+      if (next === undefined && found.commands.length > 0) throw unknownCommand(found, word);
+      if (next === undefined) break;
+      if (found === program) await complete(next);
+      found = next;
+    }
+    found.outputHelp();
+  };
+  withGlobals(program.command("help [COMMAND...]", { hidden: true }).summary("help of a command").action(help));
   program.hook("preSubcommand", (_program, command) => complete(command));
   return program;
 };
-
-/** `slipway help VERB` is `slipway VERB --help`. */
-const withoutHelpVerb = (argv: readonly string[]): readonly string[] =>
-  argv[0] === "help" ? [...argv.slice(1, 3).filter((word) => !word.startsWith("-")), "--help"] : argv;
 
 const usageError = (error: CommanderError): SlipwayError => {
   const message = error.message.replace(/^error: /, "").replaceAll("\n", " ");
@@ -109,7 +122,7 @@ export const main = async (argv: readonly string[], root: string): Promise<numbe
     const program = buildProgram(around, (value) => {
       status = value;
     });
-    await program.parseAsync(withoutHelpVerb(argv), { from: "user" });
+    await program.parseAsync(argv, { from: "user" });
   } catch (error) {
     status = report(error, argv, around);
   }

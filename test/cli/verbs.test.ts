@@ -541,6 +541,42 @@ describe("help, version and completion need no server", () => {
     expect((await run()).status).toBe(2);
   });
 
+  it("a wrong verb is an error also where its help is asked for, and nothing else is shown", async () => {
+    const helped = [
+      [["rnu", "--help"], "unknown command 'rnu'; did you mean 'run'?"],
+      [["help", "rnu"], "unknown command 'rnu'; did you mean 'run'?"],
+      [["--help", "rnu"], "unknown command 'rnu'; did you mean 'run'?"],
+      [["frobnicate", "-h"], "unknown command 'frobnicate'\n"],
+      [["pilots", "lits"], "unknown command 'pilots lits'; did you mean 'pilots list'?"],
+      [["pilots", "lits", "--help"], "unknown command 'pilots lits'; did you mean 'pilots list'?"],
+      [["help", "clusters", "chek"], "unknown command 'clusters chek'; did you mean 'clusters check'?"],
+      [["tokens", "frobnicate", "--help"], "unknown command 'tokens frobnicate'\n"],
+      [["journal", "--quiet", "frobnicate", "--help"], "unknown command 'journal frobnicate'\n"],
+    ] as const;
+    const outcomes = await Promise.all(helped.map(([words]) => run(...words)));
+    for (const [at, [words, message]] of helped.entries()) {
+      expect(outcomes[at], words.join(" ")).toMatchObject({ status: 2, stdout: "" });
+      expect(outcomes[at]!.stderr).toContain(`error: ${message}`);
+    }
+    const asJson = await run("help", "rnu", "--json");
+    expect({ ...asJson, stderr: JSON.parse(asJson.stderr) as unknown }).toMatchObject({
+      status: 2,
+      stderr: { error: { code: "usage", facts: { detail: "unknown command 'rnu'; did you mean 'run'?" } } },
+    });
+    for (const words of [["help"], ["help", "help"], ["--help", "run"], ["help", "pilots", "list", "--quiet"]])
+      expect(await run(...words), words.join(" ")).toMatchObject({ status: 0, stderr: "" });
+  });
+
+  it("help of a command never runs it, whatever follows", async () => {
+    const ofRun = (await run("run", "--help")).stdout;
+    for (const words of [
+      ["help", "run", "echo"],
+      ["help", "run", "--", "echo"],
+      ["--home", "x", "help", "run"],
+    ])
+      expect(await run(...words), words.join(" ")).toMatchObject({ status: 0, stdout: ofRun, stderr: "" });
+  });
+
   it("completion for bash can be sourced and completes verbs and options", async () => {
     const { stdout, status } = await run("completion", "bash");
     expect(status).toBe(0);
