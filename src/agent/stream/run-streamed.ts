@@ -38,11 +38,15 @@ export const runStreamed = async (settingsFile: string, command: readonly string
   const copy = (name: StreamName): void => {
     const from = child[name];
     const to = process[name];
-    // a reader that is gone must not end the command
-    to.on("error", () => undefined);
+    let isBroken = false;
+    // a reader that is gone must neither end the command nor hold it up
+    to.on("error", () => {
+      isBroken = true;
+      from.resume();
+    });
     from.on("data", (chunk: Buffer) => {
       sender?.push(name, chunk);
-      if (to.write(chunk)) return;
+      if (isBroken || to.write(chunk)) return;
       from.pause();
       to.once("drain", () => from.resume());
     });
