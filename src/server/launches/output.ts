@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import { mkdir, open, readFile, readdir, rm, stat } from "node:fs/promises";
+import { constants, mkdir, open, readFile, readdir, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { SlipwayError } from "../../errors.ts";
 import { formatSize } from "../../core/quantities.ts";
@@ -130,13 +130,16 @@ export const createOutputStore = (root: string): OutputStore => {
 
   const append = async (launch: number, known: Known, key: string, data: Buffer): Promise<number> => {
     await mkdir(dirOf(launch), { recursive: true, mode: 0o700 });
-    const file = await open(fileOf(launch, key), "a", 0o600);
+    const before = known.sizes.get(key) ?? 0;
+    const file = await open(fileOf(launch, key), constants.O_WRONLY | constants.O_CREAT, 0o600);
     try {
-      await file.appendFile(data);
+      // at its place, not at the end: a write that failed half way may have left bytes there
+      for (let at = 0; at < data.length;)
+        at += (await file.write(data, at, data.length - at, before + at)).bytesWritten;
     } finally {
       await file.close();
     }
-    const size = (known.sizes.get(key) ?? 0) + data.length;
+    const size = before + data.length;
     known.sizes.set(key, size);
     return size;
   };

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -50,6 +50,19 @@ describe("output of launches", () => {
       }),
       { numRuns: 40 },
     );
+  });
+
+  it("a write that failed half way leaves nothing behind that the next piece would follow", async () => {
+    const send = (offset: number, text: string) =>
+      store.receive(1, { stream: "stdout", rank: 0, offset }, body(text)).then(({ size }) => size);
+    expect(await send(0, "abc")).toBe(3);
+    await appendFile(join(root, "kept", "1", "stdout.0"), "de");
+    expect(await send(3, "def")).toBe(6);
+    expect(await read("stdout")).toBe("abcdef");
+    await appendFile(join(root, "kept", "1", "stdout.0"), "gh");
+    store = createOutputStore(join(root, "kept"));
+    expect(await send(6, "ghi")).toBe(9);
+    expect(await read("stdout")).toBe("abcdefghi");
   });
 
   it("shows ranks by whole lines while they write, and at the end what only the job's own file has", async () => {
