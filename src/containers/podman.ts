@@ -23,15 +23,21 @@ const RUNTIME_DIRECTORY = [
   "export XDG_RUNTIME_DIR",
 ];
 
+/** Without either of the two the container would start, with no GPU in it. */
+const NVIDIA_GPUS = [
+  "# GPUs come into the container by a CDI file that describes them, or by NVIDIA's older hook",
+  "if grep -q -s -F nvidia.com/gpu /etc/cdi/* /var/run/cdi/*; then",
+  "  run+=(--device nvidia.com/gpu=all)",
+  "elif grep -q -s '' /etc/containers/oci/hooks.d/*nvidia* /usr/share/containers/oci/hooks.d/*nvidia*; then",
+  '  export NVIDIA_VISIBLE_DEVICES="${NVIDIA_VISIBLE_DEVICES:-${CUDA_VISIBLE_DEVICES:-all}}"',
+  "else",
+  '  fail 125 "podman: no CDI file describes the NVIDIA GPUs of this node, so the container would start without them;' +
+    ' its administrator can make one: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"',
+  "fi",
+];
+
 const GPU_OPTIONS = {
-  cuda: [
-    "for cdi in /etc/cdi/*nvidia* /var/run/cdi/*nvidia*; do",
-    '  if [ -e "$cdi" ]; then',
-    "    run+=(--device nvidia.com/gpu=all)",
-    "    break",
-    "  fi",
-    "done",
-  ],
+  cuda: NVIDIA_GPUS,
   rocm: ["run+=(--device /dev/kfd --device /dev/dri)"],
   cpu: [],
 } as const;

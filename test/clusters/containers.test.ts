@@ -106,7 +106,12 @@ const prepare = async (kind: Kind, launch: Record<string, unknown>, streamer?: r
   const found = kind.image?.();
   const plan = planLaunch(
     sampleInput(
-      { ...launch, ...(found === undefined ? {} : { image: found, container_run_type: kind.runType }) },
+      // this machine may have no GPUs
+      {
+        slot_type: "cpu",
+        ...launch,
+        ...(found === undefined ? {} : { image: found, container_run_type: kind.runType }),
+      },
       {
         directory,
         ...(streamer === undefined ? {} : { streamer, streamerEnv: { STREAM_TOKEN: "secret" } }),

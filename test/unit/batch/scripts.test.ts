@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -86,6 +86,63 @@ describe("the scripts of a launch", () => {
       expect(lines.at(-1)).toMatch(/^finish /);
     }
   });
+});
+
+describe("a rank in Podman whose slots are NVIDIA GPUs", () => {
+  let at = 0;
+  /** Runs the rank on a node whose directories for CDI files and hooks hold these files. */
+  const rank = (files: Readonly<Record<string, string>>, env: Readonly<Record<string, string>> = {}) => {
+    const job = join(directory, `podman-${(at += 1)}`);
+    const made = plan({ image: "docker://a/b:1", container_run_type: "podman", slots: 2 }, { directory: job });
+    mkdirSync(join(job, "bin"), { recursive: true });
+    for (const name of ["/etc/cdi", "/var/run/cdi", "/etc/containers/oci/hooks.d"])
+      mkdirSync(join(job, "node", name), { recursive: true });
+    for (const [path, text] of Object.entries(files)) writeFileSync(join(job, "node", path), text);
+    writeFileSync(join(job, "bin/podman"), `#!/bin/sh\n[ "$1" != run ] || printf '%s\\n' "$@" >"${job}/ran"\n`, {
+      mode: 0o755,
+    });
+    writeFileSync(join(job, "hosts"), "n1\n");
+    writeFileSync(join(job, "slots"), "2\n");
+    writeFileSync(join(job, "shared.sh"), "");
+    const script = fileOf(made, "rank.sh").replaceAll(
+      /(?<=["\s])(\/(?:etc|var\/run|usr\/share)\/(?:cdi|containers)\/)/g,
+      `${job}/node$1`,
+    );
+    writeFileSync(join(job, "rank.sh"), script);
+    const { status, stderr } = spawnSync("/bin/bash", [join(job, "rank.sh")], {
+      encoding: "utf8",
+      env: { PATH: `${join(job, "bin")}:/usr/bin:/bin`, XDG_RUNTIME_DIR: job, ...env },
+    });
+    return {
+      status,
+      stderr,
+      ran: existsSync(join(job, "ran")) ? readFileSync(join(job, "ran"), "utf8").split("\n") : undefined,
+    };
+  };
+  const CDI = '{"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": []}';
+
+  it("gets them by a CDI file, whatever its name", () => {
+    const found = rank({ "/var/run/cdi/gpus.json": CDI });
+    expect(found).toMatchObject({ status: 0, stderr: "" });
+    expect(found.ran).toContain("nvidia.com/gpu=all");
+  });
+
+  it("gets them by NVIDIA's older hook, which is told which", () => {
+    const hook = { "/etc/containers/oci/hooks.d/oci-nvidia-hook.json": "{}" };
+    const { ran, ...ended } = rank(hook, { CUDA_VISIBLE_DEVICES: "2,3" });
+    expect(ended).toEqual({ status: 0, stderr: "" });
+    expect(ran).not.toContain("--device");
+    expect(ran).toContain("NVIDIA_VISIBLE_DEVICES");
+  });
+
+  it.each([{}, { "/etc/cdi/other.json": CDI.replace("nvidia", "intel") }])(
+    "does not start without them, and says what the node lacks (%o)",
+    (files) => {
+      const { ran, status, stderr } = rank(files);
+      expect({ ran, status }).toEqual({ ran: undefined, status: 125 });
+      expect(stderr).toMatch(/^slipway: rank 0: podman: .*CDI file.*nvidia-ctk cdi generate/);
+    },
+  );
 });
 
 describe("the environment of a launch", () => {
