@@ -46,6 +46,8 @@ export const LaunchInput = z.strictObject(
     cluster: anyText.optional(),
     resource_pool: anyText.optional(),
     slots: whole.optional(),
+    /** Determined's name for `slots`. */
+    slots_per_trial: whole.optional(),
     slot_type: slotType.schema.optional(),
     slurm: SlurmInput.optional(),
     pbs: PbsInput.optional(),
@@ -116,7 +118,7 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   command: ["run", "cmd", "entrypoint", "script", "exec"],
   env: ["environment", "environment_variables", "variables", "vars"],
   resource_pool: ["queue", "partition", "pool"],
-  slots: ["slots_per_trial", "gpus", "cpus"],
+  slots: ["gpus", "cpus"],
   cwd: ["work_dir", "workdir", "working_directory", "working_dir", "directory"],
   bind_mounts: ["binds", "mounts", "volumes", "bind"],
   walltime: ["time", "time_limit", "timeout"],

@@ -146,7 +146,12 @@ export const buildLaunch = ({ value, source, defaultName }: LaunchDocument): Lau
   if (!TYPE.test(type)) badValue(source, ["type"], "must be a short word of letters, digits and _");
   const user = value.user;
   if (user !== undefined && !USER.test(user)) badValue(source, ["user"], "is no user's name");
-  const slots = value.slots === undefined ? 1 : whole(["slots"], value.slots, 0);
+  if (value.slots !== undefined && value.slots_per_trial !== undefined)
+    badValue(source, ["slots_per_trial"], "means the same as slots, which is given too", "Keep one of them.");
+  const slots =
+    value.slots_per_trial === undefined
+      ? whole(["slots"], value.slots ?? 1, 0)
+      : whole(["slots_per_trial"], value.slots_per_trial, 0);
   const image = value.image === undefined || value.image === "none" ? undefined : value.image;
   if (image !== undefined) {
     checkName(source, ["image"], image);

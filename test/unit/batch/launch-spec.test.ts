@@ -78,6 +78,21 @@ stream_logs: false
     expect(build("command: x\nimage: none").image).toBeUndefined();
   });
 
+  it("takes slots_per_trial for slots, from a file and from a request, but not both", () => {
+    expect(build("command: x\nslots_per_trial: 4").slots).toBe(4);
+    expect(build("command: x\nslots_per_trial: 0").slots).toBe(0);
+    expect(buildLaunch(readLaunchBody({ command: ["x"], slots_per_trial: 4 })).slots).toBe(4);
+    expect(plan({ slots_per_trial: 8 })).toEqual(plan({ slots: 8 }));
+    for (const [text, where] of [
+      ["slots: 4\nslots_per_trial: 4", "job.yaml:3:18"],
+      ["slots_per_trial: -1", "job.yaml:2:18"],
+      ["slots_per_trial: many", "job.yaml:2:18"],
+    ] as const) {
+      const error = refused(() => build(`command: x\n${text}`));
+      expect(error).toMatchObject({ code: "bad-value", facts: { where, key: "slots_per_trial" } });
+    }
+  });
+
   it("takes variables as a list, where NAME= and NAME inherit", () => {
     expect(build("command: x\nenv: [A=1, B=, C, D==x, 'E=a=b']")).toMatchObject({
       env: { A: "1", D: "=x", E: "a=b" },
