@@ -8,7 +8,11 @@ export interface JobScriptInput {
   readonly directives: readonly string[];
   readonly jobName: string;
   readonly directory: string;
+  /** Of the pool, or of the cluster: variables and shell lines before everything else. */
+  readonly environment: Readonly<Record<string, string>>;
   readonly prologue: readonly string[];
+  /** Shell lines with which the manager's own programs are found. */
+  readonly searchPath: readonly string[];
   /** Slots of each node (Slurm) or chunk (PBS); absent: as many GPUs as the node was given. */
   readonly each?: number | undefined;
   /** PBS: lines of the node file for each chunk. */
@@ -30,7 +34,11 @@ const begin = (input: JobScriptInput, manager: string, id: string): string[] => 
   "",
   `printf '%s\\n' "${id}" >"$job/native-id"`,
   `printf 'slipway: %s is job %s of ${manager}\\n' ${commandWords([input.jobName])} "${id}"`,
-  ...(input.prologue.length === 0 ? [] : ["", ...input.prologue]),
+  "",
+  ...Object.entries(input.environment).map(([name, value]) => `export ${name}=${commandWords([value])}`),
+  ...input.searchPath,
+  // what a prologue calls, such as conda, may use variables that are not set
+  ...(input.prologue.length === 0 ? [] : ["set +u", ...input.prologue, "set -u"]),
 ];
 
 /** Files that every rank reads; `slots` has a line for each line of `hosts`. */

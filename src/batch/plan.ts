@@ -6,7 +6,7 @@ import { SlipwayError } from "../errors.ts";
 import type { Partition } from "../providers/provider.ts";
 import { environmentScript, splitEnvironment } from "./environment-script.ts";
 import { jobNameOf, projectOf } from "./job-labels.ts";
-import { pbsScript, slurmScript, stopScript } from "./job-scripts.ts";
+import { type JobScriptInput, pbsScript, slurmScript, stopScript } from "./job-scripts.ts";
 import type { LaunchSpec } from "./launch-spec.ts";
 import { pbsDirectives } from "./pbs-directives.ts";
 import { choosePool, slotTypeOf } from "./pool.ts";
@@ -48,8 +48,8 @@ export interface PlanInput {
   readonly id: string;
   /** The job's directory, absolute, seen under this path by every node. */
   readonly directory: string;
-  /** Shell lines before everything else, on the first node, where the pool is no queue with lines of its own. */
-  readonly prologue?: readonly string[];
+  /** Shell lines with which the batch script finds its manager's programs. */
+  readonly searchPath?: readonly string[];
   /**
    * Words before each rank's command that send its output on while it runs. It must start the command whatever happens,
    * pass signals to it and end with its status; left out by the script on a node that lacks its first word.
@@ -173,8 +173,8 @@ export const planLaunch = (input: PlanInput): LaunchPlan => {
     ...paths,
     refuse: refuseOption(manager),
   };
-  const prologue = pool.queue?.prologue ?? input.prologue ?? [];
-  const common = { jobName, directory, prologue };
+  const { prologue, environment } = pool.queue ?? settings;
+  const common = { jobName, directory, prologue, environment, searchPath: input.searchPath ?? [] };
   const managed =
     manager === "slurm"
       ? forSlurm(sizeForSlurm(sizeInput), about, common)
@@ -276,7 +276,7 @@ interface Managed {
   readonly notes: readonly string[];
 }
 
-type Common = { readonly jobName: string; readonly directory: string; readonly prologue: readonly string[] };
+type Common = Omit<JobScriptInput, "directives" | "each" | "linesPerChunk">;
 
 const forSlurm = (
   sized: ReturnType<typeof sizeForSlurm>,

@@ -22,6 +22,9 @@ export interface LaunchSettings {
   readonly sudoAuthorized: readonly string[];
   readonly partitionOverrides: Readonly<Record<string, { readonly slotType?: SlotType }>>;
   readonly jobNamePrefix: string;
+  /** Shell lines and variables of jobs in a partition that no queue of clusters.yaml stands for. */
+  readonly prologue: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
   /** Seconds that a finished job's directory is kept. */
   readonly retention: number;
 }
@@ -34,6 +37,8 @@ export const LAUNCH_DEFAULTS: LaunchSettings = {
   sudoAuthorized: ["ALL"],
   partitionOverrides: {},
   jobNamePrefix: "slipway",
+  prologue: [],
+  environment: {},
   retention: 0,
 };
 
@@ -51,6 +56,8 @@ export const settingsOf = ({ launch }: ClusterConfig): LaunchSettings => {
     sudoAuthorized: launch.sudo_authorized,
     partitionOverrides: launch.partition_overrides,
     jobNamePrefix: launch.jobNamePrefix,
+    prologue: launch.prologue,
+    environment: launch.environment,
     retention: launch.job_retention,
   };
   return {

@@ -91,13 +91,25 @@ export const LAUNCH_KEYS = {
   sudo_authorized: authorized,
 } as const;
 
-/** What was written, by the names of the file; the cluster's `job-name-prefix` belongs to it too. */
-export type LaunchKeys = Values<typeof LAUNCH_KEYS> & { readonly jobNamePrefix?: string };
+/** Keys of queues that concern launches also where they stand in the cluster itself. */
+interface SharedKeys {
+  readonly jobNamePrefix?: string;
+  /** Of launches into a partition that no queue stands for. */
+  readonly prologue?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+const SHARED = ["jobNamePrefix", "prologue", "environment"] as const satisfies readonly (keyof SharedKeys)[];
+
+/** What was written, by the names of the file. */
+export type LaunchKeys = Values<typeof LAUNCH_KEYS> & SharedKeys;
 
 export const launchKeys = (
   own: Readonly<Record<string, unknown>>,
   shared: Readonly<Record<string, unknown>>,
 ): LaunchKeys => ({
   ...pickKeys(LAUNCH_KEYS, own),
-  ...(shared["jobNamePrefix"] === undefined ? {} : { jobNamePrefix: shared["jobNamePrefix"] as string }),
+  ...(Object.fromEntries(
+    SHARED.filter((key) => shared[key] !== undefined).map((key) => [key, shared[key]]),
+  ) as SharedKeys),
 });

@@ -9,7 +9,7 @@ import { type LaunchSpec, buildLaunch, readLaunchBody } from "../../batch/launch
 import { type LaunchPlan, planLaunch } from "../../batch/plan.ts";
 import type { UserFacts } from "../../batch/runas-list.ts";
 import { settingsOf } from "../../batch/settings.ts";
-import { type ClustersConfig, DEFAULT_QUEUE, clusterNamed } from "../../config/clusters-file.ts";
+import { type ClustersConfig, clusterNamed } from "../../config/clusters-file.ts";
 import { type Launch, isFinalLaunch } from "../../core/launch.ts";
 import { SlipwayError } from "../../errors.ts";
 import type { Reachable } from "../../protocol/dial-server.ts";
@@ -142,10 +142,7 @@ export const createLaunches = async (options: LaunchesOptions): Promise<Launches
       facts,
       id: uuid,
       directory,
-      prologue: [
-        ...(await cluster.searchPath()),
-        ...(cluster.config.queues.get(spec.resourcePool ?? DEFAULT_QUEUE)?.prologue ?? []),
-      ],
+      searchPath: await cluster.searchPath(),
       ...streamer,
     });
     return { cluster, spec, plan, user, uuid, token: newToken() };

@@ -29,6 +29,7 @@ export interface SampleOptions {
   readonly partitions?: readonly Partition[];
   readonly container?: ContainerFacts;
   readonly directory?: string;
+  readonly searchPath?: readonly string[];
   readonly streamer?: readonly string[];
   readonly streamerEnv?: Readonly<Record<string, string>>;
 }
@@ -44,6 +45,7 @@ export const sampleInput = (launch: Record<string, unknown>, options: SampleOpti
     facts: { manager, partitions, ...(container === undefined ? {} : { container }) },
     id: ID,
     directory: options.directory ?? DIRECTORY,
+    ...(options.searchPath === undefined ? {} : { searchPath: options.searchPath }),
     ...(options.streamer === undefined ? {} : { streamer: options.streamer }),
     ...(options.streamerEnv === undefined ? {} : { streamerEnv: options.streamerEnv }),
   };

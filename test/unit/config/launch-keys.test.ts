@@ -21,6 +21,8 @@ describe("the launcher's keys of a cluster", () => {
       sudoAuthorized: ["ALL"],
       partitionOverrides: {},
       jobNamePrefix: "slipway",
+      prologue: [],
+      environment: {},
       retention: 0,
     });
   });
@@ -40,6 +42,8 @@ describe("the launcher's keys of a cluster", () => {
     sudo_authorized: "alice, %hpc,!bob"
     partition_overrides: { gpu: { slot_type: cuda } }
     job-name-prefix: det-ai
+    prologue: module load a
+    environment: { A: 1 }
     job_retention: 2h`;
     expect(settings(weak, "    tres_supported: true")).toEqual({
       slotType: "rocm",
@@ -54,6 +58,8 @@ describe("the launcher's keys of a cluster", () => {
       sudoAuthorized: ["alice", "%hpc", "!bob"],
       partitionOverrides: { gpu: { slotType: "cuda" } },
       jobNamePrefix: "det-ai",
+      prologue: ["module load a"],
+      environment: { A: "1" },
       retention: 7200,
     });
   });
