@@ -33,6 +33,12 @@ export interface PilotAsk {
   readonly pbs?: PbsAsk;
 }
 
+/** Options without those that `skip-options` names; a blank line there names none. */
+export const withoutSkipped = (options: readonly string[], { skip }: Pick<PilotAsk, "skip">): string[] => {
+  const texts = skip.filter((text) => text.trim() !== "");
+  return options.filter((option) => !texts.some((text) => option.includes(text)));
+};
+
 export interface SlurmAsk {
   /** More than one: a heterogeneous job, its parts in order. */
   readonly parts?: readonly SlurmPart[];

@@ -1,5 +1,5 @@
 import { SlipwayError } from "../../errors.ts";
-import type { OarAsk, PilotAsk } from "../pilot-ask.ts";
+import { type OarAsk, type PilotAsk, withoutSkipped } from "../pilot-ask.ts";
 
 /**
  * A pilot's job in OAR's language. `oarsub -S` reads one option per `#OAR` line and takes the rest of the line as it is:
@@ -61,10 +61,8 @@ export const oarDirectives = (ask: PilotAsk): string[] => {
     ...(ask.account === undefined ? [] : [`--project ${value("account", ask.account)}`]),
     ...ask.extra,
   ];
-  return lines
-    .filter((line) => !ask.skip.some((text) => text !== "" && line.includes(text)))
-    .map((line) => {
-      if (/[\n\r\0]/.test(line)) refuse("options", "contains a line break", "Write it in one line.");
-      return `#OAR ${line}`;
-    });
+  return withoutSkipped(lines, ask).map((line) => {
+    if (/[\n\r\0]/.test(line)) refuse("options", "contains a line break", "Write it in one line.");
+    return `#OAR ${line}`;
+  });
 };

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { PilotAsk } from "../pilot-ask.ts";
+import { type PilotAsk, withoutSkipped } from "../pilot-ask.ts";
 
 /** What a pilot asks, as the `#PBS` lines of its script. */
 
@@ -64,5 +64,5 @@ export const pbsDirectives = (ask: PilotAsk): string[] => {
     "-W umask=0022",
     ...ask.extra,
   ];
-  return options.filter((option) => !ask.skip.some((part) => option.includes(part))).map((option) => `#PBS ${option}`);
+  return withoutSkipped(options, ask).map((option) => `#PBS ${option}`);
 };

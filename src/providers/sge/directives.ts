@@ -1,5 +1,5 @@
 import { SlipwayError } from "../../errors.ts";
-import type { PilotAsk, SgeAsk } from "../pilot-ask.ts";
+import { type PilotAsk, type SgeAsk, withoutSkipped } from "../pilot-ask.ts";
 
 /**
  * A pilot's job in Grid Engine's language. With a cpu resource, a node is one slot that asks for so much of it; without
@@ -75,10 +75,8 @@ export const sgeDirectives = (ask: PilotAsk): string[] => {
     ...(sge.soft ?? []).map((text) => `-soft ${request(text)} -hard`),
     ...ask.extra,
   ];
-  return lines
-    .filter((line) => !ask.skip.some((text) => text !== "" && line.includes(text)))
-    .map((line) => {
-      if (/[\n\r\0]/.test(line)) refuse("options", "contains a line break", "Write it in one line.");
-      return `#$ ${line}`;
-    });
+  return withoutSkipped(lines, ask).map((line) => {
+    if (/[\n\r\0]/.test(line)) refuse("options", "contains a line break", "Write it in one line.");
+    return `#$ ${line}`;
+  });
 };

@@ -1,4 +1,4 @@
-import type { PilotAsk } from "../pilot-ask.ts";
+import { type PilotAsk, withoutSkipped } from "../pilot-ask.ts";
 
 /** What a simulated job asks, as the words that `submit` is given before the command. */
 export interface SimulatedAsk {
@@ -13,13 +13,16 @@ export interface SimulatedAsk {
 }
 
 export const simulatedOptions = (ask: PilotAsk): string[] =>
-  [
-    `--nodes=${ask.nodes}`,
-    ...(ask.cores === undefined ? [] : [`--cores=${ask.cores}`]),
-    ...(ask.walltime === undefined ? [] : [`--walltime=${ask.walltime}`]),
-    ...(ask.partition === undefined ? [] : [`--partition=${ask.partition}`]),
-    ...ask.extra,
-  ].filter((option) => !ask.skip.some((part) => option.includes(part)));
+  withoutSkipped(
+    [
+      `--nodes=${ask.nodes}`,
+      ...(ask.cores === undefined ? [] : [`--cores=${ask.cores}`]),
+      ...(ask.walltime === undefined ? [] : [`--walltime=${ask.walltime}`]),
+      ...(ask.partition === undefined ? [] : [`--partition=${ask.partition}`]),
+      ...ask.extra,
+    ],
+    ask,
+  );
 
 const MOST = 1_000_000_000;
 

@@ -1,6 +1,6 @@
 import { quoteFor } from "../../core/shell-quoting.ts";
 import { SlipwayError } from "../../errors.ts";
-import type { PilotAsk, SlurmPart } from "../pilot-ask.ts";
+import { type PilotAsk, type SlurmPart, withoutSkipped } from "../pilot-ask.ts";
 
 /** The `#SBATCH` lines of a pilot's script. sbatch reads their values as a shell would: quotes, backslashes, comments. */
 
@@ -66,7 +66,6 @@ export const slurmDirectives = (ask: PilotAsk): string[] => {
   ];
   return parts.flatMap((part, at) => {
     const options = [...(at === 0 ? files : []), ...partOptions(ask, part)];
-    const kept = options.filter((text) => !ask.skip.some((word) => word !== "" && text.includes(word)));
-    return [...(at === 0 ? [] : ["hetjob"]), ...kept].map((text) => `#SBATCH ${text}`);
+    return [...(at === 0 ? [] : ["hetjob"]), ...withoutSkipped(options, ask)].map((text) => `#SBATCH ${text}`);
   });
 };

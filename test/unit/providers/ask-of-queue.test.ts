@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { combineClusters, readClustersFile, type ClusterConfig } from "../../../src/config/clusters-file.ts";
 import { askOfQueue } from "../../../src/providers/ask-of-queue.ts";
 import { createProvider, isManaged, MANAGERS } from "../../../src/providers/registry.ts";
+import { simulatedOptions } from "../../../src/providers/simulated/options.ts";
 import { knownOf, largestOf } from "../../../src/server/fleets/largest.ts";
 
 const cluster = (text: string): ClusterConfig =>
@@ -44,6 +45,22 @@ describe("a queue becomes what its manager is asked", () => {
     expect(oar.oar).toEqual({ property: "x='y'", memoryPerCoreProperty: null });
     expect(lines("{type: oar, queue: default, cores: 2, walltime: 1h}").join("\n")).toMatch(/#OAR/);
   });
+
+  it.each(["slurm", "pbs", "sge", "oar", "simulated"] as const)(
+    "%s: skip-options leave out what they name; a blank line in them names nothing",
+    (type) => {
+      const of = (skip: string): string[] => {
+        const { found, ask: wanted } = ask(`{type: ${type}, partition: p, walltime: 1h, skip-options: ${skip}}`);
+        return type === "simulated" ? simulatedOptions(wanted) : MANAGERS[found.type]!.directives(wanted);
+      };
+      const all = of("[]");
+      expect(all.length).toBeGreaterThan(2);
+      expect(of('["", " ", "\\t"]')).toEqual(all);
+      // as a block of text with an empty line in it is read
+      expect(of('"walltime\\n\\np"').length).toBeLessThan(all.length);
+      expect(of(JSON.stringify([all[1]!.replace(/^#\S+ /, ""), ""]))).toEqual(all.toSpliced(1, 1));
+    },
+  );
 
   it("every type but local has a driver, and every driver a row", () => {
     for (const type of ["slurm", "pbs", "sge", "oar"] as const) {
