@@ -1,3 +1,5 @@
+import type { QueueConfig } from "../config/clusters-file.ts";
+import { chunkResource } from "../providers/pbs/directives.ts";
 import { readPbsArgs, pbsWord } from "./pbs-options.ts";
 import type { PbsSizing } from "./sizing.ts";
 import type { DirectiveInput, Directives } from "./slurm-directives.ts";
@@ -5,7 +7,47 @@ import type { DirectiveInput, Directives } from "./slurm-directives.ts";
 export interface PbsDirectives extends Directives {
   /** Lines of the node file for each chunk. */
   readonly linesPerChunk: number;
+  /** Each chunk is on a node of its own. */
+  readonly isScattered: boolean;
 }
+
+const ARRANGEMENTS = ["free", "pack", "scatter", "vscatter"];
+
+/** `pack:excl` as the arrangement of chunks and what else is said: who may share the nodes, which nodes belong together. */
+const placeParts = (place = ""): { readonly arrangement: string | undefined; readonly rest: readonly string[] } => {
+  const parts = place.split(":").filter((part) => part !== "");
+  const arrangement = parts.find((part) => ARRANGEMENTS.includes(part));
+  return { arrangement, rest: parts.filter((part) => part !== arrangement) };
+};
+
+/**
+ * How chunks are laid over nodes. What the user writes comes first; slots_per_node then means a node for each chunk,
+ * whatever the queue, whose place was written for pilots, says of that.
+ */
+const placeOf = (
+  { user, queue }: { readonly user: string | undefined; readonly queue: string | undefined },
+  exclusive: boolean,
+  sized: PbsSizing,
+  notes: string[],
+): string | undefined => {
+  const [theirs, pools] = [placeParts(user), placeParts(queue)];
+  const own = sized.perNode && sized.chunks > 1 ? "scatter" : undefined;
+  const arrangement = theirs.arrangement ?? own ?? pools.arrangement;
+  if (own !== undefined && theirs.arrangement !== undefined && theirs.arrangement !== own)
+    notes.push(`place=${user} is asked for: nodes may get more slots than slots_per_node says`);
+  else if (own !== undefined && pools.arrangement !== undefined && arrangement !== pools.arrangement)
+    notes.push(`of the queue's place is left out: ${pools.arrangement}, since slots_per_node decides it`);
+  const shared = exclusive ? ["excl"] : [];
+  const rest = [theirs.rest, pools.rest, shared].find((parts) => parts.length > 0) ?? [];
+  return arrangement === undefined && rest.length === 0 ? undefined : [arrangement ?? "free", ...rest].join(":");
+};
+
+/** What the queue asks of each chunk and of the job, as options. */
+const queueArgs = (queue: QueueConfig | undefined): string[] => [
+  ...(queue?.options ?? []),
+  ...(queue?.constraint === undefined ? [] : [`-l select=1:${chunkResource(queue.constraint)}`]),
+  ...(queue?.pbs?.selectOptions === undefined ? [] : [`-l select=1:${queue.pbs.selectOptions}`]),
+];
 
 const pbsTime = (seconds: number): string => {
   const whole = Math.max(1, Math.ceil(seconds));
@@ -19,16 +61,9 @@ export const pbsDirectives = (input: DirectiveInput, sized: PbsSizing): PbsDirec
   const user = readPbsArgs(spec.pbs.args, counted, refuse);
   const notes = user.ignored.map((what) => `of pbsbatch_args is left out: ${what}`);
   // an administrator's options of a queue were written for pilots: what a launch decides itself is left out
-  const queue = readPbsArgs(
-    [
-      ...(pool.queue?.options ?? []),
-      ...(pool.queue?.pbs?.selectOptions === undefined ? [] : [`-l select=1:${pool.queue.pbs.selectOptions}`]),
-    ],
-    counted,
-    ({ option, detail }) => {
-      notes.push(`of the queue's options is left out: ${option ?? detail}`);
-    },
-  );
+  const queue = readPbsArgs(queueArgs(pool.queue), counted, ({ option, detail }) => {
+    notes.push(`of the queue's options is left out: ${option ?? detail}`);
+  });
   const job = new Map([...queue.job, ...user.job]);
   const chunk = new Map([...queue.chunk, ...user.chunk]);
   if (user.job.has("walltime") && spec.walltime !== undefined) {
@@ -40,11 +75,20 @@ export const pbsDirectives = (input: DirectiveInput, sized: PbsSizing): PbsDirec
   const own = sized.counted === undefined ? [] : [`${sized.counted}=${sized.each}`];
   const select = [String(sized.chunks), ...own, ...[...chunk].map(([name, value]) => `${name}=${value}`)].join(":");
   const options: [letter: string, value?: string][] = [["N", input.jobName]];
-  if (pool.partition !== undefined) options.push(["q", pool.partition]);
+  // a reservation is a queue of its own
+  const target = pool.queue?.reservation ?? pool.partition;
+  if (target !== undefined) options.push(["q", target]);
   options.push(["o", input.stdout], ["e", input.stderr], ["V"], ["r", "n"], ["W", "umask=0022"]);
   const project = input.project ?? pool.queue?.account;
   if (project !== undefined) options.push(["P", project]);
+  const place = placeOf(
+    { user: user.place, queue: pool.queue?.pbs?.place ?? queue.place },
+    pool.queue?.exclusive === true,
+    sized,
+    notes,
+  );
   options.push(["l", `select=${select}`]);
+  if (place !== undefined) options.push(["l", `place=${place}`]);
   for (const [name, value] of job) options.push(["l", `${name}=${value}`]);
   for (const { letter, value } of [...queue.options, ...user.options])
     options.push(value === "" ? [letter] : [letter, value]);
@@ -54,6 +98,7 @@ export const pbsDirectives = (input: DirectiveInput, sized: PbsSizing): PbsDirec
     ),
     ...(walltime === undefined ? {} : { walltime }),
     linesPerChunk: Math.max(1, Number(chunk.get("mpiprocs") ?? 1) || 1),
+    isScattered: place !== undefined && placeParts(place).arrangement === "scatter",
     notes,
   };
 };

@@ -11,6 +11,8 @@ export interface PbsOptions {
   readonly chunk: ReadonlyMap<string, string>;
   /** Resources of the whole job: `walltime` and whatever is not one of a chunk. */
   readonly job: ReadonlyMap<string, string>;
+  /** How the chunks are laid over nodes: `scatter:excl`. */
+  readonly place?: string;
   /** What was left out, for people. */
   readonly ignored: readonly string[];
 }
@@ -80,13 +82,14 @@ const VALUE = /^[^\s"',+]*$/;
 
 /**
  * `counted`: the resource by which the launcher sizes chunks, `ngpus` or `ncpus`; what a user says of it is left out, as
- * are the number of chunks and their arrangement.
+ * is the number of chunks.
  */
 export const readPbsArgs = (args: readonly string[], counted: string, refuse: RefuseOption): PbsOptions => {
   const options: { letter: string; value: string; entry: number }[] = [];
   const chunk = new Map<string, string>();
   const job = new Map<string, string>();
   const ignored: string[] = [];
+  let place: string | undefined;
 
   const resource = (item: string, entry: number, inSelect: boolean): void => {
     const equals = item.indexOf("=");
@@ -95,7 +98,7 @@ export const readPbsArgs = (args: readonly string[], counted: string, refuse: Re
       refuse({ entry, detail: `'${item.slice(0, 60)}' is no resource`, remedy: "Write name=value, without blanks." });
     } else if (name === counted || ["nodes", "nodect", "ppn"].includes(name)) {
       ignored.push(`${name}=${value}: slots decide it`);
-    } else if (name === "place") ignored.push(`place=${value}: the launcher arranges the chunks`);
+    } else if (name === "place" && !inSelect) place = value;
     else if (!inSelect && !OF_CHUNKS.has(name)) job.set(name, value);
     else if (!chunk.has(name)) chunk.set(name, value);
     else if (chunk.get(name) !== value) ignored.push(`${name}=${value}: all chunks are alike`);
@@ -144,7 +147,7 @@ export const readPbsArgs = (args: readonly string[], counted: string, refuse: Re
       if (!isFlag) break;
     }
   }
-  return { options, chunk, job, ignored };
+  return { options, chunk, job, ignored, ...(place === undefined ? {} : { place }) };
 };
 
 /** A word of a `#PBS` line that means exactly this text, which holds at most one kind of quotes. */

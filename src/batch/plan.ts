@@ -293,7 +293,11 @@ const forPbs = (
   about: Parameters<typeof pbsDirectives>[0],
   common: Common,
 ): Managed => {
-  const { lines, notes, linesPerChunk, ...rest } = pbsDirectives(about, sized);
+  const { lines, notes, linesPerChunk, isScattered, ...rest } = pbsDirectives(about, sized);
   const script = pbsScript({ ...common, directives: lines, each: sized.each, linesPerChunk });
-  return { ...rest, sizing: sized.sizing, script, directives: lines, notes: [...sized.notes, ...notes] };
+  const { chunks, each } = sized;
+  const sizing = isScattered
+    ? { ...sized.sizing, slotsPerNode: each, nodes: { min: chunks, max: chunks } }
+    : sized.sizing;
+  return { ...rest, sizing, script, directives: lines, notes: [...sized.notes, ...notes] };
 };

@@ -28,6 +28,8 @@ export interface PbsSizing {
   readonly chunks: number;
   /** Slots of a chunk. */
   readonly each: number;
+  /** They were asked for as slots of a node. */
+  readonly perNode: boolean;
   /** The resource that a chunk has `each` of. */
   readonly counted?: "ngpus" | "ncpus";
   readonly notes: readonly string[];
@@ -98,7 +100,7 @@ export const sizeForSlurm = (input: SizingInput): SlurmSizing => {
 export const sizeForPbs = (input: SizingInput): PbsSizing => {
   const { slots, slotType } = input;
   const notes: string[] = [];
-  if (slots === 0) return { sizing: AUXILIARY, chunks: 1, each: 0, notes };
+  if (slots === 0) return { sizing: AUXILIARY, chunks: 1, each: 0, perNode: false, notes };
   const each = input.slotsPerNode ?? 1;
   const chunks = rounded(slots, each, notes);
   const counted = slotType === "cpu" ? "ncpus" : input.gresSupported ? "ngpus" : undefined;
@@ -108,10 +110,11 @@ export const sizeForPbs = (input: SizingInput): PbsSizing => {
     );
   }
   return {
-    // chunks may share a node
+    // chunks may share a node, unless they are scattered
     sizing: { slotType, slots: chunks * each, nodes: { min: 1, max: chunks } },
     chunks,
     each,
+    perNode: input.slotsPerNode !== undefined,
     ...(counted === undefined ? {} : { counted }),
     notes,
   };

@@ -41,6 +41,11 @@ const ROWS: Readonly<Record<string, Row>> = {
     slots: [2, 2],
     resources: { ngpus: "4", nodect: "2" },
   },
+  "gres: one slot on each node": {
+    launch: { slots: 3, pbs: { slots_per_node: 1 } },
+    slots: [1, 1, 1],
+    resources: { ngpus: "3", nodect: "3" },
+  },
   "gres: rounded up": {
     launch: { slots: 5, pbs: { slots_per_node: 2 } },
     slots: [2, 2, 2],

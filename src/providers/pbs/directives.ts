@@ -29,7 +29,8 @@ const word = (text: string): string =>
   /^[^\s"'\\#]+$/.test(text) ? text : text.includes('"') ? `'${text}'` : `"${text}"`;
 
 /** A boolean resource by its name, any other as it was written. */
-const chunkResource = (constraint: string): string => (constraint.includes("=") ? constraint : `${constraint}=True`);
+export const chunkResource = (constraint: string): string =>
+  constraint.includes("=") ? constraint : `${constraint}=True`;
 
 const selectOf = (ask: PilotAsk): string => {
   const { cores, memoryBytes, gpus } = ask;

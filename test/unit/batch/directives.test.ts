@@ -72,6 +72,67 @@ describe("common options", () => {
   });
 });
 
+describe("PBS's place, reservation and constraint", () => {
+  const of = (launch: Record<string, unknown>, queue = "{ partition: gpu }") => {
+    const found = plan(
+      { resource_pool: "mine", ...launch },
+      { manager: "pbs", cluster: [`queues: { mine: ${queue} }`] },
+    );
+    const resource = (name: string): string[] =>
+      found.directives.filter((line) => line.startsWith(`#PBS -l ${name}=`)).map((line) => line.slice(8 + name.length));
+    return { ...found, place: resource("place"), select: resource("select") };
+  };
+  const per = (slots: number, each: number, args: readonly string[] = []) => ({
+    slots,
+    pbs: { slots_per_node: each, pbsbatch_args: args },
+  });
+
+  it("slots_per_node puts each chunk on a node of its own", () => {
+    const { place, select, sizing } = of(per(4, 2));
+    expect([select, place]).toEqual([["=2:ngpus=2"], ["=scatter"]]);
+    expect(sizing).toMatchObject({ slots: 4, slotsPerNode: 2, nodes: { min: 2, max: 2 } });
+    // without it, or with a single chunk, there is nothing to arrange
+    expect(of({ slots: 4 })).toMatchObject({ place: [], sizing: { nodes: { min: 1, max: 4 } } });
+    expect(of(per(2, 2)).place).toEqual([]);
+    expect(of({ slots: 0 }).place).toEqual([]);
+  });
+
+  it("the queue's place and exclusive apply; how chunks are spread, slots_per_node decides", () => {
+    expect(of({ slots: 4 }, '{ place: "scatter:excl" }').place).toEqual(["=scatter:excl"]);
+    expect(of({ slots: 4 }, "{ place: excl }").place).toEqual(["=free:excl"]);
+    expect(of({ slots: 4 }, "{ exclusive: true }").place).toEqual(["=free:excl"]);
+    expect(of(per(4, 1), "{ exclusive: true }").place).toEqual(["=scatter:excl"]);
+    expect(of(per(4, 1), '{ options: ["-l place=exclhost"] }').place).toEqual(["=scatter:exclhost"]);
+    const packed = of(per(4, 1), '{ place: "pack:excl" }');
+    expect(packed.place).toEqual(["=scatter:excl"]);
+    expect(packed.notes.join("\n")).toMatch(/pack.*slots_per_node/);
+    expect(of({ slots: 4 }, "{ place: scatter }").sizing).toMatchObject({ slotsPerNode: 1, nodes: { min: 4, max: 4 } });
+  });
+
+  it("a user's own place is kept", () => {
+    expect(of(per(4, 1, ["-l place=pack"]), "{ place: scatter }").place).toEqual(["=pack"]);
+    expect(of(per(4, 1, ["-l place=pack"])).notes.join("\n")).toMatch(/place=pack.*slots_per_node/);
+    expect(of(per(4, 1, ["-l place=excl"])).place).toEqual(["=scatter:excl"]);
+    expect(of({ slots: 4, pbs: { pbsbatch_args: ["-l walltime=10,place=scatter:group=rack"] } }).place).toEqual([
+      "=scatter:group=rack",
+    ]);
+    expect(of(per(4, 1, ["-l place=pack"]), "{ exclusive: true }").place).toEqual(["=pack:excl"]);
+  });
+
+  it("a reservation is the queue that the job goes to", () => {
+    const lines = of({ slots: 0 }, "{ partition: gpu, reservation: R12 }").directives;
+    expect(lines.filter((line) => line.startsWith("#PBS -q"))).toEqual(["#PBS -q R12"]);
+    expect(of({ slots: 0 }, "{ reservation: R12 }").directives).toContain("#PBS -q R12");
+  });
+
+  it("a constraint is a resource of each chunk", () => {
+    expect(of({ slots: 2 }, "{ constraint: bigmem }").select).toEqual(["=2:ngpus=1:bigmem=True"]);
+    expect(of({ slots: 2 }, '{ constraint: "arch=linux:model=a" }').select).toEqual(["=2:ngpus=1:arch=linux:model=a"]);
+    const own = { slots: 2, pbs: { pbsbatch_args: ["-l select=1:model=b"] } };
+    expect(of(own, '{ constraint: "model=a" }').select).toEqual(["=2:ngpus=1:model=b"]);
+  });
+});
+
 describe("job names", () => {
   it("are PREFIX_TYPE-NAME-ID-ID in what every manager takes, at most 230 characters", () => {
     const of = (name: string) => jobNameOf(LAUNCH_DEFAULTS, { type: "cmd", name }, ID);

@@ -201,16 +201,15 @@ describe("users' options of qsub", () => {
     (arg) => expect(refused(() => pbsArgs([arg])).code).toBe("bad-value"),
   );
 
-  it("a select keeps its other resources; counts and arrangement are the launcher's", () => {
+  it("a select keeps its other resources; counts are the launcher's", () => {
     const select = (args: readonly string[], launch: Record<string, unknown> = {}) => {
       const made = pbsArgs(args, { slots: 4, ...launch });
       return { lines: made.directives.filter((line) => line.includes("-l ")), notes: made.notes.join("\n") };
     };
     const kept = select(["-l select=9:ncpus=4:mem=10gb:ngpus=7:model=a", "-l place=scatter"]);
-    expect(kept.lines).toEqual(["#PBS -l select=4:ngpus=1:ncpus=4:mem=10gb:model=a"]);
+    expect(kept.lines).toEqual(["#PBS -l select=4:ngpus=1:ncpus=4:mem=10gb:model=a", "#PBS -l place=scatter"]);
     expect(kept.notes).toMatch(/9 chunks/);
     expect(kept.notes).toMatch(/ngpus=7/);
-    expect(kept.notes).toMatch(/place=scatter/);
     expect(select(["-l select=2:ncpus=4:ngpus=1+3:mem=1gb"], { slot_type: "cpu", pbs: undefined }).lines).toHaveLength(
       1,
     );
