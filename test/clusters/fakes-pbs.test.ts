@@ -66,6 +66,7 @@ const prints = async (lines: string[], options: string[] = [], env = {}): Promis
 beforeAll(async () => {
   lab = await startPbs({
     users: isRoot ? ["alice"] : [],
+    history: true,
     copyMs: 4000,
     nodes: [{}, {}, { custom: { bigmem: "True" } }],
   });
@@ -210,6 +211,22 @@ describe("qstat and qdel", () => {
     ]);
   });
 
+  it("without history, the default, -x shows no job and says so with status 0; what has ended is unknown", async () => {
+    const plain = await startPbs({ nodes: 1 });
+    try {
+      const id = (await plain.run(["qsub", "-h", await script("true")])).stdout.trim();
+      const past = await plain.run(["qstat", "-x", "-f", "-F", "json", id]);
+      expect([past.code, past.stderr]).toEqual([0, `qstat: PBS is not configured to maintain job history ${id}\n`]);
+      expect(JSON.parse(past.stdout)).not.toHaveProperty("Jobs");
+      expect((await plain.run(["qstat", "-f", id])).stdout).toContain("job_state = H");
+      expect((await plain.run(["qdel", id])).code).toBe(0);
+      expect((await plain.run(["qstat", "-f", id])).code).toBe(153);
+      expect((await plain.run(["qdel", id])).code).toBe(153);
+    } finally {
+      await plain.stop();
+    }
+  });
+
   it("qdel: finished 35, unknown 153, and the others of the list are deleted all the same", async () => {
     const done = await submit([await script("true")]);
     await ends(done);
@@ -245,7 +262,7 @@ describe("qstat and qdel", () => {
   );
 
   it("other builds print no JSON, and only the first of several", async () => {
-    const odd = await startPbs({ nodes: 1, json: "release", onlyFirst: true });
+    const odd = await startPbs({ nodes: 1, history: true, json: "release", onlyFirst: true });
     try {
       const env = { EMPTY: "", UMLAUT: "é=ü" };
       const path = await script("true");

@@ -17,7 +17,7 @@ let provider: Provider;
 let jobs = 0;
 
 beforeAll(async () => {
-  lab = await startPbs({ nodes: 3, copyMs: 4000 });
+  lab = await startPbs({ nodes: 3, history: true, copyMs: 4000 });
   const run = createCommands({ env: lab.env, isTransient: pbsIsTransient, pausesMs: [50] });
   provider = createPbsProvider({ run });
 });

@@ -76,7 +76,7 @@ const ROWS: Readonly<Record<string, Row>> = {
 describe("what PBS allocates for a launch", () => {
   let lab: PbsLab;
   beforeAll(async () => {
-    lab = await startPbs({ nodes: 3 });
+    lab = await startPbs({ nodes: 3, history: true });
   });
   afterAll(async () => lab.stop());
 

@@ -3,6 +3,7 @@ import { CommandError, type CommandOptions, type CommandResult, type RunCommand 
 import type { JobRequest, JobStatus, Provider } from "../provider.ts";
 import { describePbs } from "./description.ts";
 import { pbsName } from "./directives.ts";
+import { createLastSight } from "./last-sight.ts";
 import { parseJson, parseText, type Attributes, type Records } from "./parse.ts";
 import { statusOf } from "./status.ts";
 
@@ -29,6 +30,7 @@ const NOT_CONNECTED =
   /cannot connect to server|Connection (?:refused|timed out)|No route to host|errno=1(?:04|10|11)\b/i;
 const BUSY = /server (?:is )?(?:too )?busy|try again|resource temporarily unavailable/i;
 
+const NO_HISTORY = /maintain job history|job_history_enable/i;
 const REPLY_LOST = /End of File|Connection reset|Communication failure|timed? ?out/i;
 
 /** Whether this may pass by itself; of what must be done once at most, only what was certainly not done. */
@@ -46,6 +48,7 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
   const program = (name: string): string => options.programs?.[name] ?? name;
   /** What this installation was found not to do; a restarted server finds out again. */
   const lacks = { severalIds: false, history: false };
+  const lastSight = createLastSight();
 
   const noAnswer = (result: CommandResult): SlipwayError =>
     new SlipwayError("cluster-unreachable", { cluster, detail: wordsOf(result) });
@@ -59,7 +62,9 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
   ): Promise<{ records: Records; result: CommandResult }> => {
     const ask = async (format: readonly string[]): Promise<CommandResult> => {
       const result = await options.run([program(name), ...words, ...format, ...ids]);
-      if (result.code !== 0 && result.code !== FINISHED && result.code !== UNKNOWN_JOB) throw noAnswer(result);
+      const { code, stderr } = result;
+      const isAnswer = code === 0 || code === FINISHED || code === UNKNOWN_JOB || NO_HISTORY.test(stderr);
+      if (!isAnswer) throw noAnswer(result);
       return result;
     };
     const result = await ask(["-F", "json"]);
@@ -69,15 +74,14 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
     return { records: parseText(plain.stdout), result: plain };
   };
 
+  /** A server that keeps no history, as is the default, answers `-x` without its living jobs and calls it no error. */
   const jobs = async (ids: readonly string[]): Promise<{ records: Records; result: CommandResult }> => {
-    const words = lacks.history ? ["-f"] : ["-x", "-f"];
-    try {
-      return await listing("qstat", words, "Jobs", ids);
-    } catch (error) {
-      if (lacks.history || !(error instanceof SlipwayError) || !/history/i.test(error.message)) throw error;
+    if (!lacks.history) {
+      const answer = await listing("qstat", ["-x", "-f"], "Jobs", ids);
+      if (!NO_HISTORY.test(answer.result.stderr)) return answer;
       lacks.history = true;
-      return listing("qstat", ["-f"], "Jobs", ids);
     }
+    return listing("qstat", ["-f"], "Jobs", ids);
   };
 
   const bySequence = (records: Records): Map<string, Attributes> =>
@@ -120,7 +124,10 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
 
   const remove = async (ids: readonly string[], user?: string): Promise<void> => {
     const result = await options.run([program("qdel"), ...ids], user === undefined ? {} : { user });
-    if (result.code === 0) return;
+    if (result.code === 0) {
+      for (const id of ids) lastSight.deleted(sequenceOf(id));
+      return;
+    }
     // the status is that of one of them: the others may have had other troubles
     const troubles = result.stderr
       .split("\n")
@@ -149,11 +156,10 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
       const known = [...new Set(nativeIds)].filter((id) => ID.test(id));
       const found = known.length === 0 ? new Map<string, Attributes>() : await find(known);
       for (const id of nativeIds) {
-        const attributes = found.get(sequenceOf(id));
-        answers.set(
-          id,
-          attributes === undefined ? { state: "ended", raw: "gone", outcome: "unknown" } : statusOf(attributes),
-        );
+        const sequence = sequenceOf(id);
+        const attributes = found.get(sequence);
+        if (attributes !== undefined) lastSight.seen(sequence, attributes);
+        answers.set(id, attributes === undefined ? lastSight.endOf(sequence) : statusOf(attributes));
       }
       return answers;
     },

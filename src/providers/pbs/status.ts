@@ -28,6 +28,7 @@ const NEGATIVE: ReadonlyMap<number, JobOutcome> = new Map([
 
 const DELETED = 91;
 const FAILED = 93;
+const TERMINATED = / and terminated(?: by \S+)?$/;
 /** The status of a job that a signal ended is this much more than the signal's number. */
 const SIGNALLED = 256;
 
@@ -36,10 +37,14 @@ const numberOf = (attributes: Attributes, name: string): number | undefined => {
   return text !== undefined && /^-?\d{1,9}$/.test(text) ? Number(text) : undefined;
 };
 
+/** The server says so in the comment as soon as it has taken the order; the substate tells it only when all is over. */
+const wasDeleted = (attributes: Attributes): boolean =>
+  numberOf(attributes, "substate") === DELETED || TERMINATED.test(attributes.get("comment")?.trim() ?? "");
+
 const outcomeOf = (attributes: Attributes): JobOutcome => {
   const exit = numberOf(attributes, "Exit_status");
   const substate = numberOf(attributes, "substate");
-  if (substate === DELETED) return "cancelled";
+  if (wasDeleted(attributes)) return "cancelled";
   // finished without having run: what it depends on failed
   if (exit === undefined) return attributes.has("stime") ? "unknown" : "start-failed";
   if (exit < 0) return NEGATIVE.get(exit) ?? "start-failed";
@@ -60,13 +65,8 @@ const reasonOf = (attributes: Attributes, outcome: JobOutcome | undefined): stri
   return outcome === "start-failed" && depends !== undefined ? `what it depends on failed: ${depends}` : undefined;
 };
 
-export const statusOf = (attributes: Attributes): JobStatus => {
-  const raw = attributes.get("job_state") ?? "";
+const told = (attributes: Attributes, state: JobStatus["state"], raw: string): JobStatus => {
   const exit = numberOf(attributes, "Exit_status");
-  // Its processes are gone once a status is known, though the copying of output may take minutes. A negative one may
-  // mean that it is put back into its queue.
-  const isOver = raw === "E" && exit !== undefined && exit >= 0;
-  const state = isOver ? "ended" : Object.hasOwn(STATES, raw) ? STATES[raw]! : "unknown";
   const outcome = state === "ended" ? outcomeOf(attributes) : undefined;
   const reason = reasonOf(attributes, outcome);
   const hosts = attributes.get("exec_host");
@@ -83,4 +83,21 @@ export const statusOf = (attributes: Attributes): JobStatus => {
         : { exitCode: exit }),
     ...(hosts === undefined ? {} : { hosts: hostsOf(hosts) }),
   };
+};
+
+const stateOf = (attributes: Attributes): string => attributes.get("job_state") ?? "";
+
+/** How it ended, should it be gone when it is next asked about; undefined when nothing tells. */
+export const statusIfGone = (attributes: Attributes): JobStatus | undefined =>
+  (stateOf(attributes) === "E" && attributes.has("Exit_status")) || wasDeleted(attributes)
+    ? told(attributes, "ended", "gone")
+    : undefined;
+
+export const statusOf = (attributes: Attributes): JobStatus => {
+  const raw = stateOf(attributes);
+  const exit = numberOf(attributes, "Exit_status");
+  // Its processes are gone once a status is known, though the copying of output may take minutes. A negative one may
+  // mean that it is put back into its queue.
+  const isOver = raw === "E" && exit !== undefined && exit >= 0;
+  return told(attributes, isOver ? "ended" : Object.hasOwn(STATES, raw) ? STATES[raw]! : "unknown", raw);
 };

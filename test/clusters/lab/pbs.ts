@@ -72,7 +72,7 @@ const configOf = (root: string, options: PbsLabOptions): PbsConfig => {
     defaultQueue: "workq",
     json: "head",
     onlyFirst: false,
-    history: true,
+    history: false,
     rootMaySubmit: true,
     killMs: 300,
     lateMs: 300,

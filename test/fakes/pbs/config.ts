@@ -13,6 +13,7 @@ export interface PbsConfig {
   readonly json: "head" | "release";
   /** The build that prints only the first job when JSON is asked for several. */
   readonly onlyFirst: boolean;
+  /** Whether jobs that have ended are remembered (the server's job_history_enable, which is off by default). */
   readonly history: boolean;
   /** Whether root may have jobs (the server's acl_roots). */
   readonly rootMaySubmit: boolean;

@@ -16,6 +16,8 @@ import { startTimeOf } from "./submit.ts";
  */
 export interface Jobs {
   readonly all: ReadonlyMap<string, Job>;
+  /** By its id; without history those that have ended are forgotten. */
+  find(id: string): Job | undefined;
   readonly usage: ReadonlyMap<string, Usage>;
   /** By the key `12`, `41[]` or `41[0]`. */
   add(jobs: readonly Job[]): void;
@@ -232,6 +234,10 @@ export const createJobs = (config: PbsConfig, moms: Moms): Jobs => {
 
   return {
     all,
+    find: (id) => {
+      const job = all.get(keyOf(id));
+      return job?.state === "F" && !config.history ? undefined : job;
+    },
     usage,
     add: (jobs) => {
       for (const job of jobs) {

@@ -1,6 +1,6 @@
 import { STATUS, VERSION, type Answer, type PbsConfig } from "./config.ts";
 import { attributesOf, clock, type Attribute, type Job } from "./job.ts";
-import { keyOf, type Jobs } from "./jobs.ts";
+import type { Jobs } from "./jobs.ts";
 import type { Moms } from "./moms.ts";
 import { toJson, toText } from "./print.ts";
 
@@ -88,8 +88,13 @@ export const qstat = (config: PbsConfig, jobs: Jobs, argv: readonly string[]): A
       : printed(config, flags, "Queue", "Queue: ", records);
   }
   const past = letters.has("x");
-  if (past && !config.history)
-    return printed(config, flags, "Jobs", "", [], 1, "qstat: PBS is not configured to maintain job history\n");
+  // no error, as the status says; but living jobs are not shown either
+  if (past && !config.history) {
+    const told = (rest.length === 0 ? [""] : rest).map(
+      (id) => `qstat: PBS is not configured to maintain job history ${id}\n`,
+    );
+    return printed(config, flags, "Jobs", "", [], 0, told.join(""));
+  }
   let code = 0;
   let stderr = "";
   let found: Job[] = [];
@@ -97,7 +102,7 @@ export const qstat = (config: PbsConfig, jobs: Jobs, argv: readonly string[]): A
   if (rest.length === 0)
     found = [...jobs.all.values()].filter((job) => isSeen(job) && (letters.has("t") || job.arrayId === undefined));
   for (const id of rest) {
-    const job = jobs.all.get(keyOf(id));
+    const job = jobs.find(id);
     const name = id.includes(".") ? id : `${id}.${config.server}`;
     if (!/^\d+(\[\d*\])?(\.|$)/.test(id)) {
       code = 1;

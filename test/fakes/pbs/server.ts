@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync, readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { STATUS, socketOf, type Answer, type PbsConfig } from "./config.ts";
-import { createJobs, keyOf } from "./jobs.ts";
+import { createJobs } from "./jobs.ts";
 import type { Job } from "./job.ts";
 import { onMessages, sendMessage } from "./lines.ts";
 import { createMoms } from "./moms.ts";
@@ -40,7 +40,7 @@ const toEach = (request: Request, act: (job: Job, by: string) => void): Answer =
   };
   for (const id of request.argv.filter((word) => !word.startsWith("-"))) {
     const name = id.includes(".") ? id : `${id}.${config.server}`;
-    const job = jobs.all.get(keyOf(id));
+    const job = jobs.find(id);
     if (!/^\d+(\[\d*\])?(\.|$)/.test(id)) trouble(1, `illegally formed job identifier: ${id}`);
     else if (job === undefined) trouble(STATUS.unknownJob, `Unknown Job Id ${name}`);
     else if (job.state === "F") trouble(STATUS.finished, `Job has finished ${name}`);
@@ -51,7 +51,7 @@ const toEach = (request: Request, act: (job: Job, by: string) => void): Answer =
   return { code, stderr };
 };
 
-const jobOf = (request: Request): Job | undefined => jobs.all.get(keyOf(request.environment["PBS_JOBID"] ?? ""));
+const jobOf = (request: Request): Job | undefined => jobs.find(request.environment["PBS_JOBID"] ?? "");
 
 const tmrsh = async (request: Request): Promise<Answer> => {
   const [host = "", ...rest] = request.argv;

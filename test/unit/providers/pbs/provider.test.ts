@@ -69,11 +69,43 @@ describe("asking PBS about jobs", () => {
     expect(asked).toEqual(["qstat -x -f -F json 1.h", "qstat -x -f 1.h"]);
   });
 
-  it("does without history where the server keeps none", async () => {
-    const none = answer(1, `{${HEAD}}`, "qstat: job_history_enable is set to false");
+  it.each([
+    [0, "qstat: PBS is not configured to maintain job history 1.h"],
+    [1, "qstat: job_history_enable is set to false"],
+  ])("does without history where the server keeps none (%i), and remembers it", async (code, text) => {
+    const none = answer(code, `{${HEAD}}`, text);
     const { provider, asked } = playing(none, answer(0, `{${HEAD},"Jobs":{${job("1.h")}}}`));
     expect((await provider.poll(["1.h"])).get("1.h")?.state).toBe("active");
-    expect(asked.at(-1)).toBe("qstat -f -F json 1.h");
+    await provider.poll(["1.h"]);
+    expect(asked).toEqual(["qstat -x -f -F json 1.h", "qstat -f -F json 1.h", "qstat -f -F json 1.h"]);
+  });
+
+  it("knows of a job that PBS has forgotten what it saw last: that it was deleted, or its exit status", async () => {
+    const ended = (fields: string): string =>
+      `{${HEAD},"Jobs":{"1.h":{"job_state":"E","comment":"Job run at noon","Exit_status":0${fields}}}}`;
+    const gone = answer(153, `{${HEAD}}`, "qstat: Unknown Job Id 1.h");
+    const end = async (...sights: Omit<CommandResult, "argv">[]) => {
+      const { provider } = playing(...sights, gone);
+      for (const _ of sights) await provider.poll(["1.h"]);
+      const { state, raw, outcome, exitCode } = (await provider.poll(["1.h"])).get("1.h")!;
+      return { state, raw, outcome, exitCode };
+    };
+    const forgotten = { state: "ended", raw: "gone" };
+    expect(await end(answer(0, ended("")))).toEqual({ ...forgotten, outcome: "done", exitCode: 0 });
+    expect(await end(answer(0, ended(',"Exit_status":5')))).toEqual({ ...forgotten, outcome: "failed", exitCode: 5 });
+    expect(await end(answer(0, ended(',"Exit_status":-29')))).toEqual({ ...forgotten, outcome: "timeout" });
+    const deleted = ',"comment":"Job run at noon and terminated by alice@h"';
+    expect(await end(answer(0, ended(deleted)))).toEqual({ ...forgotten, outcome: "cancelled", exitCode: 0 });
+    const living = answer(0, `{${HEAD},"Jobs":{${job("1.h")}}}`);
+    expect(await end(living)).toEqual({ ...forgotten, outcome: "unknown" });
+    // it ran again after that
+    expect(await end(answer(0, ended(',"Exit_status":-20')), living)).toEqual({ ...forgotten, outcome: "unknown" });
+  });
+
+  it("calls cancelled what it deleted itself and PBS then forgot", async () => {
+    const { provider } = playing(answer(0, ""), answer(153, `{${HEAD}}`, "qstat: Unknown Job Id 1.h"));
+    await provider.cancel(["1.h"]);
+    expect((await provider.poll(["1.h"])).get("1.h")?.outcome).toBe("cancelled");
   });
 
   it("finds living jobs by name, also one that looks like a number", async () => {
