@@ -26,6 +26,9 @@ const WORDS = {
   "start-failed": "the manager could not start it",
 } as const;
 
+/** What a job's script writes when it was told to end (SIGTERM). */
+const TOLD_TO_END = 143;
+
 const withReason = (said: string | undefined, ours: string): string =>
   said === undefined || said === "" || said === "None" ? ours : `${ours} (${said})`;
 
@@ -37,7 +40,8 @@ const ending = (status: JobStatus, { exitCode: left, cancelAsked }: Evidence): V
   const facts = { ...code, ...signal };
   if (outcome === "done") return { state: "succeeded", ...facts, exitCode: exitCode ?? 0 };
   // what ended by itself before the cancellation reached it keeps its own outcome
-  if (outcome === "cancelled" || (cancelAsked && left === undefined && outcome !== "timeout"))
+  const wasTold = cancelAsked && (left === undefined || left === TOLD_TO_END);
+  if (outcome === "cancelled" || (wasTold && outcome !== "timeout"))
     return { state: "cancelled", reason: withReason(reason, "cancelled"), ...facts };
   if (outcome === "unknown") {
     if (left === 0) return { state: "succeeded", exitCode: 0 };

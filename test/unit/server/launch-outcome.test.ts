@@ -40,6 +40,18 @@ describe("what a manager's answer means for a launch", () => {
       { state: "failed" },
     ],
     [
+      "cancelled here and forgotten: its script was told to end",
+      ended({ outcome: "unknown" }),
+      { exitCode: 143, cancelAsked: true },
+      { state: "cancelled", reason: "cancelled" },
+    ],
+    [
+      "forgotten, failed before the cancellation came",
+      ended({ outcome: "unknown" }),
+      { exitCode: 2, cancelAsked: true },
+      { state: "failed", exitCode: 2 },
+    ],
+    [
       "done before the cancellation came",
       ended({ outcome: "done" }),
       { exitCode: 0, cancelAsked: true },
