@@ -6,7 +6,7 @@ import { Ending, NO_CODE } from "../core/events.ts";
 import { shapeKey } from "../core/resources.ts";
 import { createPilotEnd } from "./pilot-end.ts";
 import { createRankParts } from "./ranks.ts";
-import type { Assign, HeldTasks, Ranks, ServerMessage } from "../protocol/messages.ts";
+import type { Assign, HeldTasks, Leaving, Ranks, ServerMessage } from "../protocol/messages.ts";
 import { endpointPath } from "../protocol/endpoint.ts";
 import { PROTOCOL_VERSION } from "../protocol/version.ts";
 import { writeSpool } from "../protocol/spool.ts";
@@ -65,8 +65,8 @@ export interface AgentOptions {
 }
 
 export interface RunningAgent {
-  /** Take nothing new; end when empty. `now` interrupts what runs, at no cost to it. */
-  drain(now: boolean, reason: string): void;
+  /** Take nothing new; end when empty. `now` interrupts what runs, at no cost to it; `pilotEnds`: so must the others. */
+  drain(now: boolean, reason: string, pilotEnds?: boolean): void;
   readonly ended: Promise<string>;
   /** Whether a server ever took it. */
   readonly joined: () => boolean;
@@ -90,7 +90,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   const made = createAssignedTasks();
   let epoch = 0;
   let draining = false;
-  let leaving = "";
+  let leaving: Leaving | undefined;
   let pumping = false;
   let finishing = false;
   let settle: (reason: string) => void = () => undefined;
@@ -238,7 +238,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     const run = runs.get(message.run);
     if (run?.groups.has(message.group) !== true) return log(`ranks of run ${message.run} before its definition`);
     parts.take(message, run);
-    if (draining) parts.drain(false, leaving);
+    if (leaving !== undefined) parts.drain(false, leaving.reason);
     pump();
   };
 
@@ -282,11 +282,12 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     if (returned.length > 0) connection.send({ t: "returned", parts: toRanges(returned) });
   };
 
-  const drain = (now: boolean, reason: string): void => {
-    if (!draining) leaving = reason;
+  const drain = (now: boolean, reason: string, pilotEnds = false): void => {
+    if (pilotEnds) leaving = { t: "leaving", reason, pilotEnds };
+    leaving ??= { t: "leaving", reason };
     draining = true;
     log(`draining: ${reason}`);
-    if (connection.open) connection.send({ t: "leaving", reason: leaving });
+    if (connection.open) connection.send(leaving);
     giveBack(queue.size);
     if (now) {
       doubtful.interrupted();
@@ -339,8 +340,8 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
         for (const waiting of [...results.unacknowledged, ...parts.unheard()]) connection.send(waiting);
         stopTasks(message.drop, true);
         for (const task of running) task.reported = -2;
-        if (draining) {
-          connection.send({ t: "leaving", reason: leaving });
+        if (leaving !== undefined) {
+          connection.send(leaving);
           giveBack(queue.size);
         }
         return;

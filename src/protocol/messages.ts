@@ -101,6 +101,8 @@ export interface Ping {
 export interface Leaving {
   readonly t: "leaving";
   readonly reason: string;
+  /** So was its whole pilot: its other agents may not have heard of it. Peers before this field know nothing of it. */
+  readonly pilotEnds?: boolean | undefined;
 }
 
 /** Nothing is left with this agent, and it ends. What was assigned to it meanwhile never began. */

@@ -94,7 +94,7 @@ const Message = z.discriminatedUnion("t", [
       })
       .optional(),
   }),
-  z.object({ t: z.literal("leaving"), reason }),
+  z.object({ t: z.literal("leaving"), reason, pilotEnds: z.boolean().optional() }),
   z.object({ t: z.literal("bye"), reason }),
 ]);
 

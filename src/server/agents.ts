@@ -18,6 +18,7 @@ import type { Engine } from "./engine.ts";
 import { resultsKept, tellInPassing } from "./in-passing.ts";
 import { saidOfLost } from "./lost-attempts.ts";
 import { createOutputLimiter, type OutputLimiter } from "./output-limits.ts";
+import { createPilotEnds } from "./pilot-ends.ts";
 
 /**
  * The agents' connections. Silence is not death (rule 5): an agent that stops answering is suspect and gets nothing
@@ -182,7 +183,9 @@ export const createAgents = (options: AgentsOptions): Agents => {
         now: engine.clock(),
       });
       gangs.welcome(link, hello.parts);
-      if (previous) drain(id!, false, `protocol version ${hello.version} is the one before ${PROTOCOL_VERSION}`);
+      const pilotEnds = ends.reasonFor(id!);
+      if (pilotEnds !== undefined) drain(id!, true, pilotEnds);
+      else if (previous) drain(id!, false, `protocol version ${hello.version} is the one before ${PROTOCOL_VERSION}`);
       if (!link.draining) scheduler.pause(id!, false);
       options.onJoin(id!, hello.pilot);
       engine.schedulePass();
@@ -277,6 +280,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
         tellInPassing(link);
         scheduler.pause(link.id, true);
         log(`agent ${link.id} leaves: ${message.reason}`);
+        if (message.pilotEnds === true) ends.told(link.id, message.reason);
         options.onSuspect(link.id);
         return;
       case "bye":
@@ -358,6 +362,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
     tellInPassing(link);
     link.channel?.send({ t: "drain", now, reason });
   };
+
+  const ends = createPilotEnds(state, () => links.values(), drain);
 
   const lose = (ids: readonly number[], reason: string, orderly = false): void => {
     const living = ids.filter((id) => state.agents.get(id)?.ended === 0);

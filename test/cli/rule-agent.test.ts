@@ -232,7 +232,8 @@ describe("an agent that is told to end", () => {
     assign(server, 0, 1, "trap 'sleep 0.1; exit 5' TERM; echo >started; sleep 60 & wait");
     await wrote("started");
     agent.kill("SIGTERM");
-    await server.saw("leaving");
+    // on some managers the other nodes of its pilot are not told
+    expect(await server.saw("leaving")).toMatchObject({ pilotEnds: true });
     assign(server, 1, 1, "exit 0");
     const { seq } = await server.saw("results");
     expect(server.received.findLast((message) => message.t === "returned")).toEqual({
@@ -247,6 +248,45 @@ describe("an agent that is told to end", () => {
     await until("the end of the agent", () => agent.exitCode ?? undefined);
     expect(agent.exitCode).toBe(0);
     expect(await readdir(join(home, "agents"))).toEqual([]);
+  });
+
+  it("says again that its pilot ends, to the server that it finds next", async () => {
+    await endAgent();
+    peers.length = 0;
+    startAgent({ graceMs: 60_000 });
+    const server = await peer(0);
+    await server.saw("hello");
+    welcome(server);
+    define(server);
+    assign(server, 0, 1, "trap '' TERM; echo >started; until [ -e go ]; do sleep 0.02; done");
+    await wrote("started");
+    server.channel.destroy("test");
+    agent.kill("SIGTERM");
+    const next = await peer(1);
+    await next.saw("hello");
+    welcome(next);
+    expect(await next.saw("leaving")).toEqual({
+      t: "leaving",
+      reason: "its pilot was told to end (SIGTERM)",
+      pilotEnds: true,
+    });
+    await writeFile(join(home, "go"), "");
+    expect(await resultOf(next, 0)).toMatchObject({ code: 0 });
+  });
+
+  it("by its server, or by a terminal that is gone, ends in the same way and says nothing of its pilot", async () => {
+    const server = await peer(0);
+    await server.saw("hello");
+    welcome(server);
+    define(server);
+    assign(server, 0, 1, "trap 'echo >told; exit 5' TERM; echo >started; sleep 60 & wait");
+    await wrote("started");
+    server.channel.send({ t: "drain", now: true, reason: "its pilot was told to end (SIGTERM)" });
+    agent.kill("SIGHUP");
+    await wrote("told");
+    expect(await resultOf(server, 0)).toMatchObject({ ending: Ending.INTERRUPTED });
+    const said = server.received.filter((message) => message.t === "leaving");
+    expect(said.map(({ pilotEnds }) => pilotEnds)).not.toContain(true);
   });
 });
 

@@ -18,6 +18,8 @@ export interface PilotManager {
   boot(): Promise<BootedPilots>;
   /** Keys of a queue whose pilots are taken, cannot be started and stay with the manager, and its words about that. */
   readonly stuck?: { readonly keys: Readonly<Record<string, unknown>>; readonly words: RegExp };
+  /** Its cancel sends TERM some seconds before it kills, if only to the processes of a job's first node. */
+  readonly tellsFirst?: boolean;
   /** By the title of a promise, why it is not kept. */
   readonly skip?: Readonly<Record<string, string>>;
   /** Further promises by their title, each given what runs one command line on a pilot of the queue main: its output. */
@@ -223,6 +225,26 @@ export const pilotSuite = (manager: PilotManager): void => {
       expect(gone.reason).not.toBe("");
       await empty();
     });
+
+    if (manager.tellsFirst === true)
+      promise("a pilot of several nodes that the manager cancels tells all its tasks, on every node", async () => {
+        const gate = fresh();
+        const ran = fresh();
+        const told = fresh();
+        const wait = `until [ -e ${gate} ]; do sleep 0.1; done`;
+        // it dies of the signal all the same: an exit code could be its own, where the manager tells the task itself
+        const script = `trap '${ATTEMPT} ${told}; trap - TERM; kill $$' TERM; ${ATTEMPT} ${ran}; ${wait}`;
+        const run = await submit("pair", `1-${2 * CORES}`, script);
+        await until("tasks to run on both", async () => (await linesOf(ran)).length === 2 * CORES);
+        const [pilot] = await live("pair");
+        await booted.cancelJob(pilot!.nativeId!);
+        await until("the pilot to be gone", async () => !(await live()).some(({ id }) => id === pilot!.id));
+        // the manager may tell some of them besides
+        expect([...new Set(await linesOf(told))].toSorted()).toEqual(["1.1", "2.1", "3.1", "4.1"]);
+        await writeFile(gate, "");
+        expect(await ended(run, 0)).toMatchObject({ counts: { DONE: 2 * CORES }, retries: 0 });
+        await empty();
+      });
 
     promise("rule 5: tasks of a node that dies run again elsewhere", async () => {
       const gate = fresh();

@@ -6,8 +6,9 @@ import { pilotSuite } from "./pilot-suite.ts";
 
 pilotSuite({
   name: "PBS",
+  tellsFirst: true,
   boot: async () => {
-    const lab = await startPbs({ nodes: 3 });
+    const lab = await startPbs({ nodes: 3, killMs: 3000, sistersMs: 5000 });
     const jobs = async (...words: string[]): Promise<Records> =>
       parseJson((await lab.run(["qstat", "-f", "-F", "json", ...words])).stdout, "Jobs")!;
     return {

@@ -34,7 +34,10 @@ export interface PbsLab {
 }
 
 export interface PbsLabOptions extends Partial<
-  Pick<PbsConfig, "json" | "onlyFirst" | "history" | "rootMaySubmit" | "killMs" | "lateMs" | "copyMs" | "nodeFailMs">
+  Pick<
+    PbsConfig,
+    "json" | "onlyFirst" | "history" | "rootMaySubmit" | "killMs" | "sistersMs" | "lateMs" | "copyMs" | "nodeFailMs"
+  >
 > {
   /** Their number, or what each is like. */
   readonly nodes?: number | readonly Partial<NodeConfig>[];
@@ -75,6 +78,7 @@ const configOf = (root: string, options: PbsLabOptions): PbsConfig => {
     history: false,
     rootMaySubmit: true,
     killMs: 300,
+    sistersMs: 300,
     lateMs: 300,
     copyMs: 1000,
     nodeFailMs: 200,

@@ -19,6 +19,8 @@ export interface PbsConfig {
   readonly rootMaySubmit: boolean;
   /** How long a deleted job is still R: 8 to 10 s on the real thing. */
   readonly killMs: number;
+  /** How much longer the processes on its other nodes live, which nobody tells: 13 to 23 s after the deletion on the real thing. */
+  readonly sistersMs: number;
   /** How much later than its walltime a job is ended: 5 s on the real thing. */
   readonly lateMs: number;
   /** How long a job whose output cannot be brought back stays in E. */

@@ -84,8 +84,8 @@ export const createJobs = (config: PbsConfig, moms: Moms): Jobs => {
     job.timers.push(setTimeout(act, ms));
   };
 
-  const everywhere = (job: Job, signal: "SIGTERM" | "SIGKILL"): void => {
-    for (const host of new Set(job.hosts)) moms.tell(host, { do: "signal", job: job.id, signal });
+  const signal = (job: Job, hosts: readonly string[], signal: "SIGTERM" | "SIGKILL"): void => {
+    for (const host of new Set(hosts)) moms.tell(host, { do: "signal", job: job.id, signal });
   };
 
   const finish = (job: Job, substate: number): void => {
@@ -154,12 +154,19 @@ export const createJobs = (config: PbsConfig, moms: Moms): Jobs => {
     complete(job, exit, exit === 0 ? 92 : 93, ` and ${exit === 0 ? "finished" : "failed"}`);
   };
 
-  /** Politely at once, then hard; it stays R until then, whatever its script does meanwhile. */
+  /**
+   * Politely at once, then hard; it stays R until then, whatever its script does meanwhile. Only the first node's mom
+   * does that: what runs on the others hears nothing before it is killed, later still.
+   */
   const end = (job: Job, exit: number, substate: number, comment: string): void => {
     if (job.ending !== undefined) return;
-    job.ending = { exit, substate, comment, until: Date.now() + config.killMs };
-    everywhere(job, "SIGTERM");
-    later(job, config.killMs, () => everywhere(job, "SIGKILL"));
+    const first = job.hosts.slice(0, 1);
+    const others = job.hosts.filter((host) => host !== job.hosts[0]);
+    const sistersMs = config.killMs + (others.length > 0 ? config.sistersMs : 0);
+    job.ending = { exit, substate, comment, until: Date.now() + sistersMs };
+    signal(job, first, "SIGTERM");
+    later(job, config.killMs, () => signal(job, first, "SIGKILL"));
+    later(job, sistersMs, () => signal(job, others, "SIGKILL"));
   };
 
   const run = async (job: Job, places: readonly Place[]): Promise<void> => {
@@ -287,7 +294,7 @@ export const createJobs = (config: PbsConfig, moms: Moms): Jobs => {
     },
     spawn: async (job, host, argv) => {
       const node = [...new Set(job.hosts)].indexOf(host);
-      if (job.state !== "R" || node < 0 || !moms.isUp(host)) return undefined;
+      if (job.state !== "R" || job.ending !== undefined || node < 0 || !moms.isUp(host)) return undefined;
       tasks += 1;
       const ended = await moms.start(host, {
         job: job.id,

@@ -59,7 +59,9 @@ const tmrsh = async (request: Request): Promise<Answer> => {
   const job = jobOf(request);
   if (job === undefined) return { code: 255, stderr: "pbs_tmrsh: tm_init: TM_ENOTCONNECTED\n" };
   const code = await jobs.spawn(job, host, argv);
-  return code === undefined ? { code: 255, stderr: `pbs_tmrsh: ${host}: host not found in job\n` } : { code };
+  if (code !== undefined) return { code };
+  if (job.ending !== undefined) return { code: 255, stderr: `pbs_tmrsh: ${host}: task not started, Failure -2\n` };
+  return { code: 255, stderr: `pbs_tmrsh: ${host}: host not found in job\n` };
 };
 
 /** One of each chunk, or of those that are asked for; whatever becomes of them, the answer is 0. */
