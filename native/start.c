@@ -40,21 +40,23 @@ static int execute(struct plan *plan, char *file) {
   return errno;
 }
 
-/* execvpe with the task's own PATH, relative elements counting from its cwd. Absent files are not worth an execve,
-   which would copy the whole environment to say so. */
+/* As shells search: in the task's own PATH, relative elements counting from its cwd, and what cannot be seen there is
+   not there: execvpe would say EACCES for any directory that may not be entered. Absent files are not worth an execve
+   either, which would copy the whole environment to say so. */
 static int search(struct plan *plan) {
   char *file = plan->argv[0];
   if (strchr(file, '/')) return execute(plan, file);
   if (*file == 0) return ENOENT;
   size_t name = strlen(file) + 1;
   bool denied = false;
+  struct stat seen;
   for (const char *element = plan->path;; element++) {
     size_t length = (size_t)(strchrnul(element, ':') - element);
     memcpy(plan->candidate, element, length);
     plan->candidate[length] = '/';
     memcpy(plan->candidate + length + (length > 0), file, name); /* an empty element is the cwd */
     element += length;
-    if (access(plan->candidate, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR)) {
+    if (stat(plan->candidate, &seen) == 0 && S_ISREG(seen.st_mode)) {
       int error = execute(plan, plan->candidate);
       if (error == EACCES) denied = true;
       else if (error != ENOENT && error != ENOTDIR && error != ESTALE && error != ENODEV && error != ETIMEDOUT)

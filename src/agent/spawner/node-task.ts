@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { accessSync, closeSync, constants, mkdirSync, openSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
+import { findCommand } from "../../find-program.ts";
 import { type Capture, createCapture, type Gate } from "./capture.ts";
 import { errnoNumber } from "./events.ts";
 import type { FifoPool } from "./fifo-pool.ts";
-import { findCommand, pinPrefix } from "./pin.ts";
+import { pinPrefix } from "./pin.ts";
 import type { Stage, StartRequest } from "./protocol.ts";
 import { joinCgroup, makeCgroup } from "./task-cgroup.ts";
 
@@ -76,8 +77,15 @@ const openOutput = (path: string, append: boolean): number => {
 
 const LACKING = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE"]);
 
-/** Node does not say whether it was chdir or exec that failed. */
-const spawnFailure = (request: StartRequest, error: unknown): StartError => {
+/** The task's command as a shell would find it; the code of an error where there is none. */
+const findIn = (env: StartContext["env"], { argv, cwd }: StartRequest): ReturnType<typeof findCommand> =>
+  findCommand(argv[0]!, env["PATH"] ?? "/bin:/usr/bin", cwd);
+
+/**
+ * Node does not say whether it was chdir or exec that failed, and searches with execvp, to which a directory that may
+ * not be entered is a reason to say EACCES.
+ */
+const spawnFailure = (request: StartRequest, env: StartContext["env"], error: unknown): StartError => {
   const code = codeOf(error) === "ERR_INVALID_ARG_VALUE" ? "ENOENT" : codeOf(error);
   if (code !== undefined && LACKING.has(code)) return new StartError("fork", code);
   try {
@@ -86,7 +94,8 @@ const spawnFailure = (request: StartRequest, error: unknown): StartError => {
   } catch (reason) {
     return new StartError("cwd", codeOf(reason));
   }
-  return new StartError("exec", code);
+  const found = code === "EACCES" ? findIn(env, request) : { code };
+  return new StartError("exec", "code" in found ? found.code : code);
 };
 
 const begin = (task: NodeTask, context: StartContext, opened: number[]): ChildProcess => {
@@ -110,7 +119,7 @@ const begin = (task: NodeTask, context: StartContext, opened: number[]): ChildPr
   const prefix = request.cpus === null ? [] : pinPrefix(request.cpus);
   if (prefix.length > 0) {
     step("cwd", () => accessSync(request.cwd, constants.X_OK));
-    const found = findCommand(request.argv[0]!, context.env["PATH"] ?? "/bin:/usr/bin", request.cwd);
+    const found = findIn(context.env, request);
     if ("code" in found) throw new StartError("exec", found.code);
   }
   const [file, ...args] = [...prefix, ...request.argv];
@@ -122,7 +131,7 @@ const begin = (task: NodeTask, context: StartContext, opened: number[]): ChildPr
       stdio: ["ignore", out, err],
     });
   } catch (error) {
-    throw spawnFailure(request, error);
+    throw spawnFailure(request, context.env, error);
   }
 };
 
@@ -164,7 +173,7 @@ export const startTask = (request: StartRequest, context: StartContext): NodeTas
     const child = begin(task, context, opened);
     task.pid = child.pid ?? 0;
     child.on("error", (error) => {
-      if (task.pid === 0) fail(spawnFailure(request, error)); // otherwise: a signal that could not be sent
+      if (task.pid === 0) fail(spawnFailure(request, context.env, error)); // otherwise: a signal that could not be sent
     });
     child.on("exit", (code, signal) => {
       if (task.pid === 0) return;

@@ -1,23 +1,7 @@
-import { accessSync, constants, readFileSync, statSync } from "node:fs";
-import { delimiter, join, resolve } from "node:path";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { findCommand } from "../../find-program.ts";
 import { parseCpuList } from "../cpu-list.ts";
-
-/** Where execvp would find a command, or the code of the error it would give. */
-export const findCommand = (name: string, path: string, cwd: string): { file: string } | { code: string } => {
-  if (name === "") return { code: "ENOENT" };
-  let code = "ENOENT";
-  for (const directory of name.includes("/") ? [""] : path.split(delimiter)) {
-    const file = name.includes("/") ? resolve(cwd, name) : resolve(cwd, directory, name);
-    try {
-      accessSync(file, constants.X_OK);
-      if (statSync(file).isFile()) return { file };
-      code = "EACCES";
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "EACCES") code = "EACCES";
-    }
-  }
-  return { code };
-};
 
 let taskset: string | null | undefined;
 let allowed: ReadonlySet<number> | undefined;

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
+import { findCommand } from "../../find-program.ts";
 import { createPostOutput, type StreamName } from "./post-output.ts";
 import { createSender, type Sender } from "./sender.ts";
 import type { StreamSettings } from "./settings.ts";
@@ -55,10 +56,12 @@ export const runStreamed = async (settingsFile: string, command: readonly string
   copy("stderr");
   const status = await new Promise<number>((resolve) => {
     child.once("error", (error: NodeJS.ErrnoException) => {
-      const text = `slipway: ${command[0]}: ${error.code === "ENOENT" ? "not found" : error.message}\n`;
+      const found = findCommand(command[0]!, process.env["PATH"] ?? "", process.cwd());
+      const isMissing = error.code === "ENOENT" || ("code" in found && found.code === "ENOENT");
+      const text = `slipway: ${command[0]}: ${isMissing ? "not found" : error.message}\n`;
       process.stderr.write(text);
       sender?.push("stderr", Buffer.from(text));
-      resolve(error.code === "ENOENT" ? 127 : 126);
+      resolve(isMissing ? 127 : 126);
     });
     child.once("close", (code, signal) => resolve(code ?? 128 + (constants.signals[signal!] ?? 0)));
   });

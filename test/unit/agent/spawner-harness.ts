@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -75,10 +75,19 @@ let sessions = 0;
 export const BASE_ENV = 1;
 const PATH = process.env["PATH"] ?? "/usr/bin:/bin";
 
-export const openSession = async (kind: Kind | "auto", options: { nativePath?: string } = {}): Promise<Session> => {
+export interface SessionOptions {
+  readonly nativePath?: string;
+  /** Words before the spawner's own command, which execute it. */
+  readonly prefix?: readonly string[];
+}
+
+export const openSession = async (kind: Kind | "auto", options: SessionOptions = {}): Promise<Session> => {
   const number = ++sessions;
   const scratch = join(directory, `s${number}`);
   mkdirSync(scratch);
+  const { prefix = [] } = options;
+  const wrapper = join(directory, `spawner${number}`);
+  if (prefix.length > 0) writeFileSync(wrapper, `#!/bin/sh\nexec ${prefix.join(" ")} ${nativePath}\n`, { mode: 0o755 });
   let ids = 0;
   interface Entry {
     out: Buffer[];
@@ -93,7 +102,11 @@ export const openSession = async (kind: Kind | "auto", options: { nativePath?: s
     tellClosed = resolve;
   });
   const spawner = await startSpawner(
-    { nativePath: options.nativePath ?? nativePath, nodeEntry, kind },
+    {
+      nativePath: options.nativePath ?? (prefix.length > 0 ? wrapper : nativePath),
+      nodeEntry: [...prefix, ...nodeEntry],
+      kind,
+    },
     {
       started: (id, pid) => entries.get(id)!.pid(pid),
       output: (id, fd, chunk) => {
@@ -152,6 +165,19 @@ export const openSession = async (kind: Kind | "auto", options: { nativePath?: s
   const run: Session["run"] = (argv, more) => start(argv, more).ended;
   return { spawner, scratch, start, run, sh: (script, more) => run(["/bin/sh", "-c", script], more), closed };
 };
+
+/** Words that take root's power to enter any directory away from a command; none for others, who do not have it. */
+export const WITHOUT_POWERS: readonly string[] =
+  process.getuid?.() === 0 ? ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--"] : [];
+
+/** Why those words do not work here; "" where they do. */
+export const powersStay = ((): string => {
+  const closed = join(directory, "closed");
+  mkdirSync(closed, { mode: 0 });
+  const [file = "", ...args] = [...WITHOUT_POWERS, "test", "-e", `${closed}/.`];
+  const { error, status } = spawnSync(file, args);
+  return error === undefined && status !== 0 ? "" : "setpriv cannot take root's powers away here";
+})();
 
 /** True while a process runs; a zombie does not. */
 export const isAlive = (pid: number): boolean => {

@@ -1,15 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import {
   directory,
   type Ended,
   implementations,
   openSession,
+  powersStay,
   removeDirectory,
   type Session,
   until,
+  WITHOUT_POWERS,
 } from "./spawner-harness.ts";
 
 afterAll(removeDirectory);
@@ -106,10 +108,35 @@ for (const { kind, absent } of implementations) {
       }
       expect(await found([""], "/usr/bin")).toMatchObject(missing);
       const denied = { code: 126, error: { stage: "exec", code: "EACCES" } };
-      for (const name of ["data", "adirectory", `${bin}/data`, bin]) {
-        expect(await found([name], bin), name).toMatchObject(denied);
+      for (const name of ["data", `${bin}/data`, bin]) {
+        expect(await found([name], `${bin}:/usr/bin`), name).toMatchObject(denied);
       }
+      expect(await found(["adirectory"], bin)).toMatchObject(missing);
     });
+
+    it.skipIf(powersStay !== "")(
+      `a directory in PATH that may not be entered is passed over, as shells do${powersStay && ` (skipped: ${powersStay})`}`,
+      async () => {
+        const [closed, bin] = [join(directory, `closed-${kind}`), join(directory, `open-${kind}`)];
+        for (const path of [closed, bin]) mkdirSync(path);
+        for (const path of [closed, bin]) writeFileSync(join(path, "a-script"), "echo here", { mode: 0o755 });
+        writeFileSync(join(bin, "data"), "x", { mode: 0o644 });
+        chmodSync(closed, 0);
+        const lowly = await openSession(kind, { prefix: WITHOUT_POWERS });
+        onTestFinished(() => lowly.spawner.close());
+        const path = `${closed}:${bin}:/usr/bin:/bin:${closed}`;
+        for (const cpus of [null, [0]]) {
+          const run = (name: string): Promise<Ended> => lowly.run([name], { cpus, extraEnv: [`PATH=${path}`] });
+          expect(await run("no-such-command")).toMatchObject({ code: 127, error: { stage: "exec", code: "ENOENT" } });
+          expect(await run("data")).toMatchObject({ code: 126, error: { stage: "exec", code: "EACCES" } });
+          expect(await run(`${closed}/a-script`)).toMatchObject({
+            code: 126,
+            error: { stage: "exec", code: "EACCES" },
+          });
+          expect((await run("a-script")).stdout.toString()).toBe("here\n");
+        }
+      },
+    );
 
     it("runs in the directory it was given, or names it", async () => {
       expect((await session.run(["pwd"], { cwd: "/usr" })).stdout.toString()).toBe("/usr\n");
