@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { settingsOf } from "../batch/settings.ts";
 import { type SudoersCluster, sudoersText, USERS_COMMANDS } from "../batch/sudoers.ts";
 import { loadClusters } from "../config/clusters-file.ts";
-import { findProgram } from "../config/find-program.ts";
+import { findProgram } from "../find-program.ts";
 import { storageRootError, storageRootFault } from "../config/storage-root.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Context } from "./context.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { ClusterType } from "../config/cluster-keys.ts";
 import type { ClusterConfig } from "../config/clusters-file.ts";
-import { findProgram } from "../config/find-program.ts";
+import { findProgram } from "../find-program.ts";
 import { type CommandsOptions, createCommands, type RunCommand } from "./commands.ts";
 import { oarDirectives } from "./oar/directives.ts";
 import { createOarProvider, oarIsTransient } from "./oar/provider.ts";

@@ -8,7 +8,7 @@ import { createProvider, type Manager, MANAGERS } from "../../providers/registry
 import { placeBundle } from "../fleets/bundle.ts";
 import { preparePilot } from "../fleets/pilot-job.ts";
 import { simulatedProvider, simulatedWords } from "../fleets/simulated-fleets.ts";
-import { findProgram } from "../../config/find-program.ts";
+import { findProgram } from "../../find-program.ts";
 import { limitChecks } from "./limits.ts";
 import { nodeCheck } from "./node-version.ts";
 

@@ -1,7 +1,7 @@
 import type { CheckView } from "../../api/schemas.ts";
 import type { QueueConfig } from "../../config/clusters-file.ts";
 import type { RunCommand } from "../../providers/commands.ts";
-import { findProgram } from "../../config/find-program.ts";
+import { findProgram } from "../../find-program.ts";
 
 /** The oldest that runs an agent. */
 const OLDEST = [20, 19] as const;

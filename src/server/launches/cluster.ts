@@ -5,7 +5,7 @@ import type { LaunchSettings } from "../../batch/settings.ts";
 import type { LaunchSpec } from "../../batch/launch-spec.ts";
 import { USERS_COMMANDS } from "../../batch/sudoers.ts";
 import type { ClusterConfig } from "../../config/clusters-file.ts";
-import { findProgram } from "../../config/find-program.ts";
+import { findProgram } from "../../find-program.ts";
 import { quoteFor } from "../../core/shell-quoting.ts";
 import { preflightOf } from "../../containers/preflight.ts";
 import { type RunCommand, createCommands } from "../../providers/commands.ts";
