@@ -63,7 +63,7 @@ describe("documents", () => {
     expect(readme).toContain("npm ci && npm test");
     expect(read(".ci/run")).toContain("npm ci && npm test");
     const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
-    for (const [, name] of read("CONTRIBUTING.md").matchAll(/npm run ([a-z:]+)/g))
+    for (const [, name] of read("CONTRIBUTING.md").matchAll(/npm run ([a-z:-]+)/g))
       expect(scripts).toHaveProperty([name!]);
     const verbs = new Set([...read("src/cli/verbs.ts").matchAll(/verb\([A-Z]+, "([a-z]+)"/g)].map(([, name]) => name));
     for (const [, name] of readme.matchAll(/^bin\/slipway ([a-z]+)/gm)) expect(verbs).toContain(name);
