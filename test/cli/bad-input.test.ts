@@ -253,7 +253,8 @@ describe("what only the task can find out", () => {
     expect(text.stderr).toContain("no-such-program-anywhere");
     const shell = await task([await write("missing.yaml", "tasks: [{run: no-such-program-anywhere}]\n")]);
     expect(shell).toMatchObject({ state: "FAILED", exitCode: 127 });
-    expect(shell.lastStderr).toContain("not found");
+    // what the shell says beside the name is its own affair: dash says "Permission denied" where PATH has a closed directory
+    expect(shell.lastStderr).toContain("no-such-program-anywhere");
   });
 
   it("a command that is not executable: 126", async () => {
