@@ -1,5 +1,6 @@
+import { existsSync } from "node:fs";
 import { chmod, mkdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCommands } from "../../src/providers/commands.ts";
 import { pbsDirectives } from "../../src/providers/pbs/directives.ts";
@@ -17,7 +18,7 @@ let provider: Provider;
 let jobs = 0;
 
 beforeAll(async () => {
-  lab = await startPbs({ nodes: 3, history: true, copyMs: 4000 });
+  lab = await startPbs({ nodes: 3, history: true, copyMs: 60_000 });
   const run = createCommands({ env: lab.env, isTransient: pbsIsTransient, pausesMs: [50] });
   provider = createPbsProvider({ run });
 });
@@ -75,13 +76,28 @@ describe("ends of jobs on PBS", () => {
     });
   });
 
-  it("its output cannot be brought back: it has ended all the same, while PBS still tries", async () => {
-    const { id } = await submit("exit 4", { stdout: "/no/such/directory/out" });
-    const status = await reaches(id, "ended");
-    expect(status).toMatchObject({ raw: "E", outcome: "failed", exitCode: 4 });
-    expect(await provider.list("ends-")).not.toContainEqual(expect.objectContaining({ nativeId: id }));
-    await until("PBS to give up", async () => (await statusOf(id)).raw === "F");
-    expect(await statusOf(id)).toMatchObject({ outcome: "failed", exitCode: 4 });
+  it("its output is there when it has ended, and not before: while PBS copies it, the job is active", async () => {
+    const stdout = join(lab.root, "not-yet", "out");
+    const { id } = await submit("echo said; exit 4", { stdout });
+    const copying = await until("PBS to copy", async () => {
+      const status = await statusOf(id);
+      return status.raw === "E" ? status : undefined;
+    });
+    expect([copying.state, copying.outcome, copying.exitCode]).toEqual(["active", undefined, undefined]);
+    expect(await provider.list("ends-")).toContainEqual(expect.objectContaining({ nativeId: id }));
+    // PBS tries again until it is
+    await mkdir(dirname(stdout));
+    expect(await reaches(id, "ended")).toMatchObject({ raw: "F", outcome: "failed", exitCode: 4 });
+    expect(await readFile(stdout, "utf8")).toBe("said\n");
+  });
+
+  it("deleted, and its script ended with 0: cancelled", async () => {
+    const { id, directory } = await submit(
+      'trap "exit 0" TERM; touch "$PBS_O_WORKDIR/begun"; while :; do sleep 0.05; done',
+    );
+    await until("the trap", () => existsSync(join(directory, "begun")));
+    await lab.run(["qdel", id]);
+    expect(await reaches(id, "ended")).toMatchObject({ raw: "F", outcome: "cancelled", exitCode: 0 });
   });
 
   it("it can never run: queued, with the reason", async () => {
@@ -116,7 +132,6 @@ describe("ends of jobs on PBS", () => {
       exclusive: true,
     });
     expect(await reaches(id, "ended")).toMatchObject({ outcome: "done", hosts: ["n1", "n2"] });
-    await until("the output", async () => (await statusOf(id)).raw === "F");
     expect(await readFile(join(directory, "stdout"), "utf8")).toBe("n1\nn2\n");
     expect(await readFile(join(directory, "stderr"), "utf8")).toBe("oops\n");
     const { stdout } = await lab.run(["qstat", "-x", "-f", id]);

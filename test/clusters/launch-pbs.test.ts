@@ -136,7 +136,7 @@ describe.skipIf(reason !== undefined)(forgetful, () => {
   let forgetful: PbsLab;
   let own: LaunchHome;
   beforeAll(async () => {
-    forgetful = await startPbs({ nodes: 1, history: false, users: ["alice"] });
+    forgetful = await startPbs({ nodes: 1, stageMs: 1000, users: ["alice"] });
     own = await createLaunchHome({
       env: forgetful.env,
       cluster: { type: "pbs", container_run_type: "none", job_retention: "1h" },
@@ -154,8 +154,10 @@ describe.skipIf(reason !== undefined)(forgetful, () => {
   it("the exit status that the script wrote last tells how one ended; without it the launch is lost", async () => {
     const ended = async (facts: object): Promise<LaunchView> =>
       own.reaches((await own.launched(spec(facts))).id, isOver);
-    const kept = await ended({ command: "true" });
+    const kept = await ended({ command: "echo copied", stream_logs: false });
     expect(kept).toMatchObject({ state: "succeeded", exitCode: 0 });
+    // PBS brings the output only after the script has ended
+    expect((await own.run(["jobs", "logs", String(kept.id)])).stdout).toContain("copied\n");
     // kept as long as job_retention says, or until it is cleaned
     expect((await stat(join(kept.directory!, "output.log"))).isFile()).toBe(true);
     expect((await own.run(["jobs", "clean", String(kept.id)])).status).toBe(0);

@@ -10,6 +10,7 @@ const STATES: Readonly<Record<string, JobStatus["state"]>> = {
   H: "held",
   R: "active",
   B: "active",
+  // its processes are gone and its status is known, but its output is still being copied
   E: "active",
   S: "suspended",
   U: "suspended",
@@ -95,9 +96,5 @@ export const statusIfGone = (attributes: Attributes): JobStatus | undefined =>
 
 export const statusOf = (attributes: Attributes): JobStatus => {
   const raw = stateOf(attributes);
-  const exit = numberOf(attributes, "Exit_status");
-  // Its processes are gone once a status is known, though the copying of output may take minutes. A negative one may
-  // mean that it is put back into its queue.
-  const isOver = raw === "E" && exit !== undefined && exit >= 0;
-  return told(attributes, isOver ? "ended" : Object.hasOwn(STATES, raw) ? STATES[raw]! : "unknown", raw);
+  return told(attributes, Object.hasOwn(STATES, raw) ? STATES[raw]! : "unknown", raw);
 };

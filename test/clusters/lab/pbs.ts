@@ -36,7 +36,16 @@ export interface PbsLab {
 export interface PbsLabOptions extends Partial<
   Pick<
     PbsConfig,
-    "json" | "onlyFirst" | "history" | "rootMaySubmit" | "killMs" | "sistersMs" | "lateMs" | "copyMs" | "nodeFailMs"
+    | "json"
+    | "onlyFirst"
+    | "history"
+    | "rootMaySubmit"
+    | "killMs"
+    | "sistersMs"
+    | "lateMs"
+    | "stageMs"
+    | "copyMs"
+    | "nodeFailMs"
   >
 > {
   /** Their number, or what each is like. */
@@ -80,6 +89,7 @@ const configOf = (root: string, options: PbsLabOptions): PbsConfig => {
     killMs: 300,
     sistersMs: 300,
     lateMs: 300,
+    stageMs: 300,
     copyMs: 1000,
     nodeFailMs: 200,
     ...rest,

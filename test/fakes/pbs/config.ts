@@ -23,6 +23,8 @@ export interface PbsConfig {
   readonly sistersMs: number;
   /** How much later than its walltime a job is ended: 5 s on the real thing. */
   readonly lateMs: number;
+  /** How long output is copied: so long a job is E, its status known and its output not there yet. Seconds for large files. */
+  readonly stageMs: number;
   /** How long a job whose output cannot be brought back stays in E. */
   readonly copyMs: number;
   /** Until the server notices that a node is gone. */

@@ -131,14 +131,14 @@ export const createJobs = (config: PbsConfig, moms: Moms): Jobs => {
     job.exit = exit;
     [job.state, job.substate] = ["E", 51];
     for (const host of new Set(job.hosts)) moms.tell(host, { do: "forget", job: job.id });
-    const start = Date.now();
+    const start = Date.now() + config.stageMs;
     const bring = (): void => {
       if (!bringOutput(config.root, job) && Date.now() - start < config.copyMs) return later(job, 100, bring);
       job.comment += comment;
       free(job);
       finish(job, substate);
     };
-    bring();
+    later(job, config.stageMs, bring);
   };
 
   const mainEnded = (job: Job, code: number | null, signal: string | null): void => {
@@ -146,7 +146,8 @@ export const createJobs = (config: PbsConfig, moms: Moms): Jobs => {
     if (job.ending !== undefined) {
       const { exit, substate, comment, until } = job.ending;
       later(job, Math.max(0, until - Date.now()), () => {
-        if (job.state === "R") complete(job, exit, substate, comment);
+        // a script that ends well in spite of it keeps its 0
+        if (job.state === "R") complete(job, code === 0 && exit > 0 ? 0 : exit, substate, comment);
       });
       return;
     }
@@ -195,8 +196,8 @@ export const createJobs = (config: PbsConfig, moms: Moms): Jobs => {
       job: job.id,
       cookie: job.cookie,
       argv: [shell],
-      // the shell reads the path of the script, so that the script's own first line counts
-      input: `umask ${job.request.umask ?? "077"}\n${scriptPath(root, job)}\n`,
+      // the shell reads the path of the script, so that the script's own first line counts, and outlives it
+      input: `trap : TERM\numask ${job.request.umask ?? "077"}\n${scriptPath(root, job)}\n`,
       env: scriptEnvironment(config, job),
       cwd: job.owner.home,
       uid: job.owner.uid,

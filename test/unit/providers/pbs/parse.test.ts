@@ -122,8 +122,8 @@ describe("a job's status", () => {
     expect(live.get("killrun")).toMatchObject({ state: "active", raw: "R", hosts: ["n2"] });
     expect(live.get("hold")).toMatchObject({ state: "held", raw: "H" });
     expect(live.get("toobig")).toMatchObject({ state: "queued", reason: expect.stringContaining("Can Never Run") });
-    // its script has ended; only its output cannot be brought back
-    expect(live.get("badout")).toMatchObject({ state: "ended", raw: "E", outcome: "done" });
+    // its script has ended; but its output cannot be brought back, and PBS still tries
+    expect(live.get("badout")).toMatchObject({ state: "active", raw: "E" });
     expect(jobs("s-killing.json")).toMatchObject([{ state: "active" }]);
   });
 
@@ -155,6 +155,7 @@ describe("a job's status", () => {
       { state: "ended", outcome: "failed", signal: 9 },
     ],
     [{ job_state: "E", substate: "50" }, { state: "active" }],
+    [{ job_state: "E", substate: "51", Exit_status: "0" }, { state: "active" }],
     [{ job_state: "E", substate: "51", Exit_status: "-20" }, { state: "active" }],
     [
       { job_state: "W", substate: "30" },
