@@ -29,6 +29,8 @@ const NEGATIVE: ReadonlyMap<number, JobOutcome> = new Map([
 
 const DELETED = 91;
 const FAILED = 93;
+/** PBS has tried to start it a number of times, and holds it now. */
+const GIVEN_UP = /too many failed attempts to run/i;
 const TERMINATED = / and terminated(?: by \S+)?$/;
 /** The status of a job that a signal ended is this much more than the signal's number. */
 const SIGNALLED = 256;
@@ -76,6 +78,7 @@ const told = (attributes: Attributes, state: JobStatus["state"], raw: string): J
     raw,
     ...(reason === undefined ? {} : { reason }),
     ...(outcome === undefined ? {} : { outcome }),
+    ...(state === "held" && GIVEN_UP.test(reason ?? "") ? { stuck: true } : {}),
     // one that is queued again still carries the status of its last try
     ...(state !== "ended" || exit === undefined || exit < 0
       ? {}

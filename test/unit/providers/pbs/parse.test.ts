@@ -161,6 +161,10 @@ describe("a job's status", () => {
       { job_state: "W", substate: "30" },
       { state: "queued", raw: "W" },
     ],
+    [
+      { job_state: "H", substate: "20", comment: "job held, too many failed attempts to run" },
+      { state: "held", stuck: true },
+    ],
     [{ job_state: "S", substate: "45" }, { state: "suspended" }],
     [{ job_state: "%" }, { state: "unknown", raw: "%" }],
     [{}, { state: "unknown", raw: "" }],
