@@ -10,7 +10,7 @@ const PROCESSES = [
   "test/unit/server/launch-hostile.test.ts",
   "test/unit/server/launch-removal.test.ts",
   "test/unit/launchers/*.test.ts",
-  "test/unit/batch/scripts.test.ts",
+  "test/unit/batch/scripts*.test.ts",
   "test/unit/providers/commands.test.ts",
 ];
 

@@ -6,7 +6,7 @@ import { SlipwayError } from "../errors.ts";
 import type { Partition } from "../providers/provider.ts";
 import { environmentScript, splitEnvironment } from "./environment-script.ts";
 import { jobNameOf, projectOf } from "./job-labels.ts";
-import { type JobScriptInput, pbsScript, slurmScript, stopScript } from "./job-scripts.ts";
+import { type JobScriptInput, pbsScript, slurmScript } from "./job-scripts.ts";
 import type { LaunchSpec } from "./launch-spec.ts";
 import { pbsDirectives } from "./pbs-directives.ts";
 import { choosePool, slotTypeOf } from "./pool.ts";
@@ -233,7 +233,6 @@ export const planLaunch = (input: PlanInput): LaunchPlan => {
     text("environment.sh", environmentScript(plain), 0o600),
     ...(hasHostEnv ? [text("host-environment.sh", environmentScript(hostEnv), 0o600)] : []),
     ...(hasStreamEnv ? [text("stream.sh", environmentScript(streamerEnv), 0o600)] : []),
-    ...(manager === "pbs" ? [text("stop.sh", stopScript(directory), 0o755)] : []),
     ...(spec.startupHook === undefined ? [] : [text("startup-hook.sh", spec.startupHook, 0o755)]),
     ...spec.files.map(({ path, content, encoding, executable }): PlannedFile => ({
       path: `files/${path}`,

@@ -45,9 +45,41 @@ const PBS_ENVIRONMENT = [
   'eval "$node_env"',
 ];
 
+/**
+ * After qdel PBS signals the processes of the first node alone, and those of the others are killed some 20 s later without
+ * a word: the batch script writes into `ending`, and each rank looks there. It opens the file, which is there from the
+ * start, because what NFS remembers of a name may be a minute old.
+ */
+const PBS_WATCH = [
+  "is_ending() {",
+  '  read -r _ 2>/dev/null <"$job/ending"',
+  "}",
+  "watch() {",
+  '  while sleep 2 && kill -0 "$$" 2>/dev/null; do',
+  "    if is_ending; then",
+  '      kill -TERM "$$"',
+  "      return",
+  "    fi",
+  "  done",
+  "}",
+];
+
+const PBS_START = [
+  'printf \'%s\\n\' "$$" >"$own/pid"',
+  '! is_ending || fail 143 "the job is ending"',
+  "set -m",
+  "watch &",
+  "watcher=$!",
+  'disown "$watcher"',
+  "set +m",
+];
+
+const PBS_LEAVE = ['[ -z "$watcher" ] || kill -KILL -- "-$watcher" 2>/dev/null', 'rm -f "$own/pid"'];
+
 export const rankScript = (input: RankInput): string => {
   const { manager, container } = input;
   const pbs = manager === "pbs";
+  const leave = [...container.remove, ...(pbs ? PBS_LEAVE : [])];
   const lines = [
     "#!/bin/bash",
     "# one rank of a launch: starts the container of this node and waits for it",
@@ -99,6 +131,7 @@ export const rankScript = (input: RankInput): string => {
         ]),
     "child=",
     "ending=",
+    ...(pbs ? ["watcher="] : []),
     BY_TRAP,
     "end() {",
     "  trap '' TERM INT",
@@ -113,11 +146,10 @@ export const rankScript = (input: RankInput): string => {
     "  done",
     '  kill -KILL -- "-$child" 2>/dev/null',
     "}",
-    ...(container.remove.length === 0
-      ? []
-      : [BY_TRAP, "remove() {", ...container.remove.map((line) => `  ${line}`), "}", "trap remove EXIT"]),
+    ...(pbs ? PBS_WATCH : []),
+    ...(leave.length === 0 ? [] : [BY_TRAP, "leave() {", ...leave.map((line) => `  ${line}`), "}", "trap leave EXIT"]),
     "trap end TERM INT",
-    ...(pbs ? ['printf \'%s\\n\' "$$" >"$own/pid"', '[ ! -e "$job/stop" ] || fail 143 "the job is ending"'] : []),
+    ...(pbs ? PBS_START : []),
     "",
     "# a group of its own, in the same session: the whole of it can be ended, and the manager still finds it",
     "set -m",
@@ -131,7 +163,7 @@ export const rankScript = (input: RankInput): string => {
     "  status=$?",
     "done",
     ...(pbs
-      ? ['rm -f "$own/pid"']
+      ? []
       : [
           "# the first to fail says how the job ended: srun would tell of those that are ended for it",
           'if [ "$status" -ne 0 ] && [ -z "$ending" ]; then',

@@ -30,7 +30,7 @@ const logs = async (id: number, ...options: string[]): Promise<string> =>
 
 describe.skipIf(reason !== undefined)(`launches on PBS${reason === undefined ? "" : ` (skipped: ${reason})`}`, () => {
   beforeAll(async () => {
-    lab = await startPbs({ nodes: 3, users: ["alice"] });
+    lab = await startPbs({ nodes: 3, users: ["alice"], killMs: 3000, sistersMs: 9000 });
     shared = await mkdtemp(join(tmpdir(), "slw-shared-"));
     await chmod(shared, 0o777);
     home = await createLaunchHome({
@@ -97,6 +97,25 @@ describe.skipIf(reason !== undefined)(`launches on PBS${reason === undefined ? "
     const [launch] = await home.json<LaunchView[]>(["jobs", "list"]);
     expect(launch).toMatchObject({ state: "failed", exitCode: 7 });
     expect(launch!.errorLog).toContain("no such dataset");
+  });
+
+  it("one that is deleted by qdel is told on every node, not only on its first", async () => {
+    const told = (rank: number): string => join(shared, `told.${rank}`);
+    const launch = await home.launched(
+      spec({
+        name: "told",
+        slots: 6,
+        pbs: { slots_per_node: 3 },
+        command: `trap 'echo told >${shared}/told.$SLIPWAY_RANK; exit 0' TERM; echo here; while :; do sleep 0.1; done`,
+      }),
+    );
+    const following = home.start(["jobs", "logs", String(launch.id), "-f"], { timeoutMs: 120_000 });
+    await following.saw(/here\n[^]*here\n/);
+    const { nativeId } = await home.reaches(launch.id, (now) => now.nativeId !== null);
+    expect((await lab.run(["qdel", nativeId!])).code).toBe(0);
+    expect(await home.reaches(launch.id, isOver)).toMatchObject({ state: "cancelled" });
+    expect([existsSync(told(0)), existsSync(told(1))]).toEqual([true, true]);
+    expect((await following.ended).status).toBe(0);
   });
 
   it("a refusal carries the manager's own message", async () => {
