@@ -97,7 +97,7 @@ export const LAUNCH_FILE_PLAN: TextPlan = {
     labels: textList,
     image: asText,
     command: textList,
-    env: { rest: asText, items: asText },
+    env: { rest: { text: true, nullable: true }, items: asText },
     bind_mounts: { items: { text: true, keys: { host_path: asText, container_path: asText } } },
     cwd: asText,
     files: { items: { keys: { path: asText, content: asText, base64: asText, from: asText } } },

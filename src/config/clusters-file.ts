@@ -154,6 +154,7 @@ const mergeCluster = (weak: ClusterLayer, strong: ClusterLayer): ClusterLayer =>
     ...strong,
     own: overlay(weak.own, strong.own),
     shared: overlay(weak.shared, strong.shared),
+    fleet: { ...weak.fleet, ...strong.fleet },
     queues,
   };
 };
@@ -188,13 +189,13 @@ const withTemplates = (name: string, queues: ReadonlyMap<string, QueueLayer>): Q
 const finishQueue = (
   name: string,
   type: ClusterType,
-  shared: ReadKeys,
+  cluster: Pick<ClusterLayer, "shared" | "fleet" | "source" | "path">,
   layer: QueueLayer,
   defaults: FleetConfig,
 ): QueueConfig => {
-  const { source, path } = layer;
-  const fleet = finishFleet(source, [...path, "fleet"], defaults, layer.fleet);
-  return { ...queueJob(type, overlay(shared, layer)), name, fleet };
+  const { source, path } = Object.keys(layer.fleet ?? {}).length > 0 ? layer : cluster;
+  const fleet = finishFleet(source, [...path, "fleet"], defaults, { ...cluster.fleet, ...layer.fleet });
+  return { ...queueJob(type, overlay(cluster.shared, layer)), name, fleet };
 };
 
 const finishCluster = (name: string, cluster: ClusterLayer): ClusterConfig => {
@@ -214,7 +215,7 @@ const finishCluster = (name: string, cluster: ClusterLayer): ClusterConfig => {
   const fleet = type === "local" ? LOCAL_FLEET : FLEET;
   const finish = (queue: string, layer: QueueLayer): [string, QueueConfig] => [
     queue,
-    finishQueue(queue, type, shared, layer, fleet),
+    finishQueue(queue, type, cluster, layer, fleet),
   ];
   const queues = new Map([...layers.keys()].map((queue) => finish(queue, withTemplates(queue, layers))));
   if (queues.size === 0) queues.set(...finish(DEFAULT_QUEUE, { ...NOTHING, source, path }));

@@ -25,6 +25,8 @@ export interface ClusterLayer extends Written {
   readonly own: ReadKeys;
   /** Keys of queues: they apply to those that have none of their own. */
   readonly shared: ReadKeys;
+  /** Behind that of each queue. */
+  readonly fleet?: FleetLayer;
   readonly queues: ReadonlyMap<string, QueueLayer>;
 }
 
@@ -54,6 +56,7 @@ const readCluster = (source: Source, path: Path, input: ClusterInput): ClusterLa
     ...(input.type === undefined ? {} : { type: input.type }),
     own: readKeys({ ...CLUSTER_KEYS, ...LAUNCH_KEYS }, source, path, input),
     shared: readKeys(ALL_QUEUE_KEYS, source, path, input, KEY_ALIASES),
+    ...(input.fleet === undefined ? {} : { fleet: readFleet(source, [...path, "fleet"], input.fleet) }),
     queues,
     source,
     path,

@@ -22,6 +22,7 @@ export const ClusterInput = z.strictObject(
   {
     type: z.enum(CLUSTER_TYPES, { error: `must be one of ${CLUSTER_TYPES.join(", ")}` }).optional(),
     queues: z.record(z.string(), QueueInput, map).optional(),
+    fleet: FleetInput.optional(),
     ...shapeOf(CLUSTER_KEYS),
     ...shapeOf(LAUNCH_KEYS),
     ...shapeOf(ALL_QUEUE_KEYS),
@@ -77,6 +78,7 @@ export const QUEUE_NAMES: readonly string[] = ["template", "fleet", ...SUGGESTED
 export const CLUSTER_NAMES: readonly string[] = [
   "type",
   "queues",
+  "fleet",
   ...Object.keys(CLUSTER_KEYS),
   ...Object.keys(LAUNCH_KEYS),
   ...SUGGESTED_QUEUE_KEYS,

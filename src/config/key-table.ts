@@ -190,10 +190,12 @@ export const directory = (variables = false): Kind<string> => ({
 
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Environment variables by name. */
+/** Environment variables by name; one without a value is empty. */
 export const environment: Kind<Readonly<Record<string, string>>> = {
-  schema: z.record(z.string(), textSchema, { error: "must be a map of names and values" }),
-  plan: { rest: asText },
+  schema: z.record(z.string(), z.union([textSchema, z.null().transform(() => "")], { error: "must be text" }), {
+    error: "must be a map of names and values",
+  }),
+  plan: { rest: { text: true, nullable: true } },
   read: (value: Readonly<Record<string, string>>, source, at) => {
     for (const [variable, text] of Object.entries(value)) {
       if (!VARIABLE.test(variable))

@@ -129,7 +129,7 @@ export const RUN_KEYS = Object.keys(RunInput.shape);
 const asText: TextPlan = { text: true };
 const textList: TextPlan = { text: true, items: asText };
 const sharedPlan = {
-  env: { rest: asText },
+  env: { rest: { text: true, nullable: true } },
   cwd: asText,
   stdout: asText,
   stderr: asText,

@@ -17,6 +17,8 @@ import { keyText, type Path, type Source } from "./source.ts";
 /** Which scalars are taken as they were written: `0.10`, `true` and `007` in a command are text, not numbers. */
 export interface TextPlan {
   readonly text?: boolean;
+  /** Beside `text`: `null` and `~` are no value, as in YAML, rather than text. Quoted they are text. */
+  readonly nullable?: boolean;
   readonly items?: TextPlan;
   readonly keys?: Readonly<Record<string, TextPlan>>;
   /** For every key of a map that `keys` does not name. */
@@ -115,6 +117,7 @@ const convert = (document: Document.Parsed, plan: TextPlan, bad: Bad): unknown =
   const readScalar = (node: unknown, plan: TextPlan | undefined): unknown => {
     if (!isScalar(node)) return null;
     if (plan?.text !== true || typeof node.value === "string") return node.value;
+    if (plan.nullable === true && node.value === null) return null;
     // A value left out stays empty rather than becoming the text "null".
     return node.source === undefined || node.source === "" ? null : node.source;
   };

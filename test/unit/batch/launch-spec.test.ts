@@ -100,6 +100,13 @@ stream_logs: false
     });
   });
 
+  it("takes a variable without a value from the job, however YAML spells that", () => {
+    expect(build("command: x\nenv: { A: , B: null, C: ~, D: 'null', E: '' }")).toMatchObject({
+      env: { D: "null", E: "" },
+      inherit: ["A", "B", "C"],
+    });
+  });
+
   it("comes through JSON unchanged, as file and as request", () => {
     const text = "command: [a, b]\nslots: 2\nenv: { A: x, B: }\nfiles: [{ path: f, content: t }]";
     const { value } = readLaunchFile(text, "job.yaml");

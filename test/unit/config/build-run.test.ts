@@ -153,6 +153,20 @@ tasks:
     expect(clusters("defaults: {local: true}\ntasks: [{run: a, cluster: hpc}, {run: b}]")).toEqual(["hpc", "local"]);
   });
 
+  it("a variable without a value, however YAML spells that, is empty; quoted, null is text like any other", () => {
+    const of = (env: string) => build(`tasks: [{ run: a, env: ${env} }]`).spec.groups[0]!.env;
+    expect(of("{ A: , B: null, C: ~, D: Null, E: 'null', F: nullish, G: 1 }")).toEqual(
+      Object.fromEntries([...[..."ABCD"].map((name) => [name, ""]), ["E", "null"], ["F", "nullish"], ["G", "1"]]),
+    );
+    const body = { tasks: [{ run: "a", env: { B: null } }] };
+    expect(buildRun(readRunBody(body), { cwd: "/work", env: {} }).spec.groups[0]!.env).toEqual({ B: "" });
+    // elsewhere text is text
+    expect(build("tasks: [{ run: [echo, null, ~], name: null }]").spec.groups[0]).toMatchObject({
+      command: ["echo", "null", "~"],
+      name: "null",
+    });
+  });
+
   it("what the client sends is understood as the same run", () => {
     const document = read(`
 defaults: { cpus: 2 }

@@ -17,6 +17,42 @@ const refused = (keys: string): Record<string, unknown> => {
   throw new Error(`${keys} was taken`);
 };
 
+describe("a fleet at a cluster", () => {
+  const fleetsOf = (...texts: string[]) => {
+    const config = combineClusters(texts.map((text) => readClustersFile(`clusters: { c: { ${text} } }`, "c.yaml")));
+    return Object.fromEntries([...clusterNamed(config, "c").queues].map(([name, { fleet }]) => [name, fleet]));
+  };
+
+  it("holds for every queue, key by key behind the queue's own and its template's", () => {
+    const fleets = fleetsOf(
+      "type: slurm, fleet: { max: 7, idle: 1m, period: 9s }, queues: { a: {}, b: { fleet: { max: 3 } }, c: { template: b, fleet: { idle: 5s } } }",
+    );
+    expect(fleets).toMatchObject({
+      a: { max: 7, idle: 60, period: 9 },
+      b: { max: 3, idle: 60, period: 9 },
+      c: { max: 3, idle: 5, period: 9 },
+    });
+    expect(fleetsOf("type: slurm, fleet: { max: 7 }")).toMatchObject({ default: { max: 7, min: 0 } });
+    expect(fleetsOf("type: local, fleet: { max: 2 }")).toMatchObject({ default: { max: 2, period: 1 } });
+    expect(fleetsOf("type: slurm, fleet: { min: 20 }")).toMatchObject({ default: { min: 20, max: 20 } });
+  });
+
+  it("of a stronger file wins key by key over a weaker one's, and not over a queue's", () => {
+    const weak = "type: slurm, fleet: { max: 7, idle: 1m }, queues: { a: {}, b: { fleet: { max: 3 } } }";
+    expect(fleetsOf(weak, "fleet: { max: 9 }")).toMatchObject({ a: { max: 9, idle: 60 }, b: { max: 3, idle: 60 } });
+  });
+
+  it("is refused where it is wrong, at its own place", () => {
+    expect(() => fleetsOf("type: slurm, fleet: { mx: 1 }")).toThrow(/unknown key 'mx'; did you mean 'max'/);
+    expect(() => fleetsOf("type: slurm, fleet: { min: 5, max: 2 }, queues: { a: {} }")).toThrow(
+      /^c\.yaml:1:\d+: clusters\.c\.fleet: needs min ≤ max/,
+    );
+    expect(() => fleetsOf("type: slurm, fleet: { max: 2 }, queues: { a: { fleet: { min: 5 } } }")).toThrow(
+      /clusters\.c\.queues\.a\.fleet: needs min ≤ max/,
+    );
+  });
+});
+
 describe("fleet keys of clusters.yaml", () => {
   it("reads every key, durations in seconds", () => {
     expect(

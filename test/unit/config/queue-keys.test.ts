@@ -19,6 +19,11 @@ const refusal = (text: string): SlipwayError => {
 };
 
 describe("keys of a queue", () => {
+  it("a variable without a value is empty, as in a run file", () => {
+    const { environment } = queue("slurm", "{ environment: { A: , B: null, C: ~, D: 'null', E: 07 } }");
+    expect(environment).toEqual({ A: "", B: "", C: "", D: "null", E: "07" });
+  });
+
   it("each is read", () => {
     const all = queue(
       "slurm",
