@@ -76,7 +76,8 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   const { settings, log } = options;
   const uuid = randomUUID();
   const clock = createNodeClock();
-  const found = await detectResources({ scratch: settings.scratch, declared: settings.declared });
+  const { scratch, declared, managerCpus } = settings;
+  const found = await detectResources({ scratch, declared, managerCpus });
   const outputDirectory = join(settings.home, "output");
   await mkdir(outputDirectory, { recursive: true, mode: 0o700 });
   const output = await openOutputStream(join(outputDirectory, `${uuid}.out`));

@@ -12,6 +12,8 @@ export interface DetectOptions {
   readonly scratch: string;
   /** Amounts in units from clusters.yaml. They win over what is found, and may exceed it. */
   readonly declared?: Resources;
+  /** What the manager gave its job on this node; no more is taken, even if nothing enforces it. */
+  readonly managerCpus?: number | undefined;
   readonly env?: Environment;
   /** Where /proc and /sys are found; tests give a fixture tree. */
   readonly root?: string;
@@ -82,7 +84,7 @@ export const detectResources = async (options: DetectOptions): Promise<DetectedR
     (options.freeBytes ?? freeBytes)(options.scratch),
     declaredGpus === 0 ? NO_GPUS : detectGpus(options.env ?? process.env, options.probe),
   ]);
-  const allowed = await allowedCpus(root, limits);
+  const allowed = (await allowedCpus(root, limits)).slice(0, options.managerCpus);
   const declaredCpus = declared["cpus"] ?? toUnits("cpus", allowed.length);
   const gpus = declaredGpus === undefined ? found : declareGpus(found, devices(declaredGpus));
   const memBytes = Math.min(memory, limits.memBytes ?? memory);

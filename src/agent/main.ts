@@ -20,6 +20,7 @@ const main = async (): Promise<void> => {
       "settings-file": { type: "string" },
       job: { type: "string" },
       agents: { type: "string" },
+      cpus: { type: "string" },
     },
   });
   if (values.spawner === true) return runNodeSpawner(process.stdin, process.stdout);

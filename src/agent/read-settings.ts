@@ -15,14 +15,19 @@ export const expandScratch = (scratch: string, env: Environment): string => {
   return `${isAbsolute(value) ? value : tmpdir()}${rest}`;
 };
 
-export const readSettings = (
-  given: { readonly settings?: string | undefined; readonly "settings-file"?: string | undefined },
-  env: Environment = process.env,
-): AgentSettings => {
+export interface GivenSettings {
+  readonly settings?: string | undefined;
+  readonly "settings-file"?: string | undefined;
+  /** What the pilot's script found out about this node; anything but a number from 1 on tells nothing. */
+  readonly cpus?: string | undefined;
+}
+
+export const readSettings = (given: GivenSettings, env: Environment = process.env): AgentSettings => {
   const file = given["settings-file"];
   const text = given.settings ?? (file === undefined ? undefined : readFileSync(file, "utf8"));
   if (text === undefined)
     throw new Error("agent.js is started by a pilot, or by `slipway agent`: --settings or --settings-file is missing");
   const settings = JSON.parse(text) as AgentSettings;
-  return { ...settings, scratch: expandScratch(settings.scratch, env) };
+  const managerCpus = /^[1-9]\d{0,5}$/.test(given.cpus ?? "") ? Number(given.cpus) : undefined;
+  return { ...settings, scratch: expandScratch(settings.scratch, env), managerCpus };
 };

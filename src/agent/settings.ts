@@ -10,6 +10,8 @@ export interface AgentSettings {
   readonly scratch: string;
   /** Declared amounts, in units; they win over what is detected. */
   readonly declared: Resources;
+  /** CPUs that the manager gave its job on this node, as the pilot's script says (`--cpus`); undefined: not known. */
+  readonly managerCpus?: number | undefined;
   /** Milliseconds between TERM and KILL. */
   readonly graceMs: number;
   readonly pin: boolean;

@@ -3,6 +3,7 @@ import type { LauncherConfig } from "../config/launcher-keys.ts";
 import { quoteFor } from "../core/shell-quoting.ts";
 import { shellWords } from "../launchers/launcher.ts";
 import { launchWith } from "../launchers/launchers.ts";
+import { cpusHere, type HostCpus } from "./host-cpus.ts";
 
 /**
  * The two scripts of a pilot's job, as text: what the manager runs once, and what its launcher runs on each node. The
@@ -30,6 +31,8 @@ export interface PilotScriptPlan {
   readonly node: string;
   /** Words behind Node.js: the bundle and its options. */
   readonly agent: readonly string[];
+  /** How the agents learn what the manager gave the job on their nodes; undefined: they do not. */
+  readonly hostCpus?: HostCpus | undefined;
 }
 
 export interface PilotScripts {
@@ -108,6 +111,7 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     `export SLIPWAY_PILOT_START`,
     `cd ${directory} || exit 1`,
     `(umask 077 && env -0 >${BEFORE_FILE}) || :`,
+    ...(plan.hostCpus?.script ?? []),
     ...exports,
     `slipway_pids=`,
     `slipway_caught=`,
@@ -126,9 +130,11 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     "",
   ].join("\n");
 
+  const cpus = cpusHere(plan.hostCpus, plan.directory);
   const agentScript = [
     "#!/bin/sh",
     "# What each node of this pilot runs.",
+    ...cpus.find,
     ...(bare ? [`. ${directory}/environment`] : []),
     ...(remoteKill === undefined ? [] : [`echo "$$" >${directory}/pid."\${1:-$(hostname)}"`]),
     ...(plan.launcher.workingDirectory === undefined ? [] : [`cd ${word(plan.launcher.workingDirectory)} || exit 1`]),
@@ -141,7 +147,7 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     `    exit 127`,
     `  }`,
     `fi`,
-    `exec ${plan.launcher.prefix.length === 0 ? "" : `${shellWords(plan.launcher.prefix)} `}"$slipway_node" ${shellWords(plan.agent)}`,
+    `exec ${plan.launcher.prefix.length === 0 ? "" : `${shellWords(plan.launcher.prefix)} `}"$slipway_node" ${shellWords(plan.agent)}${cpus.option}`,
     "",
   ].join("\n");
   return { script, agentScript };

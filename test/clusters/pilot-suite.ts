@@ -18,6 +18,8 @@ export interface PilotManager {
   boot(): Promise<BootedPilots>;
   /** Keys of a queue whose pilots are taken, cannot be started and stay with the manager, and its words about that. */
   readonly stuck?: { readonly keys: Readonly<Record<string, unknown>>; readonly words: RegExp };
+  /** How many cores a job has on a node if it asks for none, and the nodes have more. */
+  readonly coresByDefault?: number;
   /** Its cancel sends TERM some seconds before it kills, if only to the processes of a job's first node. */
   readonly tellsFirst?: boolean;
   /** By the title of a promise, why it is not kept. */
@@ -126,11 +128,13 @@ export const pilotSuite = (manager: PilotManager): void => {
       });
       booted.onHome?.(slipway.home);
       const fleet = { strategy: "auto", min: 0, max: MOST, idle: "2s", period: "1s" };
+      const pair = { walltime: "30m", ...booted.queue, nodes: 2, ...booted.pair, fleet: { ...fleet, max: 1 } };
       const queues = {
         main: { walltime: "30m", ...booted.queue, fleet },
-        pair: { walltime: "30m", ...booted.queue, nodes: 2, ...booted.pair, fleet: { ...fleet, max: 1 } },
+        pair,
         short: { ...booted.queue, walltime: booted.shortWalltime, "signal-before": "1s", fleet: { ...fleet, max: 1 } },
         wrong: { walltime: "30m", ...booted.queue, ...booted.wrong.keys, fleet: { ...fleet, max: 1 } },
+        ...(manager.coresByDefault === undefined ? {} : { plain: { ...pair, cores: undefined } }),
         ...(stuck === undefined
           ? {}
           : { stuck: { walltime: "30m", ...booted.queue, ...stuck.keys, fleet: { ...fleet, max: 1 } } }),
@@ -191,6 +195,23 @@ export const pilotSuite = (manager: PilotManager): void => {
       expect(await ended(run, 0)).toMatchObject({ counts: { DONE: 2 * CORES }, losses: 0 });
       await empty();
     });
+
+    if (manager.coresByDefault !== undefined)
+      promise(
+        "without `cores` an agent takes what the manager gave its job on that node, not all that it sees",
+        async () => {
+          const gate = fresh();
+          const run = await submit("plain", "1-2", `until [ -e ${gate} ]; do sleep 0.1; done`);
+          const agents = await until("both agents", async () => {
+            const found = (await live("plain")).flatMap((pilot) => pilot.agents);
+            return found.length === 2 ? found : undefined;
+          });
+          expect(agents.map(({ resources }) => resources["cpus"])).toEqual(Array(2).fill(manager.coresByDefault));
+          await writeFile(gate, "");
+          expect(await ended(run, 0)).toMatchObject({ counts: { DONE: 2 } });
+          await empty();
+        },
+      );
 
     for (const [what, test] of Object.entries(also))
       promise(what, () =>

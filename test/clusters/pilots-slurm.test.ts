@@ -2,4 +2,9 @@ import { skipReason } from "./lab/slurm.ts";
 import { pilotSuite } from "./pilot-suite.ts";
 import { bootForPilots } from "./slurm-pilots.ts";
 
-pilotSuite({ name: "Slurm", unavailable: skipReason(), boot: () => bootForPilots() });
+pilotSuite({
+  name: "Slurm",
+  unavailable: skipReason(),
+  coresByDefault: 1,
+  boot: () => bootForPilots(),
+});

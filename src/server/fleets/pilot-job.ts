@@ -6,6 +6,7 @@ import type { LauncherConfig, LauncherName } from "../../config/launcher-keys.ts
 import { toUnits, type Resources } from "../../core/resources.ts";
 import { defaultLauncher } from "../../launchers/launchers.ts";
 import { askOfQueue } from "../../providers/ask-of-queue.ts";
+import { hostCpus } from "../../providers/host-cpus.ts";
 import { AGENT_SCRIPT, BEFORE_FILE, pilotScripts } from "../../providers/pilot-script.ts";
 import type { JobRequest } from "../../providers/provider.ts";
 import type { Manager } from "../../providers/registry.ts";
@@ -89,14 +90,16 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
     stdout: join(directory, STDOUT),
     stderr: join(directory, STDERR),
   });
+  const directives = manager.directives(ask);
+  const launcher = inBin(queue.launcher ?? defaultLauncher(cluster.type, queue.nodes, parts), cluster.bin);
   const { script, agentScript } = pilotScripts({
     title: `pilot ${pilot.id} of ${cluster.name}/${queue.name}, made by Slipway from clusters.yaml`,
     shebang: queue.shebang ?? "#!/bin/bash",
-    directives: manager.directives(ask),
+    directives,
     environment: queue.environment,
     prologue: queue.prologue,
     epilogue: queue.epilogue,
-    launcher: inBin(queue.launcher ?? defaultLauncher(cluster.type, queue.nodes, parts), cluster.bin),
+    launcher,
     bin: cluster.bin,
     manager: cluster.type,
     nodes: queue.nodes,
@@ -104,6 +107,7 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
     directory,
     node: queue.node ?? process.execPath,
     agent: [join(home, "bundles", bundle, "agent.js"), "--settings-file", join(directory, SETTINGS)],
+    hostCpus: hostCpus(cluster.type, launcher.name, ask, directives),
   });
   await writeFile(join(directory, SETTINGS), `${JSON.stringify(settings)}\n`, { mode: 0o600 });
   await writeFile(join(directory, BUNDLE_MARK), `${bundle}\n`, { mode: 0o600 });

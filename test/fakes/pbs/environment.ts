@@ -23,17 +23,24 @@ const common = (config: PbsConfig, job: Job, node: number, task: number, path: s
   ...(job.arrayIndex === undefined ? {} : { PBS_ARRAY_INDEX: String(job.arrayIndex), PBS_ARRAY_ID: job.arrayId ?? "" }),
 });
 
+/** Those of one chunk, whatever else the job has on that node. */
+const cpus = (job: Job, node: number): Record<string, string> => {
+  const host = [...new Set(job.hosts)][node];
+  const ncpus = String(job.chunks[job.hosts.indexOf(host ?? "")]?.ncpus ?? 1);
+  return { NCPUS: ncpus, OMP_NUM_THREADS: ncpus };
+};
+
 export const scriptEnvironment = (config: PbsConfig, job: Job): Record<string, string> => {
-  const ncpus = String(job.chunks[0]?.ncpus ?? 1);
   return {
     ...common(config, job, 0, 1, "/usr/local/bin:/usr/bin:/bin"),
     USER: job.owner.user,
     SHELL: job.owner.shell,
-    NCPUS: ncpus,
-    OMP_NUM_THREADS: ncpus,
+    ...cpus(job, 0),
   };
 };
 
 /** Of what pbs_tmrsh and pbsdsh start: nothing that the script exported. */
-export const taskEnvironment = (config: PbsConfig, job: Job, node: number, task: number): Record<string, string> =>
-  common(config, job, node, task, "/bin:/usr/bin");
+export const taskEnvironment = (config: PbsConfig, job: Job, node: number, task: number): Record<string, string> => ({
+  ...common(config, job, node, task, "/bin:/usr/bin"),
+  ...cpus(job, node),
+});

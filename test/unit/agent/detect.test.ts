@@ -60,6 +60,25 @@ describe("cpus and memory", () => {
     expect(found.resources).toEqual({ cpus: 3 * FRACTION, mem: 16 * GB, tmp: 5 * GB });
   });
 
+  it("takes no more than the manager gave the job on this node, where the pilot's script says so", async () => {
+    tree({ "proc/self/status": "Cpus_allowed_list:\t2-5\n" });
+    const cpus = async (options: Partial<DetectOptions>) => {
+      const found = await detect(options);
+      return [found.cpus, found.resources["cpus"]! / FRACTION];
+    };
+    expect(await cpus({ managerCpus: 2 })).toEqual([[2, 3], 2]);
+    expect(await cpus({ managerCpus: 64 })).toEqual([[2, 3, 4, 5], 4]);
+    expect(await cpus({ managerCpus: undefined })).toEqual([[2, 3, 4, 5], 4]);
+    // what clusters.yaml declares wins, as it does over the others
+    expect(await cpus({ managerCpus: 1, declared: { cpus: 3 * FRACTION } })).toEqual([[2], 3]);
+  });
+
+  it("does not take what an outer allocation left in the environment for its own", async () => {
+    tree({});
+    const env = { NCPUS: "1", SLURM_CPUS_ON_NODE: "1", SLIPWAY_CPUS: "1" };
+    expect((await detect({ env })).cpus).toHaveLength(8);
+  });
+
   it("lets every ancestor of a v2 group limit memory, quota and cpuset", async () => {
     tree({
       "proc/self/cgroup": "0::/slurm/job_1/step_0\n",

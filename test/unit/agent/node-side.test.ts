@@ -25,6 +25,17 @@ describe("an agent's settings", () => {
     }
   });
 
+  it("the manager's count comes with --cpus alone, and only if it is one", () => {
+    const cpus = (given: string | undefined, env = {}) =>
+      readSettings({ settings: '{"scratch":"/a"}', cpus: given }, env).managerCpus;
+    expect(["1", "128", "", "0", "-1", "4x", "1e3", "10000000", undefined].map((given) => cpus(given))).toEqual([
+      1,
+      128,
+      ...Array<undefined>(7).fill(undefined),
+    ]);
+    expect(cpus(undefined, { NCPUS: "1", SLURM_CPUS_ON_NODE: "1" })).toBeUndefined();
+  });
+
   it("a variable that the node lacks, or that is no directory, stands for the system's own", () => {
     expect(expandScratch("$TMPDIR", {})).toBe(tmpdir());
     expect(expandScratch("${TMPDIR}/y", { TMPDIR: "relative" })).toBe(join(tmpdir(), "y"));

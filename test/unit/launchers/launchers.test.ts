@@ -7,6 +7,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ClusterType } from "../../../src/config/cluster-keys.ts";
 import { LAUNCHERS, type LauncherConfig, type LauncherName } from "../../../src/config/launcher-keys.ts";
 import { defaultLauncher } from "../../../src/launchers/launchers.ts";
+import { hostCpus } from "../../../src/providers/host-cpus.ts";
+import type { PilotAsk } from "../../../src/providers/pilot-ask.ts";
 import { pilotScripts, type PilotScriptPlan } from "../../../src/providers/pilot-script.ts";
 
 /**
@@ -226,6 +228,8 @@ describe("one node", () => {
   });
 });
 
+const ASK: PilotAsk = { name: "x", stdout: "", stderr: "", nodes: 2, extra: [], skip: [] };
+
 describe("every script", () => {
   const managers: ClusterType[] = ["slurm", "pbs", "sge", "oar"];
   const scripts = (): string[] =>
@@ -239,6 +243,7 @@ describe("every script", () => {
             epilogue: ["echo bye"],
             environment: { GREETING: "it's" },
             directory: "/shared/home/jobs/slipway-1-7",
+            hostCpus: hostCpus(manager, name, ASK, ["#PBS -l select=2"]),
           },
         );
         const { script, agentScript } = pilotScripts(given);

@@ -25,7 +25,11 @@ everywhere() { # COUNT WORDS…: with it, waiting for all, the worst status
   local count=$1 worst=0 pids=() host
   shift
   [ "$count" -eq "${#HOSTS[@]}" ] || fail "$count of ${#HOSTS[@]} nodes"
+  # a manager's own steps tell each node what the job has there
+  local cpus
+  read -r -a cpus <<<"${CPUS_OF_STEPS:-}"
   for host in "${HOSTS[@]}"; do
+    if [ "$NAME" = srun ] && [ "${#cpus[@]}" -gt 0 ]; then export SLURM_CPUS_ON_NODE=${cpus[${#pids[@]}]}; fi
     ON_HOST=$host "$@" &
     pids+=($!)
   done
