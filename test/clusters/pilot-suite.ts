@@ -18,8 +18,12 @@ export interface PilotManager {
   boot(): Promise<BootedPilots>;
   /** Keys of a queue whose pilots are taken, cannot be started and stay with the manager, and its words about that. */
   readonly stuck?: { readonly keys: Readonly<Record<string, unknown>>; readonly words: RegExp };
-  /** How many cores a job has on a node if it asks for none, and the nodes have more. */
-  readonly coresByDefault?: number;
+  /** What a job without `cores` has on each of its nodes, which have more; with further keys of its queue. */
+  readonly plain?: {
+    readonly nodes: number;
+    readonly cores: number;
+    readonly keys?: Readonly<Record<string, unknown>>;
+  };
   /** Its cancel sends TERM some seconds before it kills, if only to the processes of a job's first node. */
   readonly tellsFirst?: boolean;
   /** By the title of a promise, why it is not kept. */
@@ -61,7 +65,7 @@ const CORES = 2;
 const ATTEMPT = 'echo "$SLIPWAY_TASK.$SLIPWAY_ATTEMPT" >>';
 
 export const pilotSuite = (manager: PilotManager): void => {
-  const { name, skip = {}, also = {}, stuck, unavailable } = manager;
+  const { name, skip = {}, also = {}, plain, stuck, unavailable } = manager;
   const title = `pilots on ${name}${unavailable === undefined ? "" : ` (skipped: ${unavailable})`}`;
   const promise = (what: string, test: () => Promise<void>): void => {
     const reason = skip[what];
@@ -134,7 +138,11 @@ export const pilotSuite = (manager: PilotManager): void => {
         pair,
         short: { ...booted.queue, walltime: booted.shortWalltime, "signal-before": "1s", fleet: { ...fleet, max: 1 } },
         wrong: { walltime: "30m", ...booted.queue, ...booted.wrong.keys, fleet: { ...fleet, max: 1 } },
-        ...(manager.coresByDefault === undefined ? {} : { plain: { ...pair, cores: undefined } }),
+        ...(plain === undefined
+          ? {}
+          : {
+              plain: { ...(plain.nodes > 1 ? pair : booted.queue), cores: undefined, ...plain.keys, fleet: pair.fleet },
+            }),
         ...(stuck === undefined
           ? {}
           : { stuck: { walltime: "30m", ...booted.queue, ...stuck.keys, fleet: { ...fleet, max: 1 } } }),
@@ -196,17 +204,17 @@ export const pilotSuite = (manager: PilotManager): void => {
       await empty();
     });
 
-    if (manager.coresByDefault !== undefined)
+    if (plain !== undefined)
       promise(
         "without `cores` an agent takes what the manager gave its job on that node, not all that it sees",
         async () => {
           const gate = fresh();
           const run = await submit("plain", "1-2", `until [ -e ${gate} ]; do sleep 0.1; done`);
-          const agents = await until("both agents", async () => {
+          const agents = await until("its agents", async () => {
             const found = (await live("plain")).flatMap((pilot) => pilot.agents);
-            return found.length === 2 ? found : undefined;
+            return found.length === plain.nodes ? found : undefined;
           });
-          expect(agents.map(({ resources }) => resources["cpus"])).toEqual(Array(2).fill(manager.coresByDefault));
+          expect(agents.map(({ resources }) => resources["cpus"])).toEqual(Array(plain.nodes).fill(plain.cores));
           await writeFile(gate, "");
           expect(await ended(run, 0)).toMatchObject({ counts: { DONE: 2 } });
           await empty();

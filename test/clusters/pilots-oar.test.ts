@@ -7,6 +7,7 @@ import { pilotSuite } from "./pilot-suite.ts";
 pilotSuite({
   name: "OAR",
   unavailable: skipReason(),
+  plain: { nodes: 1, cores: 1, keys: { "resource-spec": "/nodes=1/core=1" } },
   boot: async () => {
     const lab = await startOar({ nodes: 3, cores: 2 });
     // what a node that loses its power leaves in its scratch goes with the laboratory

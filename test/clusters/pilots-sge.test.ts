@@ -5,6 +5,7 @@ import { pilotSuite } from "./pilot-suite.ts";
 pilotSuite({
   name: "Grid Engine",
   unavailable: skipReason(),
+  plain: { nodes: 1, cores: 1 },
   // state Eqw
   stuck: { keys: { "skip-options": ["-cwd"], options: ["-wd /no/such/place"] }, words: /chdir to \/no\/such\/place/ },
   boot: async () => {

@@ -5,6 +5,6 @@ import { bootForPilots } from "./slurm-pilots.ts";
 pilotSuite({
   name: "Slurm",
   unavailable: skipReason(),
-  coresByDefault: 1,
+  plain: { nodes: 2, cores: 1 },
   boot: () => bootForPilots(),
 });
