@@ -6,6 +6,7 @@ import { badValue, jsonSource, parsed, refuse, type Path, type Source } from "..
 import { checkName, checkText, MAX_ARGUMENT_BYTES, nameFrom } from "../config/text-rules.ts";
 import { readYaml } from "../config/yaml-document.ts";
 import { parseDuration } from "../core/quantities.ts";
+import { argvOf } from "../core/spec.ts";
 import type { LaunchManager } from "./plan.ts";
 import { readPbsArgs } from "./pbs-options.ts";
 import { readSbatchArgs, type RefuseOption } from "./sbatch-options.ts";
@@ -208,7 +209,7 @@ export const buildLaunch = ({ value, source, defaultName }: LaunchDocument): Lau
 const commandOf = (source: Source, command: string | readonly string[]): readonly string[] => {
   if (typeof command === "string") {
     if (checkText(source, ["command"], command).trim() === "") badValue(source, ["command"], "is empty");
-    return ["/bin/sh", "-c", command];
+    return argvOf(command);
   }
   if (command.length === 0 || command[0] === "") badValue(source, ["command"], "is empty");
   return command.map((word, i) => checkText(source, ["command", i], word));

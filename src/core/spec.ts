@@ -27,6 +27,10 @@ export type Dependency =
 /** A command: a list is executed as is, a string by /bin/sh -c. Both may hold placeholders. */
 export type Command = readonly string[] | string;
 
+/** The words that are executed. */
+export const argvOf = (command: Command): readonly string[] =>
+  typeof command === "string" ? ["/bin/sh", "-c", command] : command;
+
 /** How many tasks a group has and what `{item}` is in each. Values of a list may be strings or JSON values. */
 export type ItemSource =
   | { readonly kind: "one" }

@@ -1,14 +1,16 @@
 import { constants } from "node:os";
 import { MOST_TIME } from "../core/bounds.ts";
-import { itemOf } from "../core/items.ts";
+import type { Item } from "../core/item.ts";
 import { LOST_REASONS, type OutputLost } from "../core/output-lost.ts";
 import { attemptsOf, droppedOf } from "../core/past-attempts.ts";
 import { fromUnits } from "../core/resources.ts";
 import { type Attempt, type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
+import type { GroupSpec } from "../core/spec.ts";
 import type { RunSummary, State } from "../core/state.ts";
 import { TASK_STATES, Task, taskStateName } from "../core/states.ts";
 import { Flag, peek, stateOf } from "../core/table.ts";
-import { compileTrusted, expand } from "../core/template.ts";
+import { type CompiledTask, compileTask, expandTask, itemAt } from "../core/task-template.ts";
+import { expand, type Template, type TemplateContext } from "../core/template.ts";
 import type { AttemptView, OutputLostView, RunView, TaskView } from "../api/schemas.ts";
 import { resolve } from "node:path";
 
@@ -154,49 +156,35 @@ const attemptView = (state: State, run: Run, attempt: Attempt): AttemptView => {
   };
 };
 
-export const itemTextOf = (group: Group, row: number): string | null => {
-  const { items } = group.spec;
-  if (items.kind === "range") return String(items.from + (row - group.first) * items.step);
-  return group.items === undefined ? null : itemOf(group.items.get(row - group.first), group.items.json).text;
+const itemOfRow = ({ spec: { items: of }, items, first }: Group, row: number): Item | undefined =>
+  itemAt(row - first, items?.get(row - first), items?.json ?? false, of.kind === "range" ? of : undefined);
+
+const itemTextOf = (group: Group, row: number): string | null => itemOfRow(group, row)?.text ?? null;
+
+/** A value that cannot be placed leaves the template as it was written. */
+const shownAs = (template: Template, context: TemplateContext): string => {
+  try {
+    return expand(template, context);
+  } catch {
+    return template.text;
+  }
 };
 
-/**
- * What a task's command and paths come to, in its latest attempt or another. A value that cannot be placed leaves the
- * template as it was written.
- */
+/** The group that was looked at last: rows come group by group. */
+let compiled: { readonly of: GroupSpec; readonly task: CompiledTask } | undefined;
+
+/** What a task's command and paths come to, in its latest attempt or another. */
 export const expandView = (
   run: Run,
   row: number,
   attempt = Math.max(1, attemptsOf(run, row).at(-1)?.n ?? 1),
 ): { command: string[]; cwd: string; stdout: string | null; stderr: string | null } => {
   const group = groupOf(run.groups, row);
-  const { spec } = group;
-  const stored = group.items?.get(row - group.first);
-  const text = itemTextOf(group, row);
-  const item =
-    stored !== undefined ? itemOf(stored, group.items!.json) : text === null ? undefined : { text, json: false };
-  const first = { run: run.id, task: indexOfRow(run, row), name: spec.name, attempt, item, cwd: run.spec.cwd };
-  const fillIn = (template: string, context: typeof first, shell = false): string => {
-    try {
-      return expand(compileTrusted(template, { shell }), context);
-    } catch {
-      return template;
-    }
-  };
-  // `{cwd}` in the directory itself is the run's, elsewhere the task's: as the agent does it
-  const cwd = spec.cwd === undefined ? run.spec.cwd : resolve(run.spec.cwd, fillIn(spec.cwd, first));
-  const fill = (template: string, shell = false): string => fillIn(template, { ...first, cwd }, shell);
-  const path = (template: string | undefined): string | null =>
-    template === undefined ? null : resolve(run.spec.cwd, fill(template));
-  return {
-    command:
-      typeof spec.command === "string"
-        ? ["/bin/sh", "-c", fill(spec.command, true)]
-        : spec.command.map((word) => fill(word)),
-    cwd,
-    stdout: path(spec.stdout),
-    stderr: path(spec.stderr),
-  };
+  if (compiled?.of !== group.spec) compiled = { of: group.spec, task: compileTask(group.spec) };
+  const item = itemOfRow(group, row);
+  const facts = { run: run.id, task: indexOfRow(run, row), attempt, item, cwd: run.spec.cwd };
+  const { argv, cwd, stdout, stderr } = expandTask(compiled.task, facts, resolve, shownAs);
+  return { command: [...argv], cwd, stdout, stderr };
 };
 
 export const taskView = (state: State, run: Run, row: number, lastStderr: string | null): TaskView => {

@@ -43,3 +43,36 @@ describe("times that come from several clocks", () => {
     expect([started, finished]).toEqual([submitted, submitted]);
   });
 });
+
+describe("what a task runs", () => {
+  it("is shown as its agent runs it; what cannot be placed is shown as it was written", () => {
+    const driver = createDriver();
+    const run = driver.submit(
+      spec(
+        [
+          group("a", 2, {
+            items: { kind: "range", from: 5, step: 5, count: 2 },
+            command: "echo {item}",
+            stdout: "{item}.out",
+          }),
+          group("b", 1, { command: ["echo", "{item.x}", "{name}"], cwd: "sub", stderr: "{cwd}/{item}" }),
+        ],
+        { cwd: "/work" },
+      ),
+    );
+    const { cwd } = run.spec;
+    expect(taskView(driver.state, run, 1, null)).toMatchObject({
+      item: "10",
+      command: ["/bin/sh", "-c", "echo 10"],
+      cwd,
+      stdout: `${cwd}/10.out`,
+      stderr: null,
+    });
+    expect(taskView(driver.state, run, 2, null)).toMatchObject({
+      item: null,
+      command: ["echo", "{item.x}", "b"],
+      cwd: `${cwd}/sub`,
+      stderr: `${cwd}/{cwd}/{item}`,
+    });
+  });
+});
