@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 import { SlipwayError } from "../errors.ts";
-import { buildRun } from "./build-run.ts";
+import { readRunAfter } from "./dependencies.ts";
 import { documentOf, type RunDocument } from "./run-file.ts";
 import { DefaultsInput, type EachInput, type RunInput } from "./run-schema.ts";
 import type { Path, Source } from "./source.ts";
@@ -114,19 +114,15 @@ export const withOptions = (document: RunDocument, options: CommandOptions): Run
       usage(`--${key} goes with a command; in a file, write \`each\` in the task`);
     }
   }
-  // Checked alone first, so that a problem is reported as the option's, not as the file's.
+  // Its shape is checked alone, and so is what cannot be told apart from the file's own later.
   const checked = documentOf(
     { ...runPart(options), tasks: [{ run: ["true"], ...taskPart(options) }] },
     commandLine,
     "run",
   );
-  const items = { each: { values: [{}] } };
-  const [{ run: _run, ...typedTask }] = checked.value.tasks as [RunInput["tasks"][number]];
-  buildRun(
-    { ...checked, value: { ...checked.value, tasks: [{ run: ["true"], ...items, ...withoutItemUse(typedTask) }] } },
-    { cwd: "/" },
-  );
-  const { tasks: _tasks, after, ...run } = checked.value;
+  const { tasks, after, ...run } = checked.value;
+  const [{ run: _run, ...typedTask }] = tasks as [Task];
+  readRunAfter(commandLine, ["after"], after);
   const afters = [document.value.after, after].flat().filter((entry) => entry !== undefined);
   const value: RunInput = {
     ...document.value,
@@ -139,14 +135,21 @@ export const withOptions = (document: RunDocument, options: CommandOptions): Run
       ...merged("env", task, typedTask),
     })),
   };
-  return { ...document, value };
+  return { ...document, value, source: typedOver(document.source, run, typedTask) };
 };
 
 type Task = RunInput["tasks"][number];
 
-/** Options that use `{item…}` are only checked together with the file's items. */
-const withoutItemUse = (task: Partial<Task>): Partial<Task> =>
-  Object.fromEntries(Object.entries(task).filter(([, value]) => !JSON.stringify(value).includes("{item")));
+/** Where a document was written whose keys were partly typed: problems of options name the flag, others the file. */
+const typedOver = (file: Source, run: Partial<RunInput>, task: Readonly<Record<string, unknown>>): Source => {
+  const isTyped = (path: Path): boolean => {
+    if (path[0] !== "tasks") return Object.hasOwn(run, path[0] ?? "");
+    const [key = "", name] = path.slice(2);
+    const value = task[key];
+    return key === "resources" || key === "env" ? Object.hasOwn(value ?? {}, name ?? "") : value !== undefined;
+  };
+  return { locate: (path, at) => (isTyped(path) ? commandLine : file).locate(path, at) };
+};
 
 /** `--local` replaces a task's cluster, and `--cluster` its `local`. */
 const withoutOther = (task: Task, typedTask: Partial<Task>): Task => {

@@ -113,5 +113,37 @@ describe("withOptions", () => {
     expect(() => combined({ cpus: "-1" })).toThrow(/^command line: --cpus/);
     expect(() => combined({ array: "1-3" })).toThrow(/--array goes with a command/);
     expect(() => combined({ mem: "{item.mem}" })).toThrow(/\{item\} has no value/);
+    for (const [options, key] of [
+      [{ mem: "{item.mem}" }, "--mem"],
+      [{ name: "a\nb" }, "--name"],
+      [{ after: "x" }, "--after"],
+      [{ "max-fails": "-1" }, "--max-fails"],
+      [{ export: "some,words=" }, "--export"],
+      [{ env: ["B={nmae}"] }, "--env B"],
+      [{ resource: ["licence=many"] }, "--resource licence"],
+      [{ stdout: "o/{nmae}" }, "--stdout"],
+      [{ "time-limit": "0" }, "--time-limit"],
+    ] as [CommandOptions, string][])
+      expect(() => combined(options), key).toThrow(
+        expect.objectContaining({ facts: expect.objectContaining({ where: "command line", key }) }),
+      );
+  });
+
+  it("and the file's are not the option's", () => {
+    const text = (more: string): string => `tasks:\n  - run: a\n    env: {A: x}\n    ${more}\n`;
+    for (const [more, key] of [
+      ["mem: lots", "mem"],
+      ["stdout: o/{nmae}", "stdout"],
+      ["resources: {licence: many}", "resources.licence"],
+      ["after: none-such", "after"],
+    ]) {
+      const written = readRunFile(text(more!), "f.yaml");
+      const options = { name: "n", cpus: "2", env: ["B=y"], resource: ["disk=2"], after: "3" };
+      expect(() => buildRun(withOptions(written, options), { cwd: "/", env: {} }), more).toThrow(
+        expect.objectContaining({
+          facts: expect.objectContaining({ where: expect.stringMatching(/^f\.yaml:4:/), key }),
+        }),
+      );
+    }
   });
 });
