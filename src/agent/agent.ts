@@ -25,7 +25,7 @@ import { createNodeClock } from "./node-clock.ts";
 import { keepOwners } from "./owners.ts";
 import { createResultPace } from "./result-pace.ts";
 import { type Result, createResultStore } from "./results.ts";
-import type { AgentSettings } from "./settings.ts";
+import type { AgentSettings } from "../protocol/agent-settings.ts";
 import { SlotPool } from "./slots.ts";
 import { type AgentTask, taskKey, toRanges } from "./task.ts";
 import { type RunTemplate, defineRun } from "./templates.ts";

@@ -11,7 +11,7 @@ import type { Gpus } from "./gpus.ts";
 import { watchMemory } from "./memory-watch.ts";
 import type { OutputStream, TaskOutput } from "./output-stream.ts";
 import type { Result } from "./results.ts";
-import type { AgentSettings } from "./settings.ts";
+import type { AgentSettings } from "../protocol/agent-settings.ts";
 import { pinnableCpus } from "./slots.ts";
 import { createLoneSpawners } from "./spawner/lone.ts";
 import { type Exit, type Spawner, startSpawner } from "./spawner/spawner.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { isAbsolute } from "node:path";
-import type { AgentSettings } from "./settings.ts";
+import type { AgentSettings } from "../protocol/agent-settings.ts";
 
 /** What an agent was told, from its command line or from a file that only its user can read. */
 

@@ -5,6 +5,7 @@ import path from "node:path";
 import { canonicalResource, parseDuration, parseResource, resourceNameProblem } from "../core/quantities.ts";
 import { quoteFor } from "../core/shell-quoting.ts";
 import { SlipwayError } from "../errors.ts";
+import { agentSettings } from "../protocol/agent-settings.ts";
 import { OPEN_TO_OTHERS, isLoopback, readEndpoint } from "../protocol/endpoint.ts";
 import type { Context } from "./context.ts";
 import { type Define, examples } from "./verb.ts";
@@ -70,22 +71,19 @@ const runAgent = (context: Context, options: AgentOptions): Promise<number> => {
   const bundle = path.join(context.root, "dist", "agent.js");
   if (!existsSync(bundle))
     throw new SlipwayError("internal", { detail: `${bundle} is missing; run \`npm ci\` in ${context.root} first` });
-  const settings = {
+  const absolute = (file: string | undefined): string | undefined =>
+    file === undefined ? undefined : path.resolve(file);
+  const settings = agentSettings({
     home: context.home,
     pilot: 0,
     scratch: path.resolve(options.scratch ?? tmpdir()),
     declared: declared(options),
-    graceMs: 5000,
-    pin: false,
     patienceMs: read("--patience", () => parseDuration(options.patience)) * 1000,
-    spawner: process.env["SLIPWAY_SPAWNER"] ?? "auto",
-    cgroup: process.env["SLIPWAY_CGROUP"] ?? "auto",
-    executor: "process",
-    ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
-    ...(options.queue === undefined ? {} : { queue: options.queue }),
-    ...(options.endpoint === undefined ? {} : { endpointFile: path.resolve(options.endpoint) }),
-    ...(options.tokenFile === undefined ? {} : { tokenFile: path.resolve(options.tokenFile) }),
-  };
+    cluster: options.cluster,
+    queue: options.queue,
+    endpointFile: absolute(options.endpoint),
+    tokenFile: absolute(options.tokenFile),
+  });
   context.note(
     `an agent on ${hostname()} for ${context.home}; Ctrl-C ends it, and what it runs is run again elsewhere`,
   );

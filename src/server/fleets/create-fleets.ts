@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { ClusterConfig, ClustersConfig } from "../../config/clusters-file.ts";
 import type { Resources } from "../../core/resources.ts";
+import { agentSettings } from "../../protocol/agent-settings.ts";
 import { createLocalProvider } from "../../providers/local.ts";
 import { placeBundle, pruneBundles } from "./bundle.ts";
 import type { Fleet } from "./fleet.ts";
@@ -52,19 +53,19 @@ const localFleets = (options: FleetsOptions, cluster: ClusterConfig): Fleet[] =>
         // several agents on this machine, to try tasks over several nodes
         ...(queue.nodes > 1 ? ["--agents", String(queue.nodes)] : []),
         "--settings",
-        JSON.stringify({
-          home: options.home,
-          pilot: id,
-          scratch: options.scratchOf(cluster),
-          declared: cluster.resources,
-          graceMs: cluster.grace * 1000,
-          pin: cluster.pin,
-          patienceMs: LOCAL_PATIENCE_MS,
-          spawner: process.env["SLIPWAY_SPAWNER"] ?? "auto",
-          cgroup: process.env["SLIPWAY_CGROUP"] ?? "auto",
-          executor: cluster.executor,
-          ...(lifetime === undefined ? {} : { lifetime }),
-        }),
+        JSON.stringify(
+          agentSettings({
+            home: options.home,
+            pilot: id,
+            scratch: options.scratchOf(cluster),
+            declared: cluster.resources,
+            graceMs: cluster.grace * 1000,
+            pin: cluster.pin,
+            patienceMs: LOCAL_PATIENCE_MS,
+            executor: cluster.executor,
+            lifetime,
+          }),
+        ),
       ],
     }),
   }));

@@ -1,10 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { AgentSettings } from "../../agent/settings.ts";
 import type { ClusterConfig, QueueConfig } from "../../config/clusters-file.ts";
 import type { LauncherConfig, LauncherName } from "../../config/launcher-keys.ts";
 import { toUnits, type Resources } from "../../core/resources.ts";
 import { defaultLauncher } from "../../launchers/launchers.ts";
+import { agentSettings } from "../../protocol/agent-settings.ts";
 import { askOfQueue } from "../../providers/ask-of-queue.ts";
 import { hostCpus } from "../../providers/host-cpus.ts";
 import { AGENT_SCRIPT, BEFORE_FILE, pilotScripts } from "../../providers/pilot-script.ts";
@@ -47,11 +47,6 @@ export const declaredBy = (queue: QueueConfig): Resources => ({
   ...(queue.tmp === undefined ? {} : { tmp: queue.tmp }),
 });
 
-const spawnerOf = (): AgentSettings["spawner"] => {
-  const asked = process.env["SLIPWAY_SPAWNER"];
-  return asked === "native" || asked === "node" ? asked : "auto";
-};
-
 /** Launchers that lie beside their manager's other commands. */
 const IN_BIN: Readonly<Partial<Record<LauncherName, string>>> = {
   srun: "srun",
@@ -69,7 +64,7 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
   const { home, cluster, queue, manager } = options;
   const { directory, jobName } = pilot;
   const bundle = await options.bundle();
-  const settings: AgentSettings = {
+  const settings = agentSettings({
     home,
     pilot: pilot.id,
     scratch: queue.scratch ?? "$TMPDIR",
@@ -78,12 +73,10 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
     pin: cluster.pin,
     patienceMs: PATIENCE_MS,
     firstPatienceMs: FIRST_PATIENCE_MS,
-    spawner: spawnerOf(),
-    cgroup: process.env["SLIPWAY_CGROUP"] ?? "auto",
     executor: cluster.executor,
     environmentFile: join(directory, BEFORE_FILE),
-    ...(pilot.lifetime === undefined ? {} : { lifetime: pilot.lifetime }),
-  };
+    lifetime: pilot.lifetime,
+  });
   const parts = queue.slurm?.parts?.length ?? 1;
   const ask = askOfQueue(queue, {
     name: jobName,

@@ -18,20 +18,42 @@ export interface AgentSettings {
   /** How long an idle agent waits for a server before it ends. */
   readonly patienceMs: number;
   /** The same for one that no server has ever taken: nodes are not held for long where nothing can come. */
-  readonly firstPatienceMs?: number;
+  readonly firstPatienceMs?: number | undefined;
   readonly spawner: "auto" | "native" | "node";
   /** A cgroup v2 directory for the tasks' own ones; `auto`: the agent's, if it was delegated to this user. */
   readonly cgroup: string;
   /** `null` makes this agent answer every task at once, without starting it. */
   readonly executor: "process" | "null";
   /** For an agent started by hand: where it counts. */
-  readonly cluster?: string;
-  readonly queue?: string;
+  readonly cluster?: string | undefined;
+  readonly queue?: string | undefined;
   /** Where the server's endpoint and the agents' token are found, when not in the home. */
-  readonly endpointFile?: string;
-  readonly tokenFile?: string;
+  readonly endpointFile?: string | undefined;
+  readonly tokenFile?: string | undefined;
   /** The script's environment before its prologue, as `env -0` wrote it: what has changed since then reaches tasks. */
-  readonly environmentFile?: string;
+  readonly environmentFile?: string | undefined;
   /** When its pilot ends; undefined: never. */
-  readonly lifetime?: Lifetime;
+  readonly lifetime?: Lifetime | undefined;
 }
+
+/** What differs from one agent to the next; the rest has its default here. */
+export type AgentAsk = Omit<AgentSettings, "graceMs" | "pin" | "executor" | "spawner" | "cgroup"> &
+  Partial<Pick<AgentSettings, "graceMs" | "pin" | "executor">>;
+
+const GRACE_MS = 5000;
+
+/** The settings of an agent that a process with this environment starts, or has started. */
+export const agentSettings = (
+  ask: AgentAsk,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): AgentSettings => {
+  const spawner = env["SLIPWAY_SPAWNER"];
+  return {
+    graceMs: GRACE_MS,
+    pin: false,
+    executor: "process",
+    ...ask,
+    spawner: spawner === "native" || spawner === "node" ? spawner : "auto",
+    cgroup: env["SLIPWAY_CGROUP"] ?? "auto",
+  };
+};
