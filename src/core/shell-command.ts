@@ -3,7 +3,7 @@
  * followed without their quotes; a value in one is the character NUL.
  */
 
-export interface Command {
+export interface SimpleCommand {
   position: "command" | "argument";
   /** What stands of the current word; undefined between words. */
   word: string | undefined;
@@ -20,7 +20,7 @@ export interface Command {
   test: { valued: boolean; compares: boolean } | undefined;
 }
 
-export const createCommand = (): Command => ({
+export const createSimpleCommand = (): SimpleCommand => ({
   position: "command",
   word: undefined,
   name: undefined,
@@ -72,7 +72,7 @@ const NAMING = new Set(["printf", "test", "[", "wait"]);
 const NUMBERS = "a value in [[ … ]] that compares numbers or names a variable is code; use [ … ] instead";
 
 /** Ends a word, if there is one; says why a value in it or before it may not stand there. */
-export const endWord = (command: Command): string | undefined => {
+export const endWord = (command: SimpleCommand): string | undefined => {
   const { word } = command;
   if (word === undefined) return undefined;
   command.word = undefined;
@@ -100,7 +100,7 @@ export const endWord = (command: Command): string | undefined => {
   return undefined;
 };
 
-export const endCommand = (command: Command): string | undefined => {
+export const endCommand = (command: SimpleCommand): string | undefined => {
   const problem = endWord(command);
   // `&&`, `||`, parentheses and lines may stand inside [[ … ]]
   if (command.test !== undefined) return problem;
@@ -113,7 +113,7 @@ export const endCommand = (command: Command): string | undefined => {
 };
 
 /** The builtin that would take the current word for code, whatever its quotes. */
-export const evaluates = ({ name, word, last, redirected, position }: Command): string | undefined => {
+export const evaluates = ({ name, word, last, redirected, position }: SimpleCommand): string | undefined => {
   if (position !== "argument" || name === undefined || redirected) return undefined;
   if (EVALUATING.has(name)) return name;
   if (DECLARING.has(name)) return ASSIGNMENT.test(word ?? "") && !word!.includes("[") ? undefined : name;
@@ -121,5 +121,5 @@ export const evaluates = ({ name, word, last, redirected, position }: Command): 
 };
 
 /** Whether a bracket that ends the current word begins a subscript: `a[` of an assignment, `[` in a list. */
-export const beginsSubscript = ({ word = "", position }: Command, list: boolean): boolean =>
+export const beginsSubscript = ({ word = "", position }: SimpleCommand, list: boolean): boolean =>
   (position === "command" && /^[A-Za-z_][A-Za-z0-9_]*\[$/.test(word)) || (list && word === "[");

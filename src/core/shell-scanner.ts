@@ -1,6 +1,13 @@
 import { type Heredoc, heredocAt } from "./heredoc.ts";
 import type { Quoting } from "./shell-quoting.ts";
-import { type Command, beginsSubscript, createCommand, endCommand, endWord, evaluates } from "./shell-command.ts";
+import {
+  type SimpleCommand,
+  beginsSubscript,
+  createSimpleCommand,
+  endCommand,
+  endWord,
+  evaluates,
+} from "./shell-command.ts";
 
 /**
  * Where in a shell text a placeholder stands, so that its value is put in as data. Text is scanned as dash and bash read it:
@@ -23,7 +30,7 @@ export interface ShellScanner {
 }
 
 type Frame =
-  | { readonly kind: "code"; readonly closes: boolean; readonly list: boolean; readonly command: Command }
+  | { readonly kind: "code"; readonly closes: boolean; readonly list: boolean; readonly command: SimpleCommand }
   | { readonly kind: "single" | "dollar-single" | "double" | "backtick" }
   /** `((…))`, `$((…))`, `$[…]` and the subscript of an assignment. */
   | { readonly kind: "arithmetic"; readonly opens: "(" | "["; depth: number }
@@ -43,7 +50,12 @@ const WORD_OPERATOR = /^(?:[A-Za-z_][A-Za-z0-9_]*|\d+|[@*?$!#-]):?[-=?+]/;
 const OPEN_NAME = /(\\*)\$[A-Za-z_][A-Za-z0-9_]*$/;
 
 export const shellScanner = (): ShellScanner => {
-  const code = (closes: boolean, list = false): Frame => ({ kind: "code", closes, list, command: createCommand() });
+  const code = (closes: boolean, list = false): Frame => ({
+    kind: "code",
+    closes,
+    list,
+    command: createSimpleCommand(),
+  });
   const frames: Frame[] = [code(false)];
   const pending: Heredoc[] = [];
   let comment = false;
