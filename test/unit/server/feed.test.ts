@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { EventView } from "../../../src/api/schemas.ts";
 import { Ending } from "../../../src/core/events.ts";
 import { createFeed } from "../../../src/server/feed.ts";
 import { createDriver, group, spec } from "../core/model.ts";
@@ -6,16 +7,39 @@ import { createDriver, group, spec } from "../core/model.ts";
 describe("rule 11: back-pressure", () => {
   it("rule 11: a reader of events that is too slow is dropped with a resume point", async () => {
     const feed = createFeed();
+    const publish = (count: number): void => {
+      for (let i = 0; i < count; i += 1) feed.publish({ event: "test", run: 1 }, 0);
+    };
     const stream = feed.follow(undefined, new AbortController().signal);
     const first = stream.next();
-    for (let i = 0; i < 30_000; i += 1) feed.publish({ event: "test", run: i }, 0);
-    const got: unknown[] = [(await first).value];
-    for await (const event of stream) got.push(event);
-    const last = got.at(-1) as { resume: number };
-    expect(last.resume).toBeGreaterThanOrEqual(0);
-    expect(got.length).toBeLessThan(30_000);
-    // from there it can go on, as far as the past is remembered
-    expect(feed.since(Math.max(last.resume, 20_000), undefined).length).toBeGreaterThan(0);
+    publish(3);
+    const seen = [await first, await stream.next(), await stream.next()];
+    expect(seen.map(({ value }) => (value as EventView).seq)).toEqual([1, 2, 3]);
+    const next = stream.next();
+    publish(30_000);
+    // the last that it had: whoever goes on from there misses nothing that is still remembered
+    expect(await next).toEqual({ done: false, value: { resume: 3 } });
+    expect(await stream.next()).toEqual({ done: true, value: undefined });
+    const remembered = feed.since(3, undefined).map(({ seq }) => seq);
+    expect([remembered[0], remembered.at(-1), remembered.length]).toEqual([20_004, 30_003, 10_000]);
+  });
+
+  it("a reader that keeps up gets every event, in order, and is not dropped", async () => {
+    const feed = createFeed();
+    const stop = new AbortController();
+    const stream = feed.follow(1, stop.signal);
+    const got: number[] = [];
+    let next = stream.next();
+    for (let round = 0; round < 5; round += 1) {
+      for (let i = 0; i < 10_000; i += 1) feed.publish({ event: "test", run: i % 2 }, 0);
+      for (let i = 0; i < 5000; i += 1) {
+        got.push(((await next).value as EventView).seq);
+        next = stream.next();
+      }
+    }
+    stop.abort();
+    expect(await next).toEqual({ done: true, value: undefined });
+    expect(got).toEqual(Array.from({ length: 25_000 }, (_, i) => 2 * i + 2));
   });
 
   it("remembers a bounded past, by run", () => {
