@@ -129,12 +129,3 @@ export const buildRun = (document: RunDocument, context: BuildContext): BuiltRun
   const spec = without<RunSpec>({ name, cwd, env: environment, groups, maxFails, numbering });
   return without<BuiltRun>({ spec, items, dropped, uuid: value.uuid });
 };
-
-/** The spec with the counts of lists that have been read since: group index → number of items. */
-export const withCounts = (spec: RunSpec, counts: ReadonlyMap<number, number>): RunSpec => ({
-  ...spec,
-  groups: spec.groups.map((group, i) => {
-    const count = counts.get(i);
-    return count === undefined ? group : { ...group, items: { kind: "list", count } };
-  }),
-});

@@ -5,7 +5,7 @@ import type { Resources } from "./resources.ts";
 import type { GroupSpec } from "./spec.ts";
 import { compileTrusted, expand, type Template, type TemplateContext } from "./template.ts";
 
-export { fieldOf, itemOf, itemProblem, MAX_ITEM_BYTES, storedJson, type Item } from "./item.ts";
+export { itemProblem, MAX_ITEM_BYTES, storedJson } from "./item.ts";
 export { PackedItems } from "./packed-items.ts";
 
 /** The items of a group: what `{item}` is in each of its tasks. */

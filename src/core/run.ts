@@ -1,4 +1,4 @@
-import { FRACTION, type Resources, shapeKey } from "./resources.ts";
+import { type Resources, shapeKey } from "./resources.ts";
 import { type Condition, type GroupSpec, type RankSpec, type RunSpec, itemCount, taskCount } from "./spec.ts";
 import { TASK_STATES, Task } from "./states.ts";
 import type { RankOutput } from "./gangs.ts";
@@ -257,6 +257,3 @@ export const runState = (run: Run): RunState => {
 
 /** Milliseconds that a task of a group is expected to take; -1 if nothing is known. */
 export const expectedMs = (run: Run, group: Group): number => (group.meanMs < 0 ? run.meanMs : group.meanMs);
-
-/** Whole cores of a shape, at least one: what concurrency is counted in. */
-export const cpusOf = (shape: Shape): number => Math.max(1, Math.ceil((shape.resources["cpus"] ?? 0) / FRACTION));

@@ -116,8 +116,6 @@ export const peek = (table: Table, row: number): Page | undefined => table.pages
 export const rangeEnd = (table: Table, ranges: readonly number[], i: number): number =>
   Math.min(table.total, ranges[i]! + ranges[i + 1]!);
 
-export const slotOf = (table: Table, row: number): number => row % table.pageRows;
-
 export const stateOf = (table: Table, row: number): number => {
   const page = peek(table, row);
   return page === undefined ? table.baseState(row) : page.state[row % table.pageRows]!;

@@ -5,10 +5,10 @@ import { type ClustersConfig, clusterNamed } from "../config/clusters-file.ts";
 import { type RunDocument, readRunBody } from "../config/run-file.ts";
 import type { ItemsInput } from "../config/task-items.ts";
 import { type PackedItems, checkItem, storedJson } from "../core/items.ts";
-import { type Resources, fromUnits, isByteResource } from "../core/resources.ts";
+import type { Resources } from "../core/resources.ts";
 import type { Shape } from "../core/run.ts";
 import type { GroupSpec, RunSpec } from "../core/spec.ts";
-import { formatSize } from "../core/quantities.ts";
+import { formatResource } from "../core/quantities.ts";
 import { SlipwayError } from "../errors.ts";
 import { concurrency, shortage } from "../scheduler/capacity.ts";
 import { readArchive } from "./archive/archive.ts";
@@ -48,11 +48,7 @@ export interface SubmissionOptions {
 
 /** An amount as a person reads it. */
 const shown = (name: string, units: number): string =>
-  name === "nodes" || name === "ranks"
-    ? String(units)
-    : isByteResource(name)
-      ? formatSize(units)
-      : String(fromUnits(name, units));
+  name === "nodes" || name === "ranks" ? String(units) : formatResource(name, units);
 
 export interface Submitted {
   readonly run: number;

@@ -8,7 +8,7 @@ import { type Attempt, type Group, type Run, groupOf, indexOfRow, runState, shap
 import type { GroupSpec } from "../core/spec.ts";
 import type { RunSummary, State } from "../core/state.ts";
 import { TASK_STATES, Task, taskStateName } from "../core/states.ts";
-import { Flag, peek, stateOf } from "../core/table.ts";
+import { peek, stateOf } from "../core/table.ts";
 import { type CompiledTask, compileTask, expandTask, itemAt } from "../core/task-template.ts";
 import { expand, type Template, type TemplateContext } from "../core/template.ts";
 import type { AttemptView, OutputLostView, RunView, TaskView } from "../api/schemas.ts";
@@ -215,6 +215,3 @@ export const taskView = (state: State, run: Run, row: number, lastStderr: string
     lastStderr,
   };
 };
-
-export const isUnneeded = (run: Run, row: number): boolean =>
-  ((peek(run.table, row)?.flags[row % run.table.pageRows] ?? 0) & Flag.UNNEEDED) !== 0;

@@ -1,5 +1,4 @@
-import { formatDuration, formatSize } from "../core/quantities.ts";
-import { fromUnits, isByteResource } from "../core/resources.ts";
+import { formatDuration, formatResource } from "../core/quantities.ts";
 import { type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { TASK_STATES, Task, isFinalTask } from "../core/states.ts";
@@ -41,7 +40,7 @@ const why = (cause: string, detail: string, remedy: string): WhyView => ({ cause
 
 const shapeText = (group: Group, row: number): string =>
   Object.entries(shapeOfRow(group, row).resources)
-    .map(([name, units]) => `${name} ${isByteResource(name) ? formatSize(units) : fromUnits(name, units)}`)
+    .map(([name, units]) => `${name} ${formatResource(name, units)}`)
     .join(", ");
 
 /** Dependencies that are still open, with how far they are. */

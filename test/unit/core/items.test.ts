@@ -4,12 +4,12 @@ import {
   arrayValues,
   checkItem,
   evaluateItemResources,
-  itemOf,
   itemProblem,
   PackedItems,
   parseArray,
   storedJson,
 } from "../../../src/core/items.ts";
+import { itemOf } from "../../../src/core/item.ts";
 import type { GroupSpec } from "../../../src/core/spec.ts";
 
 const group = (fields: Partial<GroupSpec> = {}): GroupSpec => ({

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { itemOf } from "../../../src/core/items.ts";
+import { itemOf } from "../../../src/core/item.ts";
 import { quoteFor } from "../../../src/core/shell-quoting.ts";
 import { compile, expand } from "../../../src/core/template.ts";
 

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { itemOf } from "../../../src/core/items.ts";
+import { itemOf } from "../../../src/core/item.ts";
 import { compile, compileTrusted, expand, type TemplateContext } from "../../../src/core/template.ts";
 
 const context = (item?: string, json = false): TemplateContext => ({
