@@ -5,7 +5,7 @@ import { createExecutor } from "../../../src/agent/executor.ts";
 import { createNodeClock } from "../../../src/agent/node-clock.ts";
 import { openOutputStream } from "../../../src/agent/output-stream.ts";
 import type { Result } from "../../../src/agent/results.ts";
-import type { AgentSettings } from "../../../src/agent/settings.ts";
+import type { AgentSettings } from "../../../src/protocol/agent-settings.ts";
 import { SlotPool } from "../../../src/agent/slots.ts";
 import { defineRun } from "../../../src/agent/templates.ts";
 import { Ending } from "../../../src/core/events.ts";
