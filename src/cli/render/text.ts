@@ -1,3 +1,5 @@
+import stringWidth from "string-width";
+
 /** How values look to people. Nothing here writes; everything is a function from values to text. */
 
 /**
@@ -16,18 +18,10 @@ export const printable = (text: string): string =>
           : `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 
-const WIDE =
-  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
-// eslint-disable-next-line no-control-regex -- colour codes take no room
-const COLOR_CODES = /\u001b\[[0-9;]*m/g;
+/** Columns a text takes on a terminal: none for colour codes and combining marks, two for wide characters and emoji. */
+export const columnsOf = (text: string): number => stringWidth(text);
 
-/** Columns a text takes on a terminal; colour codes take none, East Asian characters two, combining marks none. */
-export const columnsOf = (text: string): number => {
-  const plain = text.replace(COLOR_CODES, "");
-  let columns = 0;
-  for (const char of plain) columns += /\p{Mn}/u.test(char) ? 0 : WIDE.test(char) ? 2 : 1;
-  return columns;
-};
+const CHARACTERS = new Intl.Segmenter();
 
 /** At most `columns` wide, an ellipsis where something is missing. The text must hold no colour codes. */
 export const clipped = (text: string, columns: number, ellipsis = "…"): string => {
@@ -35,10 +29,11 @@ export const clipped = (text: string, columns: number, ellipsis = "…"): string
   let kept = "";
   let used = columnsOf(ellipsis);
   if (used > columns) return "";
-  for (const char of text) {
-    used += columnsOf(char);
+  // what people see as one character, such as a flag, is kept or left out whole
+  for (const { segment } of CHARACTERS.segment(text)) {
+    used += columnsOf(segment);
     if (used > columns) break;
-    kept += char;
+    kept += segment;
   }
   return kept + ellipsis;
 };

@@ -42,6 +42,8 @@ test("widths count columns, not characters", () => {
   expect(columnsOf("日本")).toBe(4);
   expect(columnsOf("\u001b[31mred\u001b[39m")).toBe(3);
   expect(columnsOf("e\u0301")).toBe(1);
+  expect(columnsOf("👩‍👩‍👧‍👦")).toBe(2);
+  expect(columnsOf("🇩🇪")).toBe(2);
   expect(clipped("docking", 5)).toBe("dock…");
   expect(clipped("日本語", 5)).toBe("日本…");
   expect(clipped("abc", 0)).toBe("");
