@@ -1,7 +1,7 @@
 import { isConnectionLost } from "../client/index.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Context } from "./context.ts";
-import { isSurelyDead, untilGone } from "./gone.ts";
+import { isSurelyDead, untilGone } from "./server-end.ts";
 import { plural } from "./render/text.ts";
 import { type Define, examples } from "./verb.ts";
 

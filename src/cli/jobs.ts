@@ -19,7 +19,7 @@ const head = ({ id, nativeId, cluster, jobName }: LaunchView): string =>
 
 const logs = async (context: Context, id: number, follow: boolean, stream: "stdout" | "stderr"): Promise<void> => {
   const { client, out } = context;
-  context.note(head(await client.launched(id)));
+  context.note(head(await client.launchById(id)));
   try {
     for await (const piece of client.launchLogs(id, { stream, follow, signal: out.closed })) await out.bytes(piece);
   } catch (error) {
@@ -51,7 +51,7 @@ export const define: Define = (command, { act }) => {
     .argument("<ID>")
     .action(
       act(async ({ client, answer, style }, [id]) => {
-        const launch = await client.launched(idOf(id), { fresh: true });
+        const launch = await client.launchById(idOf(id), { fresh: true });
         answer(launch, () => launchScreen(launch, style, client.now()));
       }),
     );

@@ -4,7 +4,7 @@ import { SlipwayError } from "../errors.ts";
 import type { Context } from "./context.ts";
 import { loadLaunch } from "./launch-file.ts";
 import { launchSummary } from "./render/launches.ts";
-import { shown } from "./render/text.ts";
+import { commandLine } from "./render/text.ts";
 import { type Define, examples } from "./verb.ts";
 
 /** The job's own exit status where it has one. */
@@ -60,7 +60,10 @@ export const define: Define = (command, { act }) =>
         if (dryRun) {
           const preview = await context.client.previewLaunch(document);
           for (const warning of preview.warnings) context.note(`note: ${warning}`);
-          context.answer(preview, () => `${preview.script.trimEnd()}\n\n# submitted with: ${shown(preview.submit)}`);
+          context.answer(
+            preview,
+            () => `${preview.script.trimEnd()}\n\n# submitted with: ${commandLine(preview.submit)}`,
+          );
           return 0;
         }
         const launch = await context.client.launch(document);

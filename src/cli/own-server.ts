@@ -3,7 +3,7 @@ import { isConnectionLost, isFinalRun } from "../client/index.ts";
 import { SlipwayError } from "../errors.ts";
 import { readEndpoint } from "../protocol/endpoint.ts";
 import type { Context } from "./context.ts";
-import { isSurelyDead, untilGone } from "./gone.ts";
+import { isSurelyDead, untilGone } from "./server-end.ts";
 import { startServer } from "./server-process.ts";
 import type { Submission } from "./submission.ts";
 

@@ -19,7 +19,7 @@ export interface LaunchClient {
   previewLaunch(document: LaunchDocument): Promise<LaunchPreview>;
   launches(query?: { state?: string | undefined; limit?: number }): Promise<LaunchView[]>;
   /** With `fresh` its manager is asked first. */
-  launched(id: number, options?: { fresh?: boolean }): Promise<LaunchView>;
+  launchById(id: number, options?: { fresh?: boolean }): Promise<LaunchView>;
   /** The launch now, then whenever it changed, until it has ended; goes on after a restart of the server. */
   watchLaunch(id: number, options?: FollowOptions): AsyncGenerator<LaunchView>;
   launchLogs(id: number, options?: LaunchLogOptions): AsyncGenerator<Buffer>;
@@ -89,7 +89,7 @@ export const createLaunchClient = ({ send, get, following }: Requests): LaunchCl
     previewLaunch: (json) => ask({ method: "POST", path: "/launches?dry_run=1", json }),
     launches: ({ state, limit = 100 } = {}) =>
       get(`/launches?limit=${limit}${state === undefined ? "" : `&state=${encodeURIComponent(state)}`}`),
-    launched: (id, { fresh = false } = {}) => get(`/launches/${id}${fresh ? "?fresh=1" : ""}`),
+    launchById: (id, { fresh = false } = {}) => get(`/launches/${id}${fresh ? "?fresh=1" : ""}`),
     watchLaunch,
     launchLogs,
     cancelLaunch: (id) => ask({ method: "DELETE", path: `/launches/${id}` }),

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { shown } from "../core/quantities.ts";
+import { quoted } from "../core/quantities.ts";
 import { pathText, refuse, type Path, type Source } from "./source.ts";
 import { suggest } from "./nearest.ts";
 
@@ -22,7 +22,7 @@ const kindOf = (value: unknown): string =>
       : typeof value === "object"
         ? "a map"
         : typeof value === "string"
-          ? shown(value)
+          ? quoted(value)
           : String(value);
 
 /** A union fails as a whole; when one of its branches had the right kind, the problem inside that one is meant. */

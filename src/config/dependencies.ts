@@ -1,6 +1,6 @@
 import type { Condition, Dependency } from "../core/spec.ts";
 import { SlipwayError } from "../errors.ts";
-import { shown } from "../core/quantities.ts";
+import { quoted } from "../core/quantities.ts";
 import { suggest } from "./nearest.ts";
 import type { TaskInput } from "./run-schema.ts";
 import { badValue, refuse, type Path, type Source } from "./source.ts";
@@ -22,14 +22,14 @@ const entriesOf = (source: Source, path: Path, after: TaskInput["after"]): Entry
     return Object.entries(entry).map(([name, on]) => {
       if (typeof on === "string" && CONDITIONS.includes(on)) return { name, on: on as Condition };
       const near = typeof on === "string" ? suggest(on, CONDITIONS) : "";
-      return badValue(source, path, `the condition on '${name}' must be ok, any or failed, not ${shown(on)}${near}`);
+      return badValue(source, path, `the condition on '${name}' must be ok, any or failed, not ${quoted(on)}${near}`);
     });
   });
 };
 
 const runId = (source: Source, path: Path, text: string): number => {
   const id = /^\d{1,10}$/.test(text) ? Number(text) : 0;
-  if (id < 1 || id > MAX_RUN_ID) badValue(source, path, `${shown(text)} is no run's id; write run:3`);
+  if (id < 1 || id > MAX_RUN_ID) badValue(source, path, `${quoted(text)} is no run's id; write run:3`);
   return id;
 };
 

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { arrayValues, itemProblem, parseArray, storedJson } from "../core/items.ts";
-import { shown } from "../core/quantities.ts";
+import { quoted } from "../core/quantities.ts";
 import type { ItemSource } from "../core/spec.ts";
 import { SlipwayError } from "../errors.ts";
 import type { EachInput } from "./run-schema.ts";
@@ -83,7 +83,7 @@ export const readEach = (
   if (each.stream !== undefined) return listOf({ kind: "stream", json: each.stream === "json" });
   const file = each.lines ?? each.json!;
   checkText(source, inner, file);
-  if (file === "") badValue(source, inner, `${shown(file)} is no file`);
+  if (file === "") badValue(source, inner, `${quoted(file)} is no file`);
   return listOf({
     kind: key as "lines" | "json",
     path: file === "-" ? file : resolve(context.cwd, file),

@@ -1,4 +1,4 @@
-import { shown } from "./quantities.ts";
+import { quoted } from "./quantities.ts";
 
 /** One item at work. `text` is what `{item}` and SLIPWAY_ITEM are: strings as they are, other JSON as compact JSON. */
 export interface Item {
@@ -37,7 +37,7 @@ export const fieldOf = (item: Item, path: readonly string[]): string => {
       !Object.hasOwn(value, key) ||
       (Array.isArray(value) && key === "length")
     ) {
-      throw new RangeError(`no field '${path.join(".")}' in ${shown(item.text)}`);
+      throw new RangeError(`no field '${path.join(".")}' in ${quoted(item.text)}`);
     }
     value = (value as Record<string, unknown>)[key];
   }

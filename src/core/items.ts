@@ -1,6 +1,6 @@
 import { fieldOf, itemOf, itemProblem } from "./item.ts";
 import { PackedItems } from "./packed-items.ts";
-import { parseResource, shown } from "./quantities.ts";
+import { parseResource, quoted } from "./quantities.ts";
 import type { Resources } from "./resources.ts";
 import type { GroupSpec } from "./spec.ts";
 import { compileTrusted, expand, type Template, type TemplateContext } from "./template.ts";
@@ -27,11 +27,11 @@ const FORMS = "write 1-100, 1-100:2 (every second), 7, or a list such as 1-3,7";
 
 const parseRange = (text: string): Range => {
   const [matched, first, last = first, every = "1"] = RANGE.exec(text.trim()) ?? [];
-  if (matched === undefined) throw new RangeError(`${shown(text)} is no array; ${FORMS}`);
+  if (matched === undefined) throw new RangeError(`${quoted(text)} is no array; ${FORMS}`);
   const [from, to, step] = [Number(first), Number(last), Number(every)];
-  if (!Number.isSafeInteger(to) || !Number.isSafeInteger(from)) throw new RangeError(`${shown(text)} is too large`);
-  if (step < 1) throw new RangeError(`${shown(text)}: the step must be at least 1`);
-  if (to < from) throw new RangeError(`${shown(text)} goes backwards; write the smaller number first`);
+  if (!Number.isSafeInteger(to) || !Number.isSafeInteger(from)) throw new RangeError(`${quoted(text)} is too large`);
+  if (step < 1) throw new RangeError(`${quoted(text)}: the step must be at least 1`);
+  if (to < from) throw new RangeError(`${quoted(text)} goes backwards; write the smaller number first`);
   return { from, step, count: Math.floor((to - from) / step) + 1 };
 };
 
@@ -122,7 +122,7 @@ const naming = <T>(index: number, stored: string, work: () => T): T => {
     return work();
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new RangeError(`item ${index} (${shown(stored)}): ${error.message}`, { cause: error });
+    throw new RangeError(`item ${index} (${quoted(stored)}): ${error.message}`, { cause: error });
   }
 };
 

@@ -24,7 +24,7 @@ const CLOCK = /^(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,2}))?(?::(\d{1,2}))?$/;
 const SIZE = new RegExp(`^(${NUMBER})\\s*(?:([kmgtp])(?:i?b)?|(b))?$`, "i");
 
 /** Long hostile text is shown shortened, so that an error stays one readable line. */
-export const shown = (value: unknown): string => {
+export const quoted = (value: unknown): string => {
   const text = typeof value === "string" ? value : String(value);
   return JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}...` : text);
 };
@@ -43,18 +43,18 @@ const plainNumber = (value: string | number, text: string): number | undefined =
 };
 
 const refuseNegative = (text: string): void => {
-  if (/^-\s*[\d.]/.test(text)) throw new RangeError(`must not be negative, got ${shown(text)}`);
+  if (/^-\s*[\d.]/.test(text)) throw new RangeError(`must not be negative, got ${quoted(text)}`);
 };
 
 const clockSeconds = (text: string): number | undefined => {
   const [matched, days, hours, minutes, seconds] = CLOCK.exec(text) ?? [];
   if (matched === undefined) return undefined;
   if (days === undefined && seconds === undefined) {
-    throw new RangeError(`${shown(text)} is ambiguous: write HH:MM:SS, or units such as 4h or 30m`);
+    throw new RangeError(`${quoted(text)} is ambiguous: write HH:MM:SS, or units such as 4h or 30m`);
   }
   const [h, m, s] = [Number(hours), Number(minutes ?? 0), Number(seconds ?? 0)];
   if (m > 59 || s > 59 || (days !== undefined && h > 23)) {
-    throw new RangeError(`${shown(text)} is no time: minutes and seconds go to 59, hours after days to 23`);
+    throw new RangeError(`${quoted(text)} is no time: minutes and seconds go to 59, hours after days to 23`);
   }
   return Number(days ?? 0) * 86_400 + h * 3600 + m * 60 + s;
 };
@@ -75,9 +75,9 @@ export const parseDuration = (value: string | number): number => {
     plainNumber(value, text) ?? (text.length > 100 ? undefined : (unitSeconds(text) ?? clockSeconds(text)));
   if (seconds === undefined) {
     refuseNegative(text);
-    throw new RangeError(`${shown(value)} is no duration; write 90, 90s, 10m, 1h30m, 2d, HH:MM:SS or D-HH:MM:SS`);
+    throw new RangeError(`${quoted(value)} is no duration; write 90, 90s, 10m, 1h30m, 2d, HH:MM:SS or D-HH:MM:SS`);
   }
-  if (seconds > MAX_SECONDS) throw new RangeError(`${shown(value)} is more than 100 years`);
+  if (seconds > MAX_SECONDS) throw new RangeError(`${quoted(value)} is more than 100 years`);
   return seconds;
 };
 
@@ -90,11 +90,11 @@ export const parseSize = (value: string | number): number => {
     const [matched, amount, prefix] = SIZE.exec(text) ?? [];
     if (matched === undefined) {
       refuseNegative(text);
-      throw new RangeError(`${shown(value)} is no size; write 500M, 2G or 1.5GiB (a bare number is MB)`);
+      throw new RangeError(`${quoted(value)} is no size; write 500M, 2G or 1.5GiB (a bare number is MB)`);
     }
     bytes = Number(amount) * (prefix === undefined ? 1 : 1024 ** ("kmgtp".indexOf(prefix.toLowerCase()) + 1));
   } else bytes = plain * 2 ** 20;
-  if (bytes > MAX_BYTES) throw new RangeError(`${shown(value)} is more than 1024 TiB`);
+  if (bytes > MAX_BYTES) throw new RangeError(`${quoted(value)} is more than 1024 TiB`);
   return Math.ceil(bytes);
 };
 
@@ -104,10 +104,10 @@ export const parseAmount = (value: string | number, max = MAX_AMOUNT): number =>
   const amount = plainNumber(value, text);
   if (amount === undefined) {
     refuseNegative(text);
-    throw new RangeError(`must be a number, got ${shown(value)}`);
+    throw new RangeError(`must be a number, got ${quoted(value)}`);
   }
-  if (amount > max) throw new RangeError(`${shown(value)} is more than ${max}`);
-  if (amount > 0 && amount < 1 / FRACTION) throw new RangeError(`${shown(value)} is less than the smallest, 0.0001`);
+  if (amount > max) throw new RangeError(`${quoted(value)} is more than ${max}`);
+  if (amount > 0 && amount < 1 / FRACTION) throw new RangeError(`${quoted(value)} is less than the smallest, 0.0001`);
   return amount;
 };
 

@@ -14,7 +14,7 @@ export interface LocalOptions {
 interface OwnJob {
   readonly directory: string;
   readonly ending: Promise<Ending>;
-  isCancelled: boolean;
+  isCanceled: boolean;
 }
 
 /** Jobs of this machine are few; those that ended long ago are forgotten. */
@@ -31,7 +31,7 @@ export const createLocalProvider = (options: LocalOptions): Provider => {
 
     submit: async (job) => {
       const { id, ending } = await startDetached({ ...job, log: join(job.directory, "agent.log") });
-      keep(id, { directory: job.directory, ending, isCancelled: false });
+      keep(id, { directory: job.directory, ending, isCanceled: false });
       await writeFile(join(job.directory, "native-id"), `${id}\n`, { mode: 0o600 });
       return { nativeId: id };
     },
@@ -48,7 +48,7 @@ export const createLocalProvider = (options: LocalOptions): Provider => {
             state: "ended",
             raw: "gone",
             ...ending,
-            ...(job?.isCancelled === true ? { outcome: "cancelled" } : {}),
+            ...(job?.isCanceled === true ? { outcome: "cancelled" } : {}),
             ...(reason === "" ? {} : { reason }),
           });
         }
@@ -60,7 +60,7 @@ export const createLocalProvider = (options: LocalOptions): Provider => {
       for (const id of nativeIds) {
         if (!(await isAlive(id))) continue;
         const job = own.get(id);
-        if (job !== undefined) job.isCancelled = true;
+        if (job !== undefined) job.isCanceled = true;
         await signalProcess(id, "SIGTERM");
       }
     },

@@ -47,7 +47,7 @@ export interface SubmissionOptions {
 }
 
 /** An amount as a person reads it. */
-const shown = (name: string, units: number): string =>
+const amountOf = (name: string, units: number): string =>
   name === "nodes" || name === "ranks" ? String(units) : formatResource(name, units);
 
 export interface Submitted {
@@ -119,8 +119,8 @@ export const createSubmission = (
     throw new SlipwayError("cannot-fit", {
       task,
       resource: worst.name,
-      amount: shown(worst.name, worst.asked),
-      largest: shown(worst.name, worst.has),
+      amount: amountOf(worst.name, worst.asked),
+      largest: amountOf(worst.name, worst.has),
     });
   };
 

@@ -2,7 +2,7 @@ import type { LaunchView } from "../../api/launch-schemas.ts";
 import { formatSize } from "../../core/quantities.ts";
 import type { Style } from "./style.ts";
 import { facts, table } from "./table.ts";
-import { duration, localTime, plural, printable, secondsBetween, shown } from "./text.ts";
+import { duration, localTime, plural, printable, secondsBetween, commandLine } from "./text.ts";
 
 const colored = (state: LaunchView["state"], style: Style): string => {
   if (state === "succeeded") return style.green(state);
@@ -56,7 +56,7 @@ export const launchScreen = (launch: LaunchView, style: Style, now: number): str
   const sections = [
     `${style.bold(`launch ${launch.id}`)}  ${printable(launch.name)}  ${colored(launch.state, style)}`,
     facts([
-      ["command", printable(shown(launch.command))],
+      ["command", printable(commandLine(launch.command))],
       ["image", given(launch.image)],
       ["user", printable(launch.user)],
       ["cluster", printable(launch.cluster)],

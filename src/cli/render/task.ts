@@ -4,7 +4,7 @@ import { isByteResource } from "../../core/resources.ts";
 import { lostFact } from "./output-lost.ts";
 import { stateColored, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
-import { duration, localTime, printable, secondsBetween, shown } from "./text.ts";
+import { duration, localTime, printable, secondsBetween, commandLine } from "./text.ts";
 
 const ORDER = ["cpus", "gpus", "mem", "tmp"];
 const rank = (name: string): number => ORDER.indexOf(name) + 1 || ORDER.length + 1;
@@ -66,7 +66,7 @@ export const taskScreen = (task: TaskView, style: Style, now: number, width?: nu
   const sections = [
     `${style.bold(`task ${task.id}`)}  ${printable(task.name)}  ${stateColored(task.state, style)}`,
     facts([
-      ["command", printable(shown(task.command))],
+      ["command", printable(commandLine(task.command))],
       ["item", task.item === null ? undefined : printable(task.item)],
       ["directory", printable(task.cwd)],
       ["resources", resourcesText(task.resources) || undefined],

@@ -87,5 +87,5 @@ export const perSecond = (rate: number): string =>
   rate >= 100 ? count(rate) : rate >= 10 ? rate.toFixed(0) : rate >= 1 ? rate.toFixed(1) : rate.toFixed(2);
 
 /** A command as it would be typed. */
-export const shown = (argv: readonly string[]): string =>
+export const commandLine = (argv: readonly string[]): string =>
   argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");

@@ -4,7 +4,7 @@ import { createAdoption } from "./adoption.ts";
 import type { KeeperContext } from "./context.ts";
 import { createDeciding } from "./deciding.ts";
 import type { Fleet } from "./fleet.ts";
-import { type Stop, createLettingGo } from "./letting-go.ts";
+import { type Stop, createRetiring } from "./retiring.ts";
 import { createManagerWatch } from "./manager-watch.ts";
 import { type FleetNotes, type Waiting, createNotes, noteSuccess } from "./notes.ts";
 import { createPilotCancels } from "./pilot-cancels.ts";
@@ -57,12 +57,12 @@ export const createClusterKeeper = (
   const cancels = createPilotCancels(provider);
   const adoption = createAdoption(context, provider, fleets, starts);
   const watch = createManagerWatch(context, { cluster, fleets, provider, periodMs, adoption, ends });
-  const letting = createLettingGo(context, fleets, { starts, ends, cancels });
+  const retiring = createRetiring(context, fleets, { starts, ends, cancels });
   let lookingSince: number | undefined;
   let again = false;
   let stopping: Stop | undefined;
   const isStopping = (): boolean => stopping !== undefined;
-  const deciding = createDeciding(context, { cluster, fleets, notesOf, starts, letting, isStopping });
+  const deciding = createDeciding(context, { cluster, fleets, notesOf, starts, retiring, isStopping });
 
   const loseSilent = (): void => {
     for (const fleet of fleets)
@@ -70,13 +70,13 @@ export const createClusterKeeper = (
   };
 
   const windDown = async (): Promise<void> => {
-    if (stopping !== undefined) await letting.windDown(stopping);
+    if (stopping !== undefined) await retiring.windDown(stopping);
   };
 
   const lookOnce = async (): Promise<void> => {
     loseSilent();
     if (!(await watch.hear())) return windDown();
-    await letting.clearAway();
+    await retiring.clearAway();
     await deciding.decideAll();
     await windDown();
   };
@@ -101,8 +101,8 @@ export const createClusterKeeper = (
       }
     },
     add: (fleet, count) => starts.start(fleet, count),
-    drain: (pilot, reason) => letting.drain(pilot, reason),
-    cancel: (pilot, reason) => letting.cancel([pilot], reason),
+    drain: (pilot, reason) => retiring.drain(pilot, reason),
+    cancel: (pilot, reason) => retiring.cancel([pilot], reason),
     joined: (pilot) => {
       const fleet = fleets.find(({ queue }) => queue === pilot.queue);
       if (fleet === undefined) return;

@@ -5,7 +5,7 @@ import type { Demand } from "../../fleet/snapshot.ts";
 import type { KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
 import { giveUp } from "./give-up.ts";
-import type { LettingGo } from "./letting-go.ts";
+import type { Retiring } from "./retiring.ts";
 import type { FleetNotes } from "./notes.ts";
 import type { PilotStarts } from "./pilot-starts.ts";
 import { freshSeconds, supplyOf } from "./supply.ts";
@@ -23,7 +23,7 @@ export interface DecidingOptions {
   readonly fleets: readonly Fleet[];
   readonly notesOf: (fleet: Fleet) => FleetNotes;
   readonly starts: PilotStarts;
-  readonly letting: LettingGo;
+  readonly retiring: Retiring;
   readonly isStopping: () => boolean;
 }
 
@@ -32,7 +32,7 @@ const MOST_STARTS = 20;
 
 export const createDeciding = (
   context: KeeperContext,
-  { cluster, fleets, notesOf, starts, letting, isStopping }: DecidingOptions,
+  { cluster, fleets, notesOf, starts, retiring, isStopping }: DecidingOptions,
 ): Deciding => {
   const { engine, roster, log } = context;
 
@@ -50,7 +50,7 @@ export const createDeciding = (
     }));
 
   const snapshotOf = (fleet: Fleet, notes: FleetNotes, demand: readonly Demand[]) => {
-    const supply = supplyOf(context, fleet, notes, letting.isSpent);
+    const supply = supplyOf(context, fleet, notes, retiring.hasLostAgents);
     if (demand.length > 0) notes.fleetIdleSince = undefined;
     return {
       policy: fleet.policy,
@@ -82,8 +82,8 @@ export const createDeciding = (
     }
     if (decision.start > 0) starts.start(fleet, Math.min(decision.start, MOST_STARTS - starts.underway.size));
     const leaving = decision.stop.map((id) => engine.state.pilots.get(id)!);
-    for (const pilot of leaving) if (roster.agentsOf(pilot.id).length > 0) letting.drain(pilot, "idle");
-    await letting.cancel(
+    for (const pilot of leaving) if (roster.agentsOf(pilot.id).length > 0) retiring.drain(pilot, "idle");
+    await retiring.cancel(
       leaving.filter(({ id }) => roster.agentsOf(id).length === 0),
       "no longer needed",
     );

@@ -12,7 +12,7 @@ import type { PilotStarts } from "./pilot-starts.ts";
  * What the manager says of a pilot's job, carried over to the pilot and its agents:
  *
  *   queued, held   no agent can live: those that do not answer are lost. After a requeue the same pilot waits again
- *   stuck          held because it could not be started: it is to be cancelled, and then was a failed start
+ *   unstartable          held because it could not be started: it is to be cancelled, and then was a failed start
  *   active         nothing, but that a pilot which had waited does so no longer
  *   suspended      its agents are silent, and keep what they have
  *   ended          its agents are lost; DONE, CANCELED or FAILED, and a failed start if no agent ever connected
@@ -23,7 +23,7 @@ export interface PilotEnds {
   /** What the manager last said of a pilot that has not begun or does not go on; null otherwise. */
   waiting(pilot: number): Waiting | null;
   /** Its job could not be started, and would keep its place until somebody steps in. */
-  isStuck(pilot: number): boolean;
+  cannotStart(pilot: number): boolean;
 }
 
 /** A pilot whose agents are lost so soon after they connected is none that works. */
@@ -37,13 +37,13 @@ export const createPilotEnds = (
   const { engine, agents, roster, spools, log } = context;
   const said = new Map<number, Waiting>();
   /** What was said of jobs that could not be started. */
-  const stuck = new Map<number, JobStatus>();
+  const unstartable = new Map<number, JobStatus>();
 
   const ended = async (fleet: Fleet, pilot: Pilot, status: JobStatus): Promise<void> => {
     // what its agents wrote on their way out counts before they are given up
     await spools.importAll();
-    const unstarted = stuck.get(pilot.id);
-    stuck.delete(pilot.id);
+    const unstarted = unstartable.get(pilot.id);
+    unstartable.delete(pilot.id);
     // it was cancelled for that: the manager may no longer tell it
     const reason = endingText(unstarted === undefined ? status : { ...unstarted, outcome: "start-failed" });
     const living = roster.agentsOf(pilot.id);
@@ -51,11 +51,12 @@ export const createPilotEnds = (
     agents.lose(living, `pilot ${pilot.id} ended${reason === "" ? "" : `: ${reason}`}`);
     await spools.prune();
     said.delete(pilot.id);
-    const unwanted = starts.unwanted.delete(pilot.id);
-    if (unwanted) return void roster.change(pilot.id, "CANCELED", pilot.reason === "" ? { reason: "cancelled" } : {});
+    const cancelRequested = starts.cancelRequested.delete(pilot.id);
+    if (cancelRequested)
+      return void roster.change(pilot.id, "CANCELED", pilot.reason === "" ? { reason: "cancelled" } : {});
     if (!joined || unstarted !== undefined) return starts.failed(fleet, pilot, reason);
     const notes = notesOf(fleet);
-    if (status.outcome === "cancelled" && !starts.parting.delete(pilot.id))
+    if (status.outcome === "cancelled" && !starts.stoppingWithServer.delete(pilot.id))
       return void roster.change(pilot.id, "CANCELED", { reason });
     if (status.outcome === "timeout") return void roster.change(pilot.id, "DONE", { reason });
     const orderly = living.length === 0 || status.outcome === "done";
@@ -94,7 +95,7 @@ export const createPilotEnds = (
 
   return {
     waiting: (pilot) => said.get(pilot) ?? null,
-    isStuck: (pilot) => stuck.has(pilot),
+    cannotStart: (pilot) => unstartable.has(pilot),
     heard: async (fleet, pilot, status, askedAt) => {
       if (status.successor !== undefined && status.successor !== pilot.nativeId) {
         log(`pilot ${pilot.id} goes on as ${status.successor}`);
@@ -103,9 +104,9 @@ export const createPilotEnds = (
         agents.lose(gone, `pilot ${pilot.id} goes on as job ${status.successor}`);
         return;
       }
-      if (status.stuck === true) stuck.set(pilot.id, status);
+      if (status.stuck === true) unstartable.set(pilot.id, status);
       // somebody stepped in
-      else if (status.state === "queued" || status.state === "active") stuck.delete(pilot.id);
+      else if (status.state === "queued" || status.state === "active") unstartable.delete(pilot.id);
       switch (status.state) {
         case "ended": {
           const connected = roster.agentsOf(pilot.id).some((id) => agents.link(id)?.channel !== undefined);

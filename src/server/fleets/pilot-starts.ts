@@ -23,9 +23,9 @@ export interface PilotStarts {
   /** What went wrong with submissions of which nobody knows whether they were taken. */
   readonly errors: Map<number, string>;
   /** Pilots to be cancelled as soon as their native id is known. */
-  readonly unwanted: Set<number>;
+  readonly cancelRequested: Set<number>;
   /** Pilots whose agents have left and whose job was told to end after them. */
-  readonly parting: Set<number>;
+  readonly stoppingWithServer: Set<number>;
 }
 
 /** Certainly not taken: the command could not even be started, or the manager said no in words we know. */
@@ -38,7 +38,7 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
   const { engine, roster, log } = context;
   const { state } = engine;
   const underway = new Set<number>();
-  const unwanted = new Set<number>();
+  const cancelRequested = new Set<number>();
   const errors = new Map<number, string>();
 
   const failed = async (fleet: Fleet, pilot: Pilot, reason: string): Promise<void> => {
@@ -74,7 +74,7 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
       const { nativeId, note } = await fleet.provider.submit(job);
       roster.change(pilot.id, "PMGR_ACTIVE_PENDING", { nativeId });
       log(`pilot ${pilot.id} was handed to ${fleet.cluster} as ${nativeId}${note === undefined ? "" : `: ${note}`}`);
-      if (unwanted.has(pilot.id)) await fleet.provider.cancel([nativeId]);
+      if (cancelRequested.has(pilot.id)) await fleet.provider.cancel([nativeId]);
     } catch (error) {
       const { message } = error as Error;
       if (pilot.nativeId !== "") log(`pilot ${pilot.id} was not cancelled yet: ${message}`);
@@ -88,8 +88,8 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
 
   return {
     underway,
-    unwanted,
-    parting: new Set(),
+    cancelRequested,
+    stoppingWithServer: new Set(),
     errors,
     failed,
     start: (fleet, count) => {

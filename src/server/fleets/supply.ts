@@ -29,7 +29,7 @@ export const supplyOf = (
   { engine, agents, roster }: KeeperContext,
   fleet: Fleet,
   notes: FleetNotes,
-  isSpent: (pilot: Pilot) => boolean,
+  hasLostAgents: (pilot: Pilot) => boolean,
 ): Pick<FleetSnapshot, "pilots" | "idleSeconds"> => {
   const now = performance.now();
   const seen = new Set<number>();
@@ -56,7 +56,7 @@ export const supplyOf = (
       occupancy += load.seconds / fleet.nodes;
     }
     const idleSeconds = idleSince(pilot.id, pending || used > 0);
-    if (roster.isDraining(pilot) || isSpent(pilot)) return undefined;
+    if (roster.isDraining(pilot) || hasLostAgents(pilot)) return undefined;
     const ends = Math.min(...ids.map((id) => agents.link(id)?.endsAt ?? Infinity));
     const remaining = pending ? freshSeconds(fleet) : (ends - engine.clock()) / 1000;
     // replaced ahead of its end, by as long as others waited in the manager

@@ -7,7 +7,15 @@ import { isUnicode, PLAIN, styleFor, wantsColor } from "../../../src/cli/render/
 import { runSummary } from "../../../src/cli/render/summary.ts";
 import { table } from "../../../src/cli/render/table.ts";
 import { taskScreen } from "../../../src/cli/render/task.ts";
-import { clipped, columnsOf, count, duration, localTime, printable, shown } from "../../../src/cli/render/text.ts";
+import {
+  clipped,
+  columnsOf,
+  count,
+  duration,
+  localTime,
+  printable,
+  commandLine,
+} from "../../../src/cli/render/text.ts";
 import { SlipwayError } from "../../../src/errors.ts";
 import { sampleRun, sampleTask } from "./sample.ts";
 
@@ -35,7 +43,7 @@ test("times are shown in the reader's zone and hostile text cannot steer the ter
   expect(localTime("2026-11-15T10:00:00.000Z")).toMatch(/^2026-11-1\d \d\d:00:00$/);
   expect(localTime(null)).toBe("-");
   expect(printable("a\u001b[2Jb\nc\td\u202e")).toBe("a\\u001b[2Jb\\nc d\\u202e");
-  expect(shown(["./dock", "it's", "a b", ""])).toBe("./dock 'it'\\''s' 'a b' ''");
+  expect(commandLine(["./dock", "it's", "a b", ""])).toBe("./dock 'it'\\''s' 'a b' ''");
 });
 
 test("widths count columns, not characters", () => {

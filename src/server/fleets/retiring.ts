@@ -6,12 +6,12 @@ import type { PilotEnds } from "./pilot-ends.ts";
 import type { PilotStarts } from "./pilot-starts.ts";
 
 /** How pilots of a cluster are let go: drained when they have agents, cancelled when they are not wanted or no use any more. */
-export interface LettingGo {
+export interface Retiring {
   /** Takes nothing new and ends when it is empty. */
   drain(pilot: Pilot, reason: string): void;
   cancel(pilots: readonly Pilot[], reason: string): Promise<void>;
   /** It had agents, has none any more, and its job goes on all the same, as on a dead node that nobody noticed. */
-  isSpent(pilot: Pilot): boolean;
+  hasLostAgents(pilot: Pilot): boolean;
   /** Cancels jobs that were told to end and did not, those that cannot start, and those that have lost their agents for good. */
   clearAway(): Promise<void>;
   /** One more step towards no pilots at all: what still runs is drained, what nobody holds is cancelled. */
@@ -27,28 +27,28 @@ export interface Stop {
 /** After `down --now`, what has not ended by itself in this time is cancelled again. */
 const STUBBORN_MS = 15_000;
 /** A job that goes on without agents for so long is ended. */
-const SPENT_MS = 60_000;
+const WITHOUT_AGENTS_MS = 60_000;
 
-export const createLettingGo = (
+export const createRetiring = (
   { agents, roster }: Pick<KeeperContext, "agents" | "roster">,
   fleets: readonly Fleet[],
   { starts, ends, cancels }: { readonly starts: PilotStarts; readonly ends: PilotEnds; readonly cancels: PilotCancels },
-): LettingGo => {
-  const spentSince = new Map<number, number>();
+): Retiring => {
+  const withoutAgentsSince = new Map<number, number>();
   const live = (): Pilot[] => fleets.flatMap((fleet) => roster.live(fleet));
 
-  const isSpent = (pilot: Pilot): boolean =>
+  const hasLostAgents = (pilot: Pilot): boolean =>
     roster.everJoined(pilot.id) && roster.agentsOf(pilot.id).length === 0 && ends.waiting(pilot.id) === null;
 
   return {
-    isSpent,
+    hasLostAgents,
     drain: (pilot, reason) => {
       roster.change(pilot.id, pilot.state, { draining: true });
       for (const id of roster.agentsOf(pilot.id)) agents.drain(id, false, reason);
     },
     cancel: async (pilots, reason) => {
       for (const pilot of pilots) {
-        starts.unwanted.add(pilot.id);
+        starts.cancelRequested.add(pilot.id);
         roster.change(pilot.id, pilot.state, { draining: true, reason });
         for (const id of roster.agentsOf(pilot.id)) agents.drain(id, true, reason);
       }
@@ -57,26 +57,29 @@ export const createLettingGo = (
     clearAway: async () => {
       const now = performance.now();
       const all = live();
-      const spent = new Set(all.filter(isSpent).map(({ id }) => id));
-      for (const id of spentSince.keys()) if (!spent.has(id)) spentSince.delete(id);
-      for (const id of spent) if (!spentSince.has(id)) spentSince.set(id, now);
+      const without = new Set(all.filter(hasLostAgents).map(({ id }) => id));
+      for (const id of withoutAgentsSince.keys()) if (!without.has(id)) withoutAgentsSince.delete(id);
+      for (const id of without) if (!withoutAgentsSince.has(id)) withoutAgentsSince.set(id, now);
       const over = all.filter(
-        ({ id }) => starts.unwanted.has(id) || ends.isStuck(id) || now - (spentSince.get(id) ?? now) > SPENT_MS,
+        ({ id }) =>
+          starts.cancelRequested.has(id) ||
+          ends.cannotStart(id) ||
+          now - (withoutAgentsSince.get(id) ?? now) > WITHOUT_AGENTS_MS,
       );
       await cancels.cancel(over);
     },
     windDown: async (stop) => {
       const late = performance.now() - stop.since > STUBBORN_MS;
-      const doomed: Pilot[] = [];
+      const toCancel: Pilot[] = [];
       for (const pilot of live()) {
         const connected = roster.agentsOf(pilot.id).filter((id) => agents.link(id)?.channel !== undefined);
         for (const id of connected)
           if (agents.link(id)?.draining === false) agents.drain(id, stop.now, "the server stops");
-        if (roster.everJoined(pilot.id)) starts.parting.add(pilot.id);
-        else starts.unwanted.add(pilot.id);
-        if (connected.length === 0 || (stop.now && late)) doomed.push(pilot);
+        if (roster.everJoined(pilot.id)) starts.stoppingWithServer.add(pilot.id);
+        else starts.cancelRequested.add(pilot.id);
+        if (connected.length === 0 || (stop.now && late)) toCancel.push(pilot);
       }
-      await cancels.cancel(doomed);
+      await cancels.cancel(toCancel);
     },
   };
 };
