@@ -41,7 +41,7 @@ export const defineSubmission = (command: Command): Command =>
     .optionsGroup("Resources:")
     .option("--cpus <n>", "cores (default 1)")
     .option("--gpus <x>", "GPUs; 0.5 shares one")
-    .option("--mem <size>", "memory: 500M, 2G; a task over it is killed")
+    .option("--mem <size>", "memory: 500M, 2G; a task over it is killed; SLIPWAY_MEM tells it in bytes")
     .option("--tmp <size>", "room in its private TMPDIR")
     .option("--resource <name=n>", "any resource that clusters.yaml declares; may be repeated", collect)
     .option("--ranks <n>", "processes that run together, on nodes of one pilot; --mem and --tmp are those of each")

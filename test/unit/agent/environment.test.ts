@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { taskEnvironment, type TaskFacts } from "../../../src/agent/environment.ts";
 import { SlotPool } from "../../../src/agent/slots.ts";
@@ -52,6 +53,14 @@ describe("taskEnvironment", () => {
       OMP_NUM_THREADS: "2",
       TMPDIR: "/tmp/x",
     });
+  });
+
+  it("is documented, variable by variable", () => {
+    const documented = readFileSync(new URL("../../../docs/run-file.md", import.meta.url), "utf8");
+    const gpus = { indices: ["0", "1"], vendor: null };
+    const found = environment(units({ cpus: 1, gpus: 1, mem: 1e6, tmp: 1e6 }), {}, gpus);
+    expect(Object.keys(found).filter((name) => !documented.includes(`\`${name}\``))).toEqual([]);
+    expect(documented).toMatch(/`SLIPWAY_MEM`.*\bbytes\b/);
   });
 
   it("gives one thread to fractions, and leaves the user's own number alone", () => {
