@@ -239,20 +239,16 @@ describe("qstat and qdel", () => {
     ]);
   });
 
-  it("without history, the default, -x shows no job and says so with status 0; what has ended is unknown", async () => {
-    const plain = await startPbs({ nodes: 1 });
-    try {
-      const id = (await plain.run(["qsub", "-h", await script("true")])).stdout.trim();
-      const past = await plain.run(["qstat", "-x", "-f", "-F", "json", id]);
-      expect([past.code, past.stderr]).toEqual([0, `qstat: PBS is not configured to maintain job history ${id}\n`]);
-      expect(JSON.parse(past.stdout)).not.toHaveProperty("Jobs");
-      expect((await plain.run(["qstat", "-f", id])).stdout).toContain("job_state = H");
-      expect((await plain.run(["qdel", id])).code).toBe(0);
-      expect((await plain.run(["qstat", "-f", id])).code).toBe(153);
-      expect((await plain.run(["qdel", id])).code).toBe(153);
-    } finally {
-      await plain.stop();
-    }
+  it("qdel of a job that is ending is 168", async () => {
+    const ready = join(work, "ending");
+    const out = join(work, "ended", "out");
+    const id = await submit(["-o", out, await script(`touch ${ready}`, "sleep 1000")]);
+    await until("it to run", () => existsSync(ready));
+    expect((await lab.run(["qdel", id])).code).toBe(0);
+    const again = await lab.run(["qdel", id]);
+    expect([again.code, again.stderr]).toEqual([168, `qdel: Request invalid for state of job ${id}\n`]);
+    await mkdir(dirname(out));
+    expect(await ends(id)).toEqual(["F", "91", "271"]);
   });
 
   it("qdel: finished 35, unknown 153, and the others of the list are deleted all the same", async () => {
@@ -309,6 +305,50 @@ describe("qstat and qdel", () => {
     } finally {
       await odd.stop();
     }
+  });
+});
+
+describe("a server as it is installed", () => {
+  let plain: PbsLab;
+  const held = async (...options: string[]): Promise<{ id: string; path: string }> => {
+    const path = await script("true");
+    return { id: (await plain.run(["qsub", ...options, "-h", path])).stdout.trim(), path };
+  };
+  beforeAll(async () => {
+    plain = await startPbs({ nodes: 1 });
+  });
+  afterAll(() => plain.stop());
+
+  it("qsub leaves one daemon with the arguments of the first submission, unless it is told not to", async () => {
+    const made = [await held("-f"), await held(), await held()];
+    const left = await processesUnder(plain.root);
+    const daemons = made.map(({ path }) => left.filter(({ command }) => command.endsWith(` qsub -h ${path}`)).length);
+    expect(daemons).toEqual([0, 1, 0]);
+  });
+
+  it("keeps no history: -x shows no job and says so with status 0; what has ended is unknown", async () => {
+    const { id } = await held();
+    const past = await plain.run(["qstat", "-x", "-f", "-F", "json", id]);
+    expect([past.code, past.stderr]).toEqual([0, `qstat: PBS is not configured to maintain job history ${id}\n`]);
+    expect(JSON.parse(past.stdout)).not.toHaveProperty("Jobs");
+    expect((await plain.run(["qstat", "-f", id])).stdout).toContain("job_state = H");
+    expect((await plain.run(["qdel", "999999", id])).code).toBe(153);
+    expect((await plain.run(["qstat", "-f", id])).code).toBe(153);
+    expect((await plain.run(["qdel", id])).code).toBe(153);
+  });
+
+  it("is gone after a qdel of one that it knows and then one that it does not", async () => {
+    const { id, path } = await held();
+    const codes: (number | null)[] = [];
+    for (const words of [["qdel", id, "999999"], ["qstat"], ["qsub", path], ["pbsnodes", "-a"]]) {
+      const { code, stderr } = await plain.run(words);
+      codes.push(code);
+      expect(stderr).toMatch(/cannot connect to server pbshead.*15010/);
+    }
+    expect(codes).toEqual([162, 255, 162, 1]);
+    // started again, it still has it
+    await plain.mendServer();
+    expect((await plain.run(["qstat", "-f", id])).code).toBe(0);
   });
 });
 

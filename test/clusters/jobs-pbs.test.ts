@@ -7,6 +7,7 @@ import { pbsDirectives } from "../../src/providers/pbs/directives.ts";
 import { createPbsProvider, pbsIsTransient } from "../../src/providers/pbs/provider.ts";
 import type { PilotAsk } from "../../src/providers/pilot-ask.ts";
 import type { JobStatus, Provider } from "../../src/providers/provider.ts";
+import { processesUnder } from "../cli/processes-under.ts";
 import { scriptRequest } from "../contract/provider-contract.ts";
 import { until } from "./lab/daemons.ts";
 import { startPbs, type PbsLab } from "./lab/pbs.ts";
@@ -120,6 +121,13 @@ describe("ends of jobs on PBS", () => {
     expect((await provider.list("ends-")).map(({ nativeId }) => nativeId)).toEqual([id]);
     await provider.cancel([id]);
     await reaches(id, "ended");
+  });
+
+  it("a submission leaves no process behind that holds the script's path, as one under way does", async () => {
+    const { id, directory } = await submit("sleep 1000", {}, ["-h"]);
+    const holding = (await processesUnder(lab.root)).filter(({ command }) => command.includes(directory));
+    expect(holding).toEqual([]);
+    await provider.cancel([id]);
   });
 
   it("directives: chunks on nodes of their own, project, output where it was asked for, readable for others", async () => {

@@ -92,6 +92,8 @@ const configOf = (root: string, options: PbsLabOptions): PbsConfig => {
     stageMs: 300,
     copyMs: 1000,
     nodeFailMs: 200,
+    unknownMs: 150,
+    qsubStaysMs: 60_000,
     ...rest,
   };
 };

@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname } from "node:path";
 import { STATUS, socketOf, type Answer, type PbsConfig } from "./config.ts";
@@ -20,11 +21,34 @@ const finish = ({ code, stdout, bytes, stderr }: Answer): void => {
   process.stdout.write(out);
 };
 
-const unreachable = (): Answer => ({
-  code: STATUS.unreachable,
-  ...(argv.includes("json") ? { bytes: toJson(config, "Jobs", []).toString("base64") } : {}),
-  stderr: `Connection refused\n${command}: cannot connect to server ${config.server} (errno=111)\n`,
-});
+const unreachable = (): Answer => {
+  const why = command === "pbsnodes" ? ", error=15010" : " (errno=15010)";
+  return {
+    code: command === "qstat" ? STATUS.unreachable : command === "pbsnodes" ? 1 : STATUS.noServer,
+    ...(command === "qstat" && argv.includes("json") ? { bytes: toJson(config, "Jobs", []).toString("base64") } : {}),
+    stderr: `Connection refused\n${command}: cannot connect to server ${config.server}${why}\n`,
+  };
+};
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return pid > 0 && process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+/** Keeps a connection for the user's next submissions; its arguments are those of the qsub that began it. */
+const leaveDaemon = (): void => {
+  const { options } = splitOptions(argv);
+  const mark = `${root}/tmp/qsub.${process.getuid!()}`;
+  const before = existsSync(mark) ? Number(readFileSync(mark, "utf8")) : 0;
+  if (options.some(([flag]) => flag === "f" || flag === "V") || isAlive(before)) return;
+  const words = ["-c", `sleep ${config.qsubStaysMs / 1000}; :`, "qsub", ...argv];
+  const daemon = spawn("/bin/sh", words, { detached: true, stdio: "ignore" });
+  daemon.unref();
+  writeFileSync(mark, String(daemon.pid));
+};
 
 /** What qsub submits: a file by its path, a command behind `--`, or its standard input. */
 const readScript = (): { script: string; name: string } => {
@@ -62,7 +86,9 @@ try {
   const submission = command === "qsub" ? readScript() : {};
   const uid = process.getuid!();
   const environment = process.env as Record<string, string>;
-  finish(await ask({ command, argv, uid, cwd: process.cwd(), environment, ...submission }));
+  const answer = await ask({ command, argv, uid, cwd: process.cwd(), environment, ...submission });
+  if (command === "qsub" && answer.code === 0) leaveDaemon();
+  finish(answer);
 } catch (error) {
   if (!(error instanceof Refusal)) throw error;
   finish({ code: error.code, stderr: `${error.message}\n` });

@@ -29,6 +29,10 @@ export interface PbsConfig {
   readonly copyMs: number;
   /** Until the server notices that a node is gone. */
   readonly nodeFailMs: number;
+  /** How long qstat and qdel take over each id that nobody knows. */
+  readonly unknownMs: number;
+  /** How long the daemon stays that qsub leaves behind: a minute after its last use on the real thing. */
+  readonly qsubStaysMs: number;
 }
 
 export interface NodeConfig {
@@ -72,7 +76,9 @@ export const STATUS = {
   conflictingResource: 5,
   unknownJob: 153,
   unauthorized: 159,
+  noServer: 162,
   badValue: 166,
+  badState: 168,
   unknownQueue: 170,
   badUser: 175,
   unknownResource: 187,

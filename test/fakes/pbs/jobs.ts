@@ -21,7 +21,8 @@ export interface Jobs {
   readonly usage: ReadonlyMap<string, Usage>;
   /** By the key `12`, `41[]` or `41[0]`. */
   add(jobs: readonly Job[]): void;
-  remove(job: Job, by: string): void;
+  /** False: it is ending already. */
+  remove(job: Job, by: string): boolean;
   hold(job: Job): void;
   release(job: Job): void;
   nodeChanged(name: string, isUp: boolean): void;
@@ -267,18 +268,20 @@ export const createJobs = (config: PbsConfig, moms: Moms): Jobs => {
       soon();
     },
     remove: (job, by) => {
+      if (job.state === "E" || job.ending !== undefined) return false;
       if (job.state === "R") {
         job.comment += ` and terminated by ${by}`;
-        return end(job, 271, 91, "");
+        end(job, 271, 91, "");
+        return true;
       }
-      if (job.state === "E" || job.state === "F") return;
       for (const part of all.values())
         if (part.arrayId === job.id && part.state === "R") end(part, 271, 91, ` and terminated by ${by}`);
         else if (part.arrayId === job.id && part.state !== "F") finish(part, 91);
-      if (job.state === "B") return;
+      if (job.state === "B") return true;
       job.comment = `${job.comment} and terminated`.trim();
       for (const timer of job.timers.splice(0)) clearTimeout(timer);
       finish(job, 91);
+      return true;
     },
     hold: (job) => {
       if (job.state !== "Q" && job.state !== "W") return;

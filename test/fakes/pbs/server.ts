@@ -1,5 +1,6 @@
 import { chmodSync, readFileSync, readdirSync } from "node:fs";
 import { createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { STATUS, socketOf, type Answer, type PbsConfig } from "./config.ts";
 import { createJobs } from "./jobs.ts";
 import type { Job } from "./job.ts";
@@ -29,8 +30,18 @@ const qsub = (request: Request): Answer => {
   return { code: 0, stdout: `${made[0]!.id}\n` };
 };
 
-/** Does it to each that may be; the status is that of the last trouble. */
-const toEach = (request: Request, act: (job: Job, by: string) => void): Answer => {
+const idsOf = (request: Request): string[] => request.argv.filter((word) => !word.startsWith("-"));
+
+const isUnknown = (id: string): boolean => jobs.find(id) === undefined;
+
+/** This release does not survive a qdel of a job that it knows and, behind it, one that it does not know. */
+const crashes = (request: Request): boolean => {
+  const unknown = idsOf(request).map(isUnknown);
+  return request.command === "qdel" && unknown.lastIndexOf(true) > unknown.indexOf(false) && unknown.includes(false);
+};
+
+/** Does it to each that may be; false: its state does not allow it. The status is that of the last trouble. */
+const toEach = (request: Request, act: (job: Job, by: string) => boolean | void): Answer => {
   const { user } = ownerOf(request.uid);
   let code = 0;
   let stderr = "";
@@ -38,7 +49,7 @@ const toEach = (request: Request, act: (job: Job, by: string) => void): Answer =
     code = status;
     stderr += `${request.command}: ${text}\n`;
   };
-  for (const id of request.argv.filter((word) => !word.startsWith("-"))) {
+  for (const id of idsOf(request)) {
     const name = id.includes(".") ? id : `${id}.${config.server}`;
     const job = jobs.find(id);
     if (!/^\d+(\[\d*\])?(\.|$)/.test(id)) trouble(1, `illegally formed job identifier: ${id}`);
@@ -46,7 +57,8 @@ const toEach = (request: Request, act: (job: Job, by: string) => void): Answer =
     else if (job.state === "F") trouble(STATUS.finished, `Job has finished ${name}`);
     else if (request.uid !== 0 && job.owner.uid !== request.uid)
       trouble(STATUS.unauthorized, `Unauthorized Request  ${name}`);
-    else act(job, `${user}@${config.server}`);
+    else if (act(job, `${user}@${config.server}`) === false)
+      trouble(STATUS.badState, `Request invalid for state of job ${name}`);
   }
   return { code, stderr };
 };
@@ -87,7 +99,13 @@ const answer = async (request: Request): Promise<Answer> => {
     isReachable = request.argv[0] !== "unreachable";
     return { code: 0 };
   }
+  if (crashes(request)) {
+    console.error(`crashed: qdel ${request.argv.join(" ")}`);
+    isReachable = false;
+  }
   if (!isReachable) return { code: STATUS.unreachable, unreachable: true };
+  if (request.command === "qstat" || request.command === "qdel")
+    await sleep(idsOf(request).filter((id) => /^\d/.test(id) && isUnknown(id)).length * config.unknownMs);
   switch (request.command) {
     case "qsub":
       return qsub(request);

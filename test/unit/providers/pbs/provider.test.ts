@@ -46,7 +46,32 @@ describe("asking PBS about jobs", () => {
     const { provider, asked } = playing(first, all);
     expect((await provider.poll(["1.h", "2.h"])).get("2.h")?.state).toBe("active");
     await provider.poll(["1.h", "2.h"]);
-    expect(asked).toEqual(["qstat -x -f -F json 1.h 2.h", "qstat -x -f -F json", "qstat -x -f -F json"]);
+    expect(asked).toEqual(["qstat -x -f -F json 1.h 2.h", "qstat -f -F json", "qstat -f -F json"]);
+  });
+
+  it("lists everything where more than 50 are asked for, and asks the history only for what is missing", async () => {
+    const ids = Array.from({ length: 51 }, (_, n) => `${n}.h`);
+    const listed = (from: number, state: string): string =>
+      ids
+        .slice(from)
+        .map((id) => job(id, state))
+        .join();
+    const all = answer(0, `{${HEAD},"Jobs":{${listed(2, "R")}}}`);
+    const past = answer(153, `{${HEAD},"Jobs":{${job("0.h", "F")}}}`, "qstat: Unknown Job Id 1.h");
+    const { provider, asked } = playing(all, past);
+    const answers = await provider.poll(ids);
+    expect(asked).toEqual(["qstat -f -F json", "qstat -x -f -F json 0.h 1.h"]);
+    expect([answers.get("0.h")?.raw, answers.get("1.h")?.raw, answers.get("50.h")?.raw]).toEqual(["F", "gone", "R"]);
+    const { provider: old, asked: twice } = playing(answer(0, `{${HEAD}}`));
+    await old.poll(ids);
+    expect(twice).toEqual(["qstat -f -F json", "qstat -x -f -F json"]);
+    // without history there is nothing more to ask
+    const none = answer(0, `{${HEAD}}`, "qstat: PBS is not configured to maintain job history");
+    const { provider: plain, asked: once } = playing(none);
+    await plain.poll(["1.h"]);
+    once.length = 0;
+    await plain.poll(ids);
+    expect(once).toEqual(["qstat -f -F json"]);
   });
 
   it("takes what PBS calls unknown for ended, and asks nothing about what is no id of its own", async () => {
@@ -125,7 +150,7 @@ describe("giving jobs to PBS", () => {
   it("hands the script over by its path and keeps what else was said", async () => {
     const { provider, asked } = playing(answer(0, "12.h\n", "qsub: the queue is slow today\n"));
     expect(await provider.submit(request)).toEqual({ nativeId: "12.h", note: "qsub: the queue is slow today" });
-    expect(asked).toEqual(["qsub -N n -q workq /d/job.sh"]);
+    expect(asked).toEqual(["qsub -f -N n -q workq /d/job.sh"]);
   });
 
   it("says what PBS said when it refused", async () => {
@@ -139,19 +164,34 @@ describe("giving jobs to PBS", () => {
   it("lets PBS judge a job that is held and deleted", async () => {
     const { provider, asked } = playing(answer(0, "12.h\n"));
     expect(await provider.tryOut!(request)).toContain("12.h");
-    expect(asked).toEqual(["qsub -h -N n -q workq /d/job.sh", "/opt/pbs/bin/qdel 12.h"]);
+    expect(asked).toEqual(["qsub -f -h -N n -q workq /d/job.sh", "/opt/pbs/bin/qdel 12.h"]);
   });
 
   it.each([
     [35, "qdel: Job has finished 1.h"],
     [153, "qdel: Unknown Job Id 1.h"],
+    [168, "qdel: Request invalid for state of job 1.h"],
   ])("deleting what is gone (%i) is no error", async (code, text) => {
     const { provider } = playing(answer(code, "", text));
     await provider.cancel(["1.h", "no id"]);
   });
 
+  it("deletes of several only those that PBS knows and has not begun to end: others would crash its server", async () => {
+    const listed = `{${HEAD},"Jobs":{${job("1.h")},${job("2.h", "E")},${job("3.h", "Q")}}}`;
+    const { provider, asked } = playing(answer(153, listed, "qstat: Unknown Job Id 4.h"), answer(0, ""));
+    await provider.cancel(["1.h", "2.h", "3.h", "4.h"]);
+    expect(asked).toEqual(["qstat -f -F json 1.h 2.h 3.h 4.h", "/opt/pbs/bin/qdel 1.h 3.h"]);
+    const { provider: idle, asked: nothing } = playing(
+      answer(153, `{${HEAD}}`, "Unknown Job Id 4.h\nUnknown Job Id 5.h"),
+    );
+    await idle.cancel(["4.h", "5.h"]);
+    expect(nothing).toEqual(["qstat -f -F json 4.h 5.h"]);
+  });
+
   it("deleting another user's is one, also beside one that is gone", async () => {
-    const { provider } = playing(answer(153, "", "qdel: Unauthorized Request  2.h\nqdel: Unknown Job Id 1.h"));
+    const living = answer(0, `{${HEAD},"Jobs":{${job("1.h")},${job("2.h")}}}`);
+    const refused = answer(153, "", "qdel: Unauthorized Request  2.h\nqdel: Unknown Job Id 1.h");
+    const { provider } = playing(living, refused);
     await expect(provider.cancel(["1.h", "2.h"])).rejects.toThrow("Unauthorized");
   });
 
