@@ -4,8 +4,8 @@ import { type Attributes, parseJson, parseText, type Records } from "./parse.ts"
 
 /** What PBS is asked: listings of its jobs, queues and nodes. */
 export interface PbsAnswers {
-  /** All of a section; throws when the server did not answer. */
-  all(name: "qstat" | "pbsnodes", words: readonly string[], section: string): Promise<Records>;
+  /** All of a section, or these of it; throws when the server did not answer. */
+  all(name: "qstat" | "pbsnodes", words: readonly string[], section: string, ids?: readonly string[]): Promise<Records>;
   /** Those of these jobs that PBS still knows, perhaps with others, by what `sequenceOf` makes of their ids. */
   find(ids: readonly string[]): Promise<ReadonlyMap<string, Attributes>>;
   /** Those of them, and perhaps others, that have not ended. */

@@ -3,6 +3,7 @@ import { CommandError, type CommandOptions, type CommandResult, type RunCommand 
 import type { JobRequest, JobStatus, Provider } from "../provider.ts";
 import { createPbsAnswers, FINISHED, sequenceOf, UNKNOWN_JOB } from "./ask.ts";
 import { describePbs } from "./description.ts";
+import { createMovedJobs } from "./moved.ts";
 import { pbsName } from "./directives.ts";
 import { createLastSight } from "./last-sight.ts";
 import { statusOf } from "./status.ts";
@@ -51,6 +52,7 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
 
   const answers = createPbsAnswers({ run: options.run, program, noAnswer });
   const lastSight = createLastSight();
+  const movedJobs = createMovedJobs((ids) => answers.all("qstat", ["-f"], "Jobs", ids));
 
   const submitted = async (job: JobRequest, extra: readonly string[]): Promise<{ id: string; note: string }> => {
     if (job.script === undefined) throw new SlipwayError("internal", { detail: "a job for PBS needs a script" });
@@ -110,7 +112,8 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
 
     poll: async (nativeIds) => {
       const statuses = new Map<string, JobStatus>();
-      const found = await answers.find(ownIds(nativeIds));
+      const ids = ownIds(nativeIds);
+      const found = await movedJobs.follow(ids, await answers.find(ids));
       for (const id of nativeIds) {
         const sequence = sequenceOf(id);
         const attributes = found.get(sequence);
@@ -121,7 +124,12 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
     },
 
     cancel: async (nativeIds) => {
-      const given = ownIds(nativeIds);
+      const given: string[] = [];
+      for (const id of ownIds(nativeIds)) {
+        const elsewhere = movedJobs.addressOf(id);
+        if (elsewhere === undefined) given.push(id);
+        else await remove([elsewhere]);
+      }
       const ids = given.length > 1 ? await deletable(given) : given;
       for (let at = 0; at < ids.length; at += MOST_AT_ONCE) await remove(ids.slice(at, at + MOST_AT_ONCE));
     },

@@ -127,6 +127,31 @@ describe("asking PBS about jobs", () => {
     expect(await end(answer(0, ended(',"Exit_status":-20')), living)).toEqual({ ...forgotten, outcome: "unknown" });
   });
 
+  it("follows a job that was moved to another server, and deletes it there", async () => {
+    const moved = `{${HEAD},"Jobs":{"1.h":{"job_state":"M","queue":"workq@other"},${job("2.h")}}}`;
+    const { provider, asked } = playing(
+      answer(0, moved),
+      answer(0, `{${HEAD},"Jobs":{${job("1.h", "Q")}}}`),
+      answer(0, moved),
+      answer(153, `{${HEAD}}`, "qstat: Unknown Job Id 1.h"),
+      answer(0, moved),
+      answer(255, "", "qstat: cannot connect to server other (errno=15010)"),
+      answer(0, ""),
+    );
+    const poll = async () => {
+      const answers = await provider.poll(["1.h", "2.h"]);
+      expect(answers.get("2.h")?.state).toBe("active");
+      return answers.get("1.h");
+    };
+    expect(await poll()).toMatchObject({ state: "queued", raw: "Q" });
+    expect(asked).toEqual(["qstat -x -f -F json 1.h 2.h", "qstat -f -F json 1.h@other"]);
+    expect(await poll()).toMatchObject({ state: "ended", outcome: "unknown" });
+    // a server that cannot be reached ends nothing
+    expect(await poll()).toMatchObject({ state: "unknown", raw: "M" });
+    await provider.cancel(["1.h"]);
+    expect(asked.at(-1)).toBe("/opt/pbs/bin/qdel 1.h@other");
+  });
+
   it("calls cancelled what it deleted itself and PBS then forgot", async () => {
     const { provider } = playing(answer(0, ""), answer(153, `{${HEAD}}`, "qstat: Unknown Job Id 1.h"));
     await provider.cancel(["1.h"]);
