@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { SlipwayError } from "../errors.ts";
 
 /**
  * The one place that executes a workload manager's commands: a bounded number at once, each with a time-out and a bound
@@ -166,3 +167,18 @@ export const createCommands = (settings: CommandsOptions = {}): RunCommand => {
     }
   };
 };
+
+/**
+ * The same for a driver: what could not be run, or did not end, rejects as `cluster-unreachable`. Only of a submission
+ * that did not end nothing is known: that stays a CommandError.
+ */
+export const reaching =
+  (run: RunCommand, cluster: string): RunCommand =>
+  async (argv, options = {}) => {
+    try {
+      return await run(argv, options);
+    } catch (error) {
+      if (!(error instanceof CommandError) || (error.timedOut && options.once === true)) throw error;
+      throw new SlipwayError("cluster-unreachable", { cluster, detail: error.message }, error);
+    }
+  };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FRACTION } from "../../core/resources.ts";
 import { SlipwayError } from "../../errors.ts";
-import { CommandError, type CommandOptions, type CommandResult, type RunCommand } from "../commands.ts";
+import { type CommandOptions, type CommandResult, reaching, type RunCommand } from "../commands.ts";
 import type { JobRequest, JobStatus, Provider, Submitted } from "../provider.ts";
 import { isOarAnswer, parseNodes, parseOarstat, parseSubmitted, refusalOf, statusOfJob, type OarJob } from "./parse.ts";
 
@@ -51,15 +51,9 @@ export const createOarProvider = (options: OarOptions): Provider => {
     new SlipwayError("cluster-refused", { cluster: "OAR", detail: refusalOf(stderr, stdout) });
   const unreachable = ({ stderr, stdout }: CommandResult): SlipwayError =>
     new SlipwayError("cluster-unreachable", { cluster: "OAR", detail: refusalOf(stderr, stdout) });
-  /** Rejects as unreachable, except for a submission of which nothing is known. */
-  const call = async (name: string, args: readonly string[], how: CommandOptions = {}): Promise<CommandResult> => {
-    try {
-      return await options.run([program(name), ...args], how);
-    } catch (error) {
-      if (!(error instanceof CommandError) || (error.timedOut && how.once === true)) throw error;
-      throw new SlipwayError("cluster-unreachable", { cluster: "OAR", detail: error.message }, error);
-    }
-  };
+  const reach = reaching(options.run, "OAR");
+  const call = (name: string, args: readonly string[], how: CommandOptions = {}): Promise<CommandResult> =>
+    reach([program(name), ...args], how);
 
   const jobsWhere = async (condition: string): Promise<OarJob[]> => {
     const result = await call("oarstat", ["-J", "-f", "--sql", condition]);

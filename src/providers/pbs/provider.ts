@@ -1,5 +1,5 @@
 import { SlipwayError } from "../../errors.ts";
-import { CommandError, type CommandOptions, type CommandResult, type RunCommand } from "../commands.ts";
+import { CommandError, type CommandOptions, type CommandResult, reaching, type RunCommand } from "../commands.ts";
 import type { JobRequest, JobStatus, Provider } from "../provider.ts";
 import { createPbsAnswers, FINISHED, sequenceOf, UNKNOWN_JOB } from "./ask.ts";
 import { describePbs } from "./description.ts";
@@ -45,12 +45,13 @@ const ownIds = (ids: readonly string[]): string[] => [...new Set(ids)].filter((i
 
 export const createPbsProvider = (options: PbsOptions): Provider => {
   const cluster = options.cluster ?? "PBS";
+  const run = reaching(options.run, cluster);
   const program = (name: string): string => options.programs?.[name] ?? name;
 
   const noAnswer = (result: CommandResult): SlipwayError =>
     new SlipwayError("cluster-unreachable", { cluster, detail: wordsOf(result) });
 
-  const answers = createPbsAnswers({ run: options.run, program, noAnswer });
+  const answers = createPbsAnswers({ run, program, noAnswer });
   const lastSight = createLastSight();
   const movedJobs = createMovedJobs((ids) => answers.all("qstat", ["-f"], "Jobs", ids));
 
@@ -58,7 +59,7 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
     if (job.script === undefined) throw new SlipwayError("internal", { detail: "a job for PBS needs a script" });
     // -f: it leaves no daemon, whose arguments would look like those of a submission under way
     const words = ["-f", ...extra, "-N", pbsName(job.name), ...(job.options ?? []), job.script];
-    const result = await options.run([program("qsub"), ...words], {
+    const result = await run([program("qsub"), ...words], {
       once: true,
       cwd: job.directory,
       ...(job.user === undefined ? {} : { user: job.user }),
@@ -75,7 +76,7 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
   };
 
   const remove = async (ids: readonly string[], user?: string): Promise<void> => {
-    const result = await options.run([program("qdel"), ...ids], user === undefined ? {} : { user });
+    const result = await run([program("qdel"), ...ids], user === undefined ? {} : { user });
     if (result.code === 0) {
       for (const id of ids) lastSight.deleted(sequenceOf(id));
       return;

@@ -2,7 +2,7 @@ import { userInfo } from "node:os";
 import { join } from "node:path";
 import { FRACTION } from "../../core/resources.ts";
 import { SlipwayError } from "../../errors.ts";
-import { CommandError, type CommandOptions, type CommandResult, type RunCommand } from "../commands.ts";
+import { CommandError, type CommandOptions, type CommandResult, reaching, type RunCommand } from "../commands.ts";
 import type { JobRequest, JobStatus, Provider, Submitted } from "../provider.ts";
 import {
   parseHosts,
@@ -113,15 +113,9 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
     new SlipwayError("cluster-refused", { cluster: "Grid Engine", detail: refusalOf(stderr, stdout) });
   const unreachable = ({ stderr, stdout }: CommandResult): SlipwayError =>
     new SlipwayError("cluster-unreachable", { cluster: "Grid Engine", detail: refusalOf(stderr, stdout) });
-  /** Rejects as unreachable, except for a submission of which nothing is known. */
-  const call = async (name: string, args: readonly string[], how: CommandOptions = {}): Promise<CommandResult> => {
-    try {
-      return await options.run([program(name), ...args], { ...how, env });
-    } catch (error) {
-      if (!(error instanceof CommandError) || (error.timedOut && how.once === true)) throw error;
-      throw new SlipwayError("cluster-unreachable", { cluster: "Grid Engine", detail: error.message }, error);
-    }
-  };
+  const reach = reaching(options.run, "Grid Engine");
+  const call = (name: string, args: readonly string[], how: CommandOptions = {}): Promise<CommandResult> =>
+    reach([program(name), ...args], { ...how, env });
   const ask = async (name: string, ...args: string[]): Promise<string> => {
     const result = await call(name, args);
     if (result.code !== 0) throw unreachable(result);
@@ -177,10 +171,7 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
     if (ids.length === 0) return found;
     const ours = owners.size === 0 && ids.every((id) => seen.has(id)) ? ["-o", me] : [];
     // fails where there is no accounting at all, or none yet
-    const { stdout } = await options.run(
-      [program("qacct"), ...ours, ...recordsOf(ids.map((id) => seen.get(id)?.name))],
-      { env },
-    );
+    const { stdout } = await call("qacct", [...ours, ...recordsOf(ids.map((id) => seen.get(id)?.name))]);
     const records = parseQacct(stdout);
     for (const id of ids) {
       const record = records.get(id);

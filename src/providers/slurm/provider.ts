@@ -1,6 +1,6 @@
 import { toUnits, type Resources } from "../../core/resources.ts";
 import { SlipwayError } from "../../errors.ts";
-import { CommandError, type CommandOptions, type CommandResult, type RunCommand } from "../commands.ts";
+import { CommandError, type CommandOptions, type CommandResult, reaching, type RunCommand } from "../commands.ts";
 import type { JobRequest, JobStatus, Partition, Provider } from "../provider.ts";
 import * as parse from "./parse.ts";
 
@@ -72,20 +72,9 @@ export const createSlurmProvider = ({ run, programs = {}, mineOnly = false }: Sl
   /** Whether there is a history, once that is known. */
   let hasHistory: boolean | undefined;
 
-  /** Rejects as unreachable, except for a submission of which nothing is known. */
-  const call = async (
-    program: string,
-    words: readonly string[],
-    options: CommandOptions = {},
-  ): Promise<CommandResult> => {
-    try {
-      const env = { ...cleanEnvironment(), ...options.env };
-      return await run([programs[program] ?? program, ...words], { ...options, env });
-    } catch (error) {
-      if (!(error instanceof CommandError) || (error.timedOut && options.once === true)) throw error;
-      throw new SlipwayError("cluster-unreachable", { cluster: "Slurm", detail: error.message }, error);
-    }
-  };
+  const reach = reaching(run, "Slurm");
+  const call = (program: string, words: readonly string[], options: CommandOptions = {}): Promise<CommandResult> =>
+    reach([programs[program] ?? program, ...words], { ...options, env: { ...cleanEnvironment(), ...options.env } });
 
   const unreachable = (result: CommandResult): SlipwayError =>
     new SlipwayError("cluster-unreachable", {
