@@ -1,16 +1,13 @@
 import type { QueueConfig } from "../config/clusters-file.ts";
 import type { RunType, SlotType } from "../config/launch-keys.ts";
-import { imageFor } from "../containers/preflight.ts";
-import { RUNTIMES } from "../containers/registry.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Partition } from "../providers/provider.ts";
-import { environmentScript, splitEnvironment } from "./environment-script.ts";
+import { containerFor, directoriesOf, jobFiles } from "./job-files.ts";
 import { jobNameOf, projectOf } from "./job-labels.ts";
 import { type JobScriptInput, pbsScript, slurmScript } from "./job-scripts.ts";
 import type { LaunchSpec } from "./launch-spec.ts";
 import { pbsDirectives } from "./pbs-directives.ts";
 import { choosePool, slotTypeOf } from "./pool.ts";
-import { enterScript, HOST_PREFIXES, rankScript } from "./rank-scripts.ts";
 import type { RefuseOption } from "./sbatch-options.ts";
 import type { LaunchSettings } from "./settings.ts";
 import { sizeForPbs, sizeForSlurm } from "./sizing.ts";
@@ -180,91 +177,22 @@ export const planLaunch = (input: PlanInput): LaunchPlan => {
       ? forSlurm(sizeForSlurm(sizeInput), about, common)
       : forPbs(sizeForPbs(sizeInput), about, common);
 
-  const runType = spec.image === undefined ? "none" : (spec.runType ?? settings.runType);
-  const image = spec.image === undefined || runType === "none" ? undefined : spec.image;
-  const found =
-    image === undefined ? undefined : imageFor(runType, image, settings.imageRoot, facts.container?.images ?? []);
-  const container = RUNTIMES[image === undefined ? "none" : runType]({
-    image: found?.image ?? "",
-    binds: spec.binds,
-    slotType: spec.slots === 0 ? "cpu" : slotType,
-    inherit: spec.inherit,
-    name: `slipway-${input.id}`,
-    version: facts.container?.version,
-  });
-  const imageNotes =
-    found === undefined || found.prepared || runType === "podman"
-      ? []
-      : [`no prepared image was found for ${image}: each node resolves ${found.image} itself`];
-  const { streamer = [], streamerEnv = {} } = spec.streamLogs ? input : {};
-  const hostEnv = Object.fromEntries(
-    Object.entries(spec.env).filter(([name]) => HOST_PREFIXES.some((prefix) => name.startsWith(prefix))),
-  );
-  const hasHostEnv = Object.keys(hostEnv).length > 0;
-  const hasStreamEnv = Object.keys(streamerEnv).length > 0;
-  const rank = rankScript({
-    manager,
-    jobName,
-    directory,
-    container,
-    hasContainer: image !== undefined,
-    streamer,
-    hasHostEnv,
-    hasStreamEnv,
-  });
-  const { plain, special } = splitEnvironment(spec.env);
-  const enter = enterScript({
-    command: spec.command,
-    special,
-    cwd: spec.cwd,
-    hasHook: spec.startupHook !== undefined,
-    hidden: streamer.length === 0 ? [] : [...Object.keys(streamerEnv), "SLIPWAY_STREAM_RANK"],
-  });
-  const text = (path: string, content: string, mode: number): PlannedFile => ({
-    path,
-    content,
-    encoding: "utf8",
-    mode,
-  });
-  const files: PlannedFile[] = [
-    text("job.sh", managed.script, 0o755),
-    text("rank.sh", rank, 0o755),
-    text("enter.sh", enter, 0o755),
-    text("environment.sh", environmentScript(plain), 0o600),
-    ...(hasHostEnv ? [text("host-environment.sh", environmentScript(hostEnv), 0o600)] : []),
-    ...(hasStreamEnv ? [text("stream.sh", environmentScript(streamerEnv), 0o600)] : []),
-    ...(spec.startupHook === undefined ? [] : [text("startup-hook.sh", spec.startupHook, 0o755)]),
-    ...spec.files.map(({ path, content, encoding, executable }): PlannedFile => ({
-      path: `files/${path}`,
-      content,
-      encoding,
-      mode: executable ? 0o755 : 0o644,
-    })),
-  ];
+  const container = containerFor(input, slotType);
+  const files = jobFiles(input, { jobName, container, script: managed.script });
   return {
     jobName,
     pool,
     sizing: managed.sizing,
-    runType: image === undefined ? "none" : runType,
-    ...(found === undefined ? {} : { image: found.image }),
+    runType: container.runType,
+    ...(container.image === undefined ? {} : { image: container.image }),
     paths,
     directories: directoriesOf(files),
     files,
     directives: managed.directives,
     submitOptions: [],
     ...(managed.walltime === undefined ? {} : { walltime: managed.walltime }),
-    notes: [...managed.notes, ...container.notes, ...imageNotes],
+    notes: [...managed.notes, ...container.notes],
   };
-};
-
-/** Parents before children. */
-const directoriesOf = (files: readonly PlannedFile[]): string[] => {
-  const all = new Set(["files", "ranks"]);
-  for (const { path } of files) {
-    const parts = path.split("/").slice(0, -1);
-    for (let depth = 1; depth <= parts.length; depth++) all.add(parts.slice(0, depth).join("/"));
-  }
-  return [...all];
 };
 
 interface Managed {
