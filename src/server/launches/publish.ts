@@ -31,7 +31,7 @@ const openTo = async (directory: string): Promise<void> => {
 export const endpointFileOf = (root: string, homeHash: string): string => join(root, `server-${homeHash}.json`);
 
 /** Puts both under a cluster's storage root; of an older server's bundle, jobs that run keep theirs. */
-export const publish = async (
+const publish = async (
   root: string,
   homeHash: string,
   agentBundle: string,
@@ -50,5 +50,35 @@ export const publish = async (
   return { bundle, endpointFile };
 };
 
-export const withdraw = (root: string, homeHash: string): Promise<void> =>
-  rm(endpointFileOf(root, homeHash), { force: true });
+export interface Publications {
+  /** What is under this root; put there the first time it is asked for. */
+  under(root: string): Promise<Published>;
+  /** Takes the server's address away everywhere: it is no longer true. */
+  withdraw(): Promise<void>;
+}
+
+export interface PublicationsOptions {
+  readonly homeHash: string;
+  /** The bundle to publish. */
+  readonly agentBundle: string;
+  readonly endpoint: () => Reachable;
+}
+
+export const createPublications = ({ homeHash, agentBundle, endpoint }: PublicationsOptions): Publications => {
+  const published = new Map<string, Promise<Published>>();
+  return {
+    under: (root) => {
+      let found = published.get(root);
+      if (found === undefined) {
+        found = publish(root, homeHash, agentBundle, endpoint());
+        found.catch(() => published.delete(root));
+        published.set(root, found);
+      }
+      return found;
+    },
+    withdraw: async () => {
+      for (const root of published.keys())
+        await rm(endpointFileOf(root, homeHash), { force: true }).catch(() => undefined);
+    },
+  };
+};
