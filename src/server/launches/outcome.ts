@@ -1,4 +1,4 @@
-import type { LaunchState } from "../../core/launch.ts";
+import type { Launch, LaunchState } from "../../core/launch.ts";
 import type { JobStatus } from "../../providers/provider.ts";
 
 /** What a manager's answer, and what the job itself left behind, mean for a launch. */
@@ -82,6 +82,13 @@ export const verdictOf = (status: JobStatus, evidence: Evidence): Verdict => {
       return { ...said, ...reason };
   }
 };
+
+/** Whether a verdict on a launch that lives says something new. */
+export const isNews = (launch: Launch, verdict: Verdict): boolean =>
+  (verdict.state === "running" && launch.state === "pending") ||
+  (verdict.raw !== undefined && verdict.raw !== launch.raw) ||
+  (verdict.reason !== undefined && verdict.reason !== launch.reason) ||
+  (verdict.hosts !== undefined && verdict.hosts.join() !== launch.hosts.join());
 
 const FIRST_LINES = 8;
 const LAST_LINES = 12;
