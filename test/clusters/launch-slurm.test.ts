@@ -80,7 +80,7 @@ describe.skipIf(reason !== undefined)(`launches on Slurm${reason === undefined ?
     const { stdout, status } = await home.launch(spec({ name: "dry", command: "true" }), ["--dry-run"]);
     expect(status).toBe(0);
     expect(stdout).toMatch(/^#!\/bin\/bash\n#SBATCH /);
-    expect(stdout).toMatch(/# submitted with: sudo -n -u alice SLURM_CONF=\S+ sbatch .*\n$/);
+    expect(stdout).toMatch(/# submitted with: sudo -n -u alice SLURM_CONF=\S+ \S*\/sbatch .*\n$/);
     expect(await home.json<LaunchView[]>(["jobs", "list"])).toHaveLength(1);
     expect((await lab.run(["squeue", "-h", "-p", "batch"])).stdout).toBe("");
   });
