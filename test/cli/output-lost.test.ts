@@ -1,9 +1,9 @@
-import { spawnSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
+import { onSmallDisk } from "./small-disk.ts";
 
 /** Output that is not kept: said wherever one would rely on it, and never at the server's cost. */
 
@@ -15,17 +15,13 @@ beforeEach(async () => {
 
 afterEach(() => slipway.cleanup());
 
-const mayMount = process.getuid?.() === 0 && spawnSync("unshare", ["-m", "true"]).status === 0;
-
 const MB = 2 ** 20;
 /** What `logs` prints of a gap; the rest is the task's own. */
 const MARKER = /\n?\[slipway: [^\]\n]* missing here[^\]\n]*\]\n/;
 
 /** On a disk of 28 MB, a task that writes 60; what of it is there afterwards. */
-const onSmallDisk = async (spawner: string, look: (kept: number) => Promise<void>): Promise<void> => {
+const writeTooMuch = async (spawner: string, look: (kept: number) => Promise<void>): Promise<void> => {
   const env = { SLIPWAY_SPAWNER: spawner };
-  await mkdir(slipway.home, { recursive: true });
-  expect(spawnSync("mount", ["-t", "tmpfs", "-o", "size=28m", "tmpfs", slipway.home]).status).toBe(0);
   try {
     await slipway.run(["up"], { env });
     const outcome = await slipway.run(["run", "--", "sh", "-c", "head -c 62914560 /dev/zero | tr '\\0' x"], { env });
@@ -45,15 +41,13 @@ const onSmallDisk = async (spawner: string, look: (kept: number) => Promise<void
     await look(kept);
   } finally {
     await slipway.run(["down", "--now"]);
-    spawnSync("umount", ["-l", slipway.home]);
   }
 };
 
 describe("a task that writes more than the disk holds", () => {
-  it.skipIf(!mayMount)(
-    "what was lost is said by logs, show, JSON and the summary, also after a restart; the server goes on (needs root to mount a small tmpfs)",
-    () =>
-      onSmallDisk("native", async (kept) => {
+  it("what was lost is said by logs, show, JSON and the summary, also after a restart; the server goes on", (ctx) =>
+    onSmallDisk(ctx, slipway.home, "28m", () =>
+      writeTooMuch("native", async (kept) => {
         expect((await slipway.run(["logs", "1.0", "--stderr"])).status).toBe(0);
         for (let i = 0; i < 2; i += 1)
           expect((await slipway.run(["run", "--env", `PAD=${"x".repeat(100_000)}`, "--", "true"])).status).toBe(0);
@@ -67,11 +61,10 @@ describe("a task that writes more than the disk holds", () => {
         expect(outputLost).toEqual({ tasks: 1, bytes: 60 * MB - kept });
         expect((await slipway.run(["journal", "verify"])).status).toBe(0);
       }),
-  );
+    ));
 
-  it.skipIf(!mayMount)("the same with the spawner in Node (needs root to mount a small tmpfs)", () =>
-    onSmallDisk("node", () => Promise.resolve()),
-  );
+  it("the same with the spawner in Node", (ctx) =>
+    onSmallDisk(ctx, slipway.home, "28m", () => writeTooMuch("node", () => Promise.resolve())));
 });
 
 /** So many lines of ten bytes, numbered. */

@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, open, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
@@ -9,6 +8,7 @@ import type { RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { connect, inBatches } from "../../src/client/index.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
 import { type Outcome, type SlipwayHome, createHome } from "./slipway-process.ts";
+import { onSmallDisk } from "./small-disk.ts";
 
 /** Limits: of disks, of memory, of path lengths, of what a client may leave half done. */
 
@@ -27,11 +27,6 @@ const until = async (check: () => Promise<boolean>): Promise<void> => {
   while (!(await check())) await new Promise((resolve) => setTimeout(resolve, 20));
 };
 
-const mayMount = (() => {
-  if (process.getuid?.() !== 0) return false;
-  return spawnSync("unshare", ["-m", "true"]).status === 0;
-})();
-
 /** Fills the disk again and again while the journal finds room for one more: in its reserve, or in its last page. */
 const refusedWhenFull = async (command: readonly string[], block: number): Promise<Outcome> => {
   const filler = await open(join(slipway.home, "filler"), "a");
@@ -48,11 +43,8 @@ const refusedWhenFull = async (command: readonly string[], block: number): Promi
 };
 
 describe("a full disk", () => {
-  it.skipIf(!mayMount)(
-    "rule 2: submits are refused and say so while the journal's disk is full; with room all goes on (needs root to mount a small tmpfs)",
-    async () => {
-      await mkdir(slipway.home, { recursive: true });
-      expect(spawnSync("mount", ["-t", "tmpfs", "-o", "size=8m", "tmpfs", slipway.home]).status).toBe(0);
+  it("rule 2: submits are refused and say so while the journal's disk is full; with room all goes on", (ctx) =>
+    onSmallDisk(ctx, slipway.home, "8m", async () => {
       try {
         await slipway.run(["up"]);
         const task = "echo >> ran; sleep 0.05";
@@ -75,18 +67,13 @@ describe("a full disk", () => {
         expect((await slipway.run(["journal", "verify"])).status).toBe(0);
       } finally {
         await slipway.run(["down", "--now"]);
-        spawnSync("umount", ["-l", slipway.home]);
       }
-    },
-  );
+    }));
 });
 
 describe("a disk that fills up with a short run", () => {
-  it.skipIf(!mayMount)(
-    "rule 7: a run that was committed when the room ended is named, not denied, and begins when there is room (needs root to mount a small tmpfs)",
-    async () => {
-      await mkdir(slipway.home, { recursive: true });
-      expect(spawnSync("mount", ["-t", "tmpfs", "-o", "size=8m", "tmpfs", slipway.home]).status).toBe(0);
+  it("rule 7: a run that was committed when the room ended is named, not denied, and begins when there is room", (ctx) =>
+    onSmallDisk(ctx, slipway.home, "8m", async () => {
       try {
         await slipway.run(["up"]);
         expect((await slipway.run(["run", "--", "true"])).status).toBe(0);
@@ -100,10 +87,8 @@ describe("a disk that fills up with a short run", () => {
         expect((await slipway.json<RunView>(["show", run!])).counts).toEqual({ DONE: 1 });
       } finally {
         await slipway.run(["down", "--now"]);
-        spawnSync("umount", ["-l", slipway.home]);
       }
-    },
-  );
+    }));
 });
 
 describe("rule 7: submits", () => {
