@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { chmod, chown, cp, mkdir, mkdtemp, readFile, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -177,6 +178,13 @@ const installFor = async (root: string): Promise<string> => {
   return product;
 };
 
+/** Directories for the sockets of a home's servers: one that was killed leaves its own. */
+export const runtimeDirectoriesOf = async (home: string): Promise<string[]> => {
+  const hash = createHash("sha256").update(home).digest("hex").slice(0, 12);
+  const names = await readdir("/tmp");
+  return names.filter((name) => name.startsWith("slipway-") && name.includes(hash)).map((name) => join("/tmp", name));
+};
+
 export interface HomeOptions {
   /** An account of this machine whose commands and whose home these are; needs root. */
   readonly user?: string;
@@ -245,6 +253,7 @@ export const createHome = async ({ user, under = tmpdir() }: HomeOptions = {}): 
         await untilNoProcesses(root).catch(() => undefined);
       }
       if (problems.length > 0) problems.push(`server.log:\n${(await serverLog()).slice(-4000)}`);
+      for (const directory of await runtimeDirectoriesOf(home)) await rm(directory, { recursive: true, force: true });
       await rm(root, { recursive: true, force: true });
       if (problems.length > 0) throw new Error(problems.join("\n"));
     },
