@@ -24,7 +24,18 @@ beforeEach(() => {
 afterEach(async () => {
   batch?.kill("SIGKILL");
   batch = undefined;
-  for (const { pid } of await processesUnder(root)) process.kill(pid, "SIGKILL");
+  await until("all of them to be gone", async () => {
+    const left = await processesUnder(root);
+    for (const { pid } of left) {
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch (error) {
+        // it ended meanwhile
+        if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+      }
+    }
+    return left.length === 0 ? true : undefined;
+  });
   rmSync(root, { recursive: true, force: true });
 });
 
@@ -67,6 +78,9 @@ const exists = (...names: string[]): boolean => names.every((name) => existsSync
 const PATIENT =
   'trap "echo >$ROOT/told.$SLIPWAY_RANK; exit 3" TERM; echo >"$ROOT/runs.$SLIPWAY_RANK"; while :; do sleep 0.1; done';
 
+const nothingIsLeft = (): Promise<true> =>
+  until("its processes to be gone", async () => ((await processesUnder(root)).length === 0 ? true : undefined));
+
 describe("a launch on PBS", () => {
   it("that is deleted tells its ranks on all nodes, and leaves no process", async () => {
     const { ended, stderr } = start(PATIENT);
@@ -78,7 +92,7 @@ describe("a launch on PBS", () => {
     expect(exists("told.0", "told.1")).toBe(true);
     expect(readFileSync(join(job, "exit-code"), "utf8")).toBe("143\n");
     expect(stderr()).not.toMatch(/Killed|No such file|line \d/);
-    await until("its processes to be gone", async () => ((await processesUnder(root)).length === 0 ? true : undefined));
+    await nothingIsLeft();
   });
 
   it("one of whose ranks fails tells the others, and ends with its status", async () => {
@@ -88,7 +102,7 @@ describe("a launch on PBS", () => {
     expect(await ended).toBe(7);
     expect(exists("told.0")).toBe(true);
     expect(readFileSync(join(job, "exit-code"), "utf8")).toBe("7\n");
-    await until("its processes to be gone", async () => ((await processesUnder(root)).length === 0 ? true : undefined));
+    await nothingIsLeft();
   });
 
   it("one of whose ranks is killed ends the others, and nothing watches that rank any more", async () => {
@@ -105,7 +119,7 @@ describe("a launch on PBS", () => {
   it("whose ranks end leaves nothing that watches them", async () => {
     const { ended, stderr } = start("exit 0");
     expect(await ended).toBe(0);
-    expect(await processesUnder(root)).toEqual([]);
+    await nothingIsLeft();
     expect(stderr()).toBe("");
   });
 });
