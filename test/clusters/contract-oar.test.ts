@@ -1,12 +1,16 @@
+import { chmod, copyFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { createCommands, type RunCommand } from "../../src/providers/commands.ts";
 import { oarDirectives } from "../../src/providers/oar/directives.ts";
 import { createOarProvider, oarIsTransient } from "../../src/providers/oar/provider.ts";
 import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
+import { freePorts } from "./lab/daemons.ts";
 import { skipReason, startOar } from "./lab/oar.ts";
 import { becomeUser } from "./lab/users.ts";
 
 providerContract({
   name: "OAR",
+  type: "oar",
   unavailable: skipReason(),
   boot: async () => {
     const lab = await startOar({ nodes: 2 });
@@ -24,6 +28,31 @@ providerContract({
           memoryBytes: 50 * 1024 * 1024,
           oar: { memoryPerCoreProperty: "memcore", property: "drain='NO'" },
         }),
+      unreachable: async () => {
+        // its commands read one file: these find another one there, with ports where nobody listens
+        const [database, server] = await freePorts(2);
+        const config = join(lab.root, "elsewhere.conf");
+        await copyFile("/etc/oar/oar.conf", config);
+        await writeFile(config, `DB_PORT="${database}"\nSERVER_PORT="${server}"\n`, { flag: "a" });
+        await chmod(config, 0o644);
+        const elsewhere = [
+          "unshare",
+          "--mount",
+          "sh",
+          "-c",
+          'mount --bind "$0" /etc/oar/oar.conf && exec "$@"',
+          config,
+        ];
+        const away = createCommands({
+          become: (...words) => [...elsewhere, ...becomeUser(...words)],
+          isTransient: oarIsTransient,
+          pausesMs: [],
+          timeoutMs: 3000,
+        });
+        const impatient: RunCommand = (argv, options) => away(argv, { ...options, user: lab.user });
+        // oarsub waits for its database for ever
+        return { provider: createOarProvider({ run: impatient, user: lab.user }), endless: true };
+      },
       commands: () => commands,
       stop: () => lab.stop(),
     };

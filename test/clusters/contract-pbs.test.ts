@@ -22,6 +22,7 @@ const SKIPPED = {
 for (const [name, build] of Object.entries(BUILDS))
   providerContract({
     name: `pbs ${name}`,
+    type: "pbs",
     boot: async () => {
       const lab = await startPbs({ nodes: 2, ...build });
       const execute = createCommands({ env: lab.env, isTransient: pbsIsTransient });
@@ -33,6 +34,11 @@ for (const [name, build] of Object.entries(BUILDS))
       return {
         create: async () => createPbsProvider({ run }),
         request: (job) => scriptRequest(job, pbsDirectives, { memoryBytes: 50 * 1024 * 1024 }),
+        unreachable: async () => {
+          await lab.cutServer();
+          const impatient = createCommands({ env: lab.env, isTransient: pbsIsTransient, pausesMs: [10] });
+          return { provider: createPbsProvider({ run: impatient }), mend: () => lab.mendServer() };
+        },
         commands: () => commands,
         stop: () => lab.stop(),
       };

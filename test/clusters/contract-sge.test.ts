@@ -2,10 +2,12 @@ import { createCommands, type RunCommand } from "../../src/providers/commands.ts
 import { sgeDirectives } from "../../src/providers/sge/directives.ts";
 import { createSgeProvider, sgeIsTransient } from "../../src/providers/sge/provider.ts";
 import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
+import { freePorts } from "./lab/daemons.ts";
 import { skipReason, startSge } from "./lab/sge.ts";
 
 providerContract({
   name: "Grid Engine",
+  type: "sge",
   unavailable: skipReason(),
   boot: async () => {
     const lab = await startSge({ nodes: 2 });
@@ -24,6 +26,15 @@ providerContract({
           memoryBytes: 50 * 1024 * 1024,
           sge: { parallelEnvironment: "smp", memResource: "mem_mb" },
         }),
+      unreachable: async () => {
+        const [port] = await freePorts(1);
+        const impatient = createCommands({
+          env: { SGE_QMASTER_PORT: String(port), SGE_EXECD_PORT },
+          isTransient: sgeIsTransient,
+          pausesMs: [10],
+        });
+        return { provider: createSgeProvider({ run: impatient, bin: lab.bin, root: SGE_ROOT, cell: SGE_CELL }) };
+      },
       commands: () => commands,
       stop: () => lab.stop(),
     };

@@ -1,13 +1,17 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { RunCommand } from "../../src/providers/commands.ts";
 import { createCommands } from "../../src/providers/commands.ts";
 import { slurmDirectives } from "../../src/providers/slurm/directives.ts";
 import { createSlurmProvider, slurmIsTransient } from "../../src/providers/slurm/provider.ts";
 import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
+import { freePorts } from "./lab/daemons.ts";
 import { skipReason, startSlurm } from "./lab/slurm.ts";
 
 for (const accounting of [false, true])
   providerContract({
     name: `slurm ${accounting ? "with" : "without"} slurmdbd`,
+    type: "slurm",
     unavailable: skipReason({ accounting }),
     boot: async () => {
       const lab = await startSlurm({ nodes: 2, accounting });
@@ -20,6 +24,20 @@ for (const accounting of [false, true])
       return {
         create: async () => createSlurmProvider({ run, mineOnly: accounting }),
         request: (job) => scriptRequest(job, slurmDirectives, { memoryBytes: 50 * 1024 * 1024 }),
+        unreachable: async () => {
+          // the same cluster at a port where nobody listens
+          const [port] = await freePorts(1);
+          const text = await readFile(lab.env["SLURM_CONF"]!, "utf8");
+          const config = join(lab.root, "conf", "elsewhere.conf");
+          // commands wait so many seconds for a controller
+          const changed = text
+            .replace(/^SlurmctldPort=.*$/m, `SlurmctldPort=${port}`)
+            .replace(/^MessageTimeout=.*\n/m, "");
+          await writeFile(config, `${changed}\nMessageTimeout=2\n`);
+          const env = { ...lab.env, SLURM_CONF: config };
+          const impatient = createCommands({ env, isTransient: slurmIsTransient, pausesMs: [] });
+          return { provider: createSlurmProvider({ run: impatient }) };
+        },
         commands: () => commands,
         stop: () => lab.stop(),
       };

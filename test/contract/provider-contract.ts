@@ -4,8 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ClusterType } from "../../src/config/cluster-keys.ts";
 import type { PilotAsk } from "../../src/providers/pilot-ask.ts";
 import type { JobRequest, JobStatus, Provider } from "../../src/providers/provider.ts";
+import { waitingReason } from "../../src/providers/waiting-reasons.ts";
 
 /**
  * What every provider promises. A driver of another workload manager passes this suite unchanged; what it cannot do is
@@ -17,6 +19,8 @@ export interface ProviderUnderTest {
   readonly unavailable?: string | undefined;
   boot(): Promise<BootedManager>;
   readonly skip?: Readonly<Record<string, string>>;
+  /** The type of its clusters, by which the words for its reasons are found. */
+  readonly type?: ClusterType;
   /** Options with which a job is held, and with which it waits for something that does not come. */
   readonly held?: readonly string[];
   readonly waiting?: readonly string[];
@@ -33,6 +37,11 @@ export interface BootedManager {
   create(): Promise<Provider>;
   /** A job that runs this line of shell; `scriptRequest` for managers that take scripts. */
   request(job: ContractJob): Promise<JobRequest>;
+  /**
+   * A driver whose manager does not answer, until `mend` is called. `endless`: a submission waits for it for ever; one that
+   * is cut short may have been taken, so that nothing is known of it.
+   */
+  unreachable?(): Promise<{ readonly provider: Provider; readonly endless?: boolean; mend?(): Promise<void> }>;
   /** How many commands all its drivers have executed so far. */
   commands?(): number;
   stop?(): Promise<void>;
@@ -72,11 +81,16 @@ export const scriptRequest = async (
 const MOST_COMMANDS = 2;
 const PATIENCE_MS = 150_000;
 
-/** Until a job is in one of these states; the manager needs its time. */
-const until = async (provider: Provider, id: string, states: readonly string[]): Promise<JobStatus> => {
+/** Until a job is in one of these states, and looks so; the manager needs its time. */
+const until = async (
+  provider: Provider,
+  id: string,
+  states: readonly string[],
+  looks: (status: JobStatus) => boolean = () => true,
+): Promise<JobStatus> => {
   for (const start = performance.now(); ;) {
     const status = (await provider.poll([id])).get(id);
-    if (status !== undefined && states.includes(status.state)) return status;
+    if (status !== undefined && states.includes(status.state) && looks(status)) return status;
     if (performance.now() - start > PATIENCE_MS)
       throw new Error(`job ${id} did not become ${states.join(" or ")}: ${JSON.stringify(status)}`);
     await sleep(50);
@@ -217,6 +231,58 @@ export const providerContract = (manager: ProviderUnderTest): void => {
       await provider.cancel([nativeId]);
       expect(await until(provider, nativeId, ["ended"])).toMatchObject({ outcome: "cancelled" });
     });
+
+    promise("says why a job is held, and why one waits, in words that have a plain meaning", async () => {
+      const type = given(manager.type, "type");
+      for (const [options, state] of [
+        [given(manager.held, "held"), "held"],
+        [given(manager.waiting, "waiting"), "queued"],
+      ] as const) {
+        const { nativeId } = await submit("sleep 1000", options);
+        // the scheduler says it when it has looked at the job
+        const status = await until(
+          provider,
+          nativeId,
+          [state],
+          ({ raw, reason = "" }) => waitingReason(type, reason === "" ? raw : reason) !== undefined,
+        );
+        expect(waitingReason(type, status.reason ?? status.raw)).toEqual({
+          meaning: expect.stringMatching(/^[a-z].*[a-z]$/),
+          remedy: expect.stringMatching(/\.$/),
+        });
+        await provider.cancel([nativeId]);
+        await until(provider, nativeId, ["ended"]);
+      }
+    });
+
+    promise(
+      "does not take a manager that gives no answer for one that has no jobs, and says that it gives none",
+      async () => {
+        const { provider: cut, endless = false, mend } = await given(booted.unreachable, "unreachable")();
+        try {
+          const asked = await request("true");
+          const calls: Readonly<Record<string, () => Promise<unknown>>> = {
+            describe: () => cut.describe(),
+            submit: () => cut.submit(asked),
+            poll: () => cut.poll([stranger(1)]),
+            cancel: () => cut.cancel([stranger(1)]),
+            list: () => cut.list(prefix),
+            ...(cut.tryOut === undefined ? {} : { tryOut: () => cut.tryOut!(asked) }),
+          };
+          for (const [call, act] of Object.entries(calls)) {
+            const error: unknown = await act().catch((cause: unknown) => cause);
+            const isOpen = endless && (call === "submit" || call === "tryOut");
+            const wanted = isOpen
+              ? { name: "CommandError", timedOut: true }
+              : { code: "cluster-unreachable", facts: { detail: expect.stringMatching(/\w/) } };
+            expect([call, error]).toMatchObject([call, wanted]);
+          }
+        } finally {
+          await mend?.();
+        }
+        expect(await provider.list(`${prefix}-no-such-job`)).toEqual([]);
+      },
+    );
 
     promise("refuses with the manager's own words", async () => {
       const { options, words } = given(manager.refused, "refused");

@@ -25,7 +25,12 @@ providerContract({
   waiting: ["--begin=3600"],
   refused: { options: ["--partition=nowhere"], words: /invalid partition: nowhere/ },
   oddName: "ü b'\"$(;)|&=",
-  skip: { "asks and cancels 200 jobs with at most two commands each": "a simulation is asked without commands" },
+  skip: {
+    "says why a job is held, and why one waits, in words that have a plain meaning": "a simulation gives no reasons",
+    "asks and cancels 200 jobs with at most two commands each": "a simulation is asked without commands",
+    "does not take a manager that gives no answer for one that has no jobs, and says that it gives none":
+      "a simulation always answers",
+  },
 });
 
 describe("a simulated cluster", () => {

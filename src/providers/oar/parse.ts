@@ -107,7 +107,8 @@ const ending = (job: OarJob): Pick<JobStatus, "outcome" | "reason" | "exitCode" 
 /** `successor`: the job that OAR started in its place. */
 export const statusOfJob = (job: OarJob, successor?: string): JobStatus => {
   const state = Object.hasOwn(STATES, job.state) ? STATES[job.state]! : "unknown";
-  const waits = (state === "queued" || state === "held") && job.message !== "";
+  // of one that is held it says only what was asked for
+  const waits = state === "queued" && job.message !== "";
   return {
     state,
     raw: job.state,

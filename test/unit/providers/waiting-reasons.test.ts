@@ -114,6 +114,11 @@ describe("why a job waits, in plain words", () => {
   it.each([
     ["Cannot find enough resources for job 7", /in use/],
     ["R=4,W=0:5:0,J=B,N=run2 (Karma=0.000,quota_ok)", /its turn/],
+    ["R=4,W=0:5:0,J=B,N=my container (Karma=0.000,quota_ok)", /its turn/],
+    ["R=1,W=0:5:0,J=R,N=later", /reservation has not begun/],
+    ["R=1,W=0:5:0,J=B,N=now", /not looked at it/],
+    ["Hold", /is held/],
+    ["Waiting", /not looked at it/],
   ])("oar: %s", (reason, meaning) => expect(waitingReason("oar", reason)?.meaning).toMatch(meaning));
 
   it("what is not known stays the manager's own word", () => {
