@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { FLEET } from "../../../src/config/fleet-keys.ts";
 import { Task } from "../../../src/core/states.ts";
 import { peek } from "../../../src/core/table.ts";
 import { CommandError } from "../../../src/providers/commands.ts";
@@ -306,19 +307,24 @@ describe("scaling in", () => {
   });
 
   it("an idle pilot is drained, not cancelled, and ends with its job", async () => {
-    const manager = createManager();
-    const setup = await start([fleetOf(manager, { idle: 0, init: 1 })]);
+    // its job runs from the beginning and ends with its agent: one that waits or goes on without is cancelled
+    let hasLeft = (): boolean => false;
+    const over: JobStatus = { state: "ended", raw: "CD", outcome: "done", exitCode: 0 };
+    const manager = createManager({
+      poll: async (ids) => new Map(ids.map((id) => [id, hasLeft() ? over : { state: "active", raw: "R" }])),
+    });
+    const policy = { ...FLEET, idle: 0, min: 1 };
+    const setup = await start([{ ...fleetOf(manager, {}), policy }]);
+    hasLeft = () => (setup.engine.state.agents.get(1)?.ended ?? 0) > 0;
     await until("there is a job", () => manager.jobs.size === 1);
-    manager.statuses.set("100", { state: "active", raw: "R" });
-    // a job that still seems to wait when its agent has left is cancelled
-    await until("it runs", () => setup.pilots.waiting(1) === null);
     const agent = connectAgent(setup, 1);
+    await until("its agent is there", () => agent.heard.some(({ t }) => t === "welcome"));
+    policy.min = 0;
     await until("it is told to drain", () => agent.heard.some(({ t }) => t === "drain"));
     expect(setup.pilot(1)).toMatchObject({ draining: true, ended: 0 });
     agent.send({ t: "bye", reason: "drained" });
-    await until("it is gone", () => setup.engine.state.agents.get(1)!.ended > 0);
-    manager.statuses.set("100", { state: "ended", raw: "CD", outcome: "done", exitCode: 0 });
-    await until("it is done", () => setup.pilot(1)?.state === "DONE");
+    await until("it has ended", () => (setup.pilot(1)?.ended ?? 0) > 0);
+    expect(setup.pilot(1)?.state).toBe("DONE");
     expect(manager.cancelled).toEqual([]);
   });
 
