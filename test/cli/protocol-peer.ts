@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TLSSocket, connect, createServer } from "node:tls";
 import { once } from "node:events";
+import type { Duplex } from "node:stream";
 import { FRACTION } from "../../src/core/resources.ts";
 import { type Channel, createChannel } from "../../src/protocol/frames.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
@@ -20,7 +21,8 @@ export interface Peer<In, Out> {
   saw<K extends (In extends { t: infer T } ? T : never)>(kind: K): Promise<Extract<In, { t: K }>>;
 }
 
-const createPeer = <In extends { t: string }, Out>(socket: TLSSocket): Peer<In, Out> => {
+/** Listens on a connection of any kind: TLS, or a pair of streams within one process. */
+export const createPeer = <In extends { t: string }, Out>(socket: Duplex): Peer<In, Out> => {
   const received: In[] = [];
   const waiting = new Set<() => void>();
   let reason: string | undefined;
@@ -74,27 +76,31 @@ export const dialServer = async (home: string, protocol = "slipway-agent"): Prom
   return socket;
 };
 
+/** What a new agent with four cores says first. */
+export const helloOf = (change: Partial<Hello>): Hello => ({
+  t: "hello",
+  version: PROTOCOL_VERSION,
+  slipway: "test",
+  token: "",
+  uuid: randomUUID(),
+  pilot: 0,
+  host: "test-host",
+  pid: process.pid,
+  resources: { cpus: 4 * FRACTION },
+  output: "",
+  epoch: 0,
+  seq: 0,
+  held: [],
+  parts: [],
+  ...change,
+});
+
 /** Connects as an agent. `change` alters the hello. */
 export const joinAs = async (home: string, change: Partial<Hello> = {}): Promise<Peer<ServerMessage, AgentMessage>> => {
   const peer = createPeer<ServerMessage, AgentMessage>(await dialServer(home));
   peer.channel.trust();
-  peer.channel.send({
-    t: "hello",
-    version: PROTOCOL_VERSION,
-    slipway: "test",
-    token: (await readFile(join(home, "keys", "agent.token"), "utf8")).trim(),
-    uuid: randomUUID(),
-    pilot: 0,
-    host: "test-host",
-    pid: process.pid,
-    resources: { cpus: 4 * FRACTION },
-    output: join(home, "output", "none"),
-    epoch: 0,
-    seq: 0,
-    held: [],
-    parts: [],
-    ...change,
-  });
+  const token = (await readFile(join(home, "keys", "agent.token"), "utf8")).trim();
+  peer.channel.send(helloOf({ token, output: join(home, "output", "none"), ...change }));
   return peer;
 };
 

@@ -2,10 +2,9 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { type Socket, connect as connectTcp } from "node:net";
 import { join } from "node:path";
-import { connect as connectTls } from "node:tls";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
-import { joinAs } from "./protocol-peer.ts";
+import { dialServer, joinAs } from "./protocol-peer.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 
 /** What those without a token may cost a real server. */
@@ -40,11 +39,7 @@ const tcp = async (): Promise<Socket> => {
   return socket;
 };
 
-const tls = async (protocol: string): Promise<Socket> => {
-  const socket = quiet(connectTls({ host: "127.0.0.1", port, ALPNProtocols: [protocol], rejectUnauthorized: false }));
-  await once(socket, "secureConnect");
-  return socket;
-};
+const tls = async (protocol: string): Promise<Socket> => quiet(await dialServer(slipway.home, protocol));
 
 const taken = (socket: Socket): Promise<void> =>
   new Promise((resolve) => {

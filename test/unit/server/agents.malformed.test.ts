@@ -4,15 +4,14 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createReplay } from "../../../src/core/snapshot.ts";
 import { type State, createState } from "../../../src/core/state.ts";
-import { FRACTION } from "../../../src/core/resources.ts";
-import { type Channel, createChannel } from "../../../src/protocol/frames.ts";
+import type { Channel } from "../../../src/protocol/frames.ts";
 import type { AgentMessage, Hello, ServerMessage } from "../../../src/protocol/messages.ts";
-import { PROTOCOL_VERSION } from "../../../src/protocol/version.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
 import { type Agents, createAgents } from "../../../src/server/agents.ts";
 import { createClock } from "../../../src/server/clock.ts";
 import { createEngine } from "../../../src/server/engine.ts";
 import { type Journal, openJournal } from "../../../src/server/journal/index.ts";
+import { createPeer, helloOf } from "../../cli/protocol-peer.ts";
 import { group, spec } from "../core/model.ts";
 import { change, mutated } from "../core/mutated.ts";
 import { type FakeDisk, fakeDisk } from "./journal.disk.ts";
@@ -60,22 +59,8 @@ const startServer = async (disk: FakeDisk, epoch: number): Promise<Server> => {
   return { state, journal, agents, lines };
 };
 
-const hello = (uuid: string): Hello => ({
-  t: "hello",
-  version: PROTOCOL_VERSION,
-  slipway: "test",
-  token: TOKEN,
-  uuid,
-  pilot: 0,
-  host: "h",
-  pid: 1,
-  resources: { cpus: 4 * FRACTION },
-  output: "/o",
-  epoch: 0,
-  seq: 0,
-  held: [{ run: 1, rows: [0, 1], attempts: [1, 1] }],
-  parts: [],
-});
+const hello = (uuid: string): Hello =>
+  helloOf({ token: TOKEN, uuid, output: "/o", held: [{ run: 1, rows: [0, 1], attempts: [1, 1] }] });
 
 const messages: readonly AgentMessage[] = [
   {
@@ -122,16 +107,13 @@ const turns = async (count: number): Promise<void> => {
 
 const connect = async (agents: Agents, first: object): Promise<{ channel: Channel<object>; closed(): boolean }> => {
   const [here, there] = duplexPair();
-  let closed = false;
   agents.accept(there);
-  const channel = createChannel<ServerMessage, object>(
-    here,
-    () => undefined,
-    () => (closed = true),
-  );
-  channel.send(first);
+  const peer = createPeer<ServerMessage, object>(here);
+  let closed = false;
+  void peer.closed.then(() => (closed = true));
+  peer.channel.send(first);
   await turns(6);
-  return { channel, closed: () => closed };
+  return { channel: peer.channel, closed: () => closed };
 };
 
 describe("whatever an agent with the token says", () => {

@@ -6,9 +6,7 @@ import { FLEET, type FleetConfig } from "../../../src/config/fleet-keys.ts";
 import { FRACTION } from "../../../src/core/resources.ts";
 import { createReplay } from "../../../src/core/snapshot.ts";
 import { type Pilot, createState } from "../../../src/core/state.ts";
-import { createChannel } from "../../../src/protocol/frames.ts";
 import type { AgentMessage, ServerMessage } from "../../../src/protocol/messages.ts";
-import { PROTOCOL_VERSION } from "../../../src/protocol/version.ts";
 import type { JobRequest, JobStatus, Provider } from "../../../src/providers/provider.ts";
 import { DEFAULT_PREFETCH } from "../../../src/scheduler/capacity.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
@@ -19,6 +17,7 @@ import type { Fleet } from "../../../src/server/fleets/fleet.ts";
 import { type Pilots, createPilots } from "../../../src/server/fleets/pilots.ts";
 import { type Journal, openJournal } from "../../../src/server/journal/index.ts";
 import { group, spec } from "../core/model.ts";
+import { createPeer, helloOf } from "../../cli/protocol-peer.ts";
 
 /** Keepers of fleets with a real journal, a workload manager in memory, and agents at the other end of a stream. */
 
@@ -161,32 +160,11 @@ export interface TestAgent {
 /** An agent of a pilot, connected. */
 export const connectAgent = (setup: Setup, pilot: number, change: { endsInMs?: number } = {}): TestAgent => {
   const [ours, theirs] = duplexPair();
-  const heard: ServerMessage[] = [];
   setup.agents.accept(theirs);
-  const channel = createChannel<ServerMessage, AgentMessage>(
-    ours,
-    (message) => heard.push(message),
-    () => undefined,
-  );
+  const { channel, received } = createPeer<ServerMessage, AgentMessage>(ours);
   channel.trust();
-  channel.send({
-    t: "hello",
-    version: PROTOCOL_VERSION,
-    slipway: "test",
-    token: "t",
-    uuid: randomUUID(),
-    pilot,
-    host: "node",
-    pid: 1,
-    resources: { cpus: 4 * FRACTION },
-    output: "",
-    epoch: 0,
-    seq: 0,
-    held: [],
-    parts: [],
-    ...change,
-  });
-  return { heard, send: (message) => channel.send(message), cut: () => void theirs.destroy() };
+  channel.send(helloOf({ token: "t", pilot, host: "node", ...change }));
+  return { heard: received, send: (message) => channel.send(message), cut: () => void theirs.destroy() };
 };
 
 /** Asks until it is so. */
