@@ -10,7 +10,7 @@ import type { OutputStream, TaskOutput } from "./output-stream.ts";
 import type { Result } from "./results.ts";
 import { firstRanks, hostFile, rankEnvironment, rankLaunch } from "./rank-places.ts";
 import type { Slot, SlotPool } from "./slots.ts";
-import { type AgentTask, type RankOfTask, taskKey } from "./task.ts";
+import type { AgentTask, RankOfTask } from "./task.ts";
 import type { RunTemplate } from "./templates.ts";
 
 /**
@@ -96,19 +96,20 @@ export interface RankPartsOptions {
   readonly changed: () => void;
 }
 
+/** By attempt: an attempt that is over may still be here when the next one comes. */
+const keyOf = (run: number, row: number, attempt: number): string => `${run}.${row}.${attempt}`;
+const keyOfPart = ({ message: { run, row, attempt } }: Part): string => keyOf(run, row, attempt);
+
 const namesOf = (parts: readonly Part[]): AttemptName[] =>
   parts.map(({ message: { run, row, attempt } }) => ({ run, row, attempt }));
 
 export const createRankParts = (options: RankPartsOptions): RankParts => {
   const { pool, output, clock } = options;
-  const parts = new Map<number, Part>();
+  const parts = new Map<string, Part>();
   const byTask = new Map<AgentTask, Part>();
   const waiting = new Set<Part>();
 
-  const find = (run: number, row: number, attempt: number): Part | undefined => {
-    const part = parts.get(taskKey(run, row));
-    return part?.message.attempt === attempt ? part : undefined;
-  };
+  const find = (run: number, row: number, attempt: number): Part | undefined => parts.get(keyOf(run, row, attempt));
 
   const free = (part: Part): void => {
     for (const slot of part.slots) pool.release(slot);
@@ -121,8 +122,7 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
   };
 
   const remove = (part: Part): void => {
-    const key = taskKey(part.message.run, part.message.row);
-    if (parts.get(key) === part) parts.delete(key);
+    parts.delete(keyOfPart(part));
     free(part);
     options.changed();
   };
@@ -143,6 +143,7 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
     const isDone = part.begun && (!part.head || part.othersDone);
     if (part.settled || part.live.size > 0 || (failure === undefined && !isDone)) return;
     part.settled = true;
+    waiting.delete(part);
     const ended = part.output.current === undefined ? undefined : output.end(part.output.current);
     const { ending, code, detail } = failure ?? { ending: Ending.EXIT, code: 0, detail: "" };
     const { run, row, attempt } = message;
@@ -258,7 +259,7 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
       part.settled = true;
       endAll(part, Ending.CANCELED, "superseded");
       if (part.live.size === 0) remove(part);
-      else parts.delete(taskKey(part.message.run, part.message.row));
+      else parts.delete(keyOfPart(part));
       return;
     }
     part.failure ??= { ending: Ending.CANCELED, code: NO_CODE, detail: "the task is over" };
@@ -275,9 +276,9 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
     },
 
     take: (message, run) => {
-      const before = parts.get(taskKey(message.run, message.row));
-      if (before?.message.attempt === message.attempt) return; // said twice
-      if (before !== undefined) over(before);
+      if (find(message.run, message.row, message.attempt) !== undefined) return; // said twice
+      for (const before of parts.values())
+        if (before.message.run === message.run && before.message.row === message.row) over(before);
       const part: Part = {
         message,
         run,
@@ -298,7 +299,7 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
         hosts: undefined,
         reported: -2,
       };
-      parts.set(taskKey(message.run, message.row), part);
+      parts.set(keyOfPart(part), part);
       waiting.add(part);
     },
 
@@ -355,7 +356,7 @@ export const createRankParts = (options: RankPartsOptions): RankParts => {
       if (dropped) {
         part.settled = true;
         part.over = true;
-        parts.delete(taskKey(run, row));
+        parts.delete(keyOfPart(part));
       }
       if (!part.begun) {
         if (!dropped) options.send({ t: "returned", parts: [{ run, ranges: [row, 1] }] });

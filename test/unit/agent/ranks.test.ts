@@ -66,11 +66,12 @@ const startNode = (): Node => {
   return { parts, pool, started, live, sent, results };
 };
 
-const take = ({ parts }: Node, node: number): void =>
+const take = ({ parts }: Node, node: number, attempt = NAME.attempt): void =>
   parts.take(
     {
       t: "ranks",
       ...NAME,
+      attempt,
       group: 0,
       item: undefined,
       resources: RESOURCES,
@@ -113,6 +114,33 @@ describe("parts of a task on two agents", () => {
     head.pool.release(foreign);
     head.parts.pump();
     expect([head.started, head.parts.size, head.pool.size]).toEqual([[], 0, 0]);
+  });
+
+  it("is over and gives its slots to the next attempt, which came before its ranks had ended", () => {
+    const other = startNode();
+    take(other, 1);
+    other.parts.pump();
+    const first = [...other.started];
+    other.parts.over(1, 0, 1);
+    take(other, 1, 2);
+    other.parts.pump();
+    for (const task of first) endRank(other, task);
+    expect(other.sent).toMatchObject([{ t: "ranks-ended", attempt: 1, ending: Ending.CANCELED }]);
+    other.parts.kept(1, 0, 1);
+    expect(other.pool.size).toBe(0);
+    other.parts.pump();
+    expect(other.started.slice(2).map(({ attempt }) => attempt)).toEqual([2, 2]);
+  });
+
+  it("is not started any more when it was interrupted while it waited for slots", () => {
+    const other = startNode();
+    const foreign = other.pool.allocate(RESOURCES)!;
+    take(other, 1);
+    other.parts.drain(false, "its pilot is about to end");
+    expect(other.sent).toMatchObject([{ t: "ranks-ended", ending: Ending.INTERRUPTED }]);
+    other.pool.release(foreign);
+    other.parts.pump();
+    expect([other.started, other.parts.waiting, other.pool.size]).toEqual([[], false, 0]);
   });
 
   it("ends once, well only if every rank on every agent ran and ended well, in whatever order things happen", () => {
