@@ -6,6 +6,8 @@ import { OUT_HIGH } from "./protocol.ts";
 export interface Outbox {
   readonly writer: FrameWriter;
   readonly gate: Gate;
+  /** From here on it is told what becomes of the events. */
+  listen(listener: OutboxListener): void;
   /** Sends what was written in this turn, at its end. */
   schedule(): void;
   /** Bytes not taken by the agent yet. */
@@ -14,21 +16,28 @@ export interface Outbox {
   abandon(): void;
 }
 
+export interface OutboxListener {
+  /** The gate is open again. */
+  opened(): void;
+  /** Nobody will read any more. */
+  broken(): void;
+  /** The agent has taken all. */
+  emptied(): void;
+}
+
 const AT_ONCE = 256 * 1024;
 
-export const createOutbox = (
-  stdout: NodeJS.WritableStream & { readonly writableLength: number },
-  on: { opened(): void; broken(): void; emptied(): void },
-): Outbox => {
+export const createOutbox = (stdout: NodeJS.WritableStream & { readonly writableLength: number }): Outbox => {
   const writer = createFrameWriter();
   const gate = { closed: false };
   let scheduled = false;
   let dropped = false;
+  let listener: OutboxListener | undefined;
 
   const open = (): void => {
     if (!gate.closed) return;
     gate.closed = false;
-    on.opened();
+    listener?.opened();
   };
 
   const send = (): void => {
@@ -36,17 +45,20 @@ export const createOutbox = (
     const bytes = writer.take();
     if (dropped) return;
     stdout.write(bytes, () => {
-      if (stdout.writableLength === 0) on.emptied();
+      if (stdout.writableLength === 0) listener?.emptied();
     });
     if (stdout.writableLength >= OUT_HIGH) gate.closed = true;
   };
 
   stdout.on("drain", open);
-  stdout.on("error", () => on.broken());
+  stdout.on("error", () => listener?.broken());
 
   return {
     writer,
     gate,
+    listen: (given) => {
+      listener = given;
+    },
     schedule: () => {
       if (writer.size >= AT_ONCE) send();
       if (scheduled) return;

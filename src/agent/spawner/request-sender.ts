@@ -1,0 +1,86 @@
+import { constants } from "node:os";
+import type { Writable } from "node:stream";
+import { failedStart } from "./events.ts";
+import { createFrameWriter } from "./frames.ts";
+import { type Exit, NONE, Request, type StartRequest } from "./protocol.ts";
+import { toGrace, writeEnv, writeNumbers, writeStart } from "./requests.ts";
+import type { LostTask } from "./salvage.ts";
+
+/** Requests to a spawner, sent together at the end of the current turn; and the tasks that it has by them. */
+export interface RequestSender {
+  /** Started and not ended. */
+  readonly live: Map<number, LostTask>;
+  defineEnv(id: number, entries: readonly string[]): void;
+  dropEnv(id: number): void;
+  start(request: StartRequest): void;
+  end(id: number, graceMs?: number): void;
+  signal(id: number, signo: number): void;
+  /** Sends them now. */
+  flush(): void;
+  /** The spawner is gone: nothing is sent any more. */
+  stop(): void;
+}
+
+/** `refused` is told of a task that is not even sent, after `start` has returned, like any other's exit. */
+export const createRequestSender = (stdin: Writable, refused: (exit: Exit) => void): RequestSender => {
+  const writer = createFrameWriter();
+  const environments = new Map<number, "ok" | "too-large" | "nul">();
+  const live = new Map<number, LostTask>();
+  let scheduled = false;
+  let gone = false;
+
+  const refuse = (id: number, stage: "exec" | "dropped", errno: number): void =>
+    queueMicrotask(() => refused(failedStart(id, stage, errno)));
+
+  const flush = (): void => {
+    scheduled = false;
+    if (writer.size === 0) return;
+    const bytes = writer.take();
+    if (!gone && stdin.writable) stdin.write(bytes);
+  };
+
+  const schedule = (): void => {
+    if (scheduled) return;
+    scheduled = true;
+    queueMicrotask(flush);
+  };
+
+  return {
+    live,
+    defineEnv: (id, entries) => {
+      environments.set(id, writeEnv(writer, id, entries));
+      schedule();
+    },
+    dropEnv: (id) => {
+      if (environments.get(id) === "ok") writeNumbers(writer, Request.DROP_ENV, id);
+      environments.delete(id);
+      schedule();
+    },
+    start: (request) => {
+      const { id } = request;
+      const env = environments.get(request.env);
+      if (env === undefined) throw new Error(`environment ${request.env} was not defined`);
+      const sent = env !== "ok" ? env : request.argv.length === 0 ? "nul" : writeStart(writer, request);
+      const { E2BIG, EINVAL, EPIPE } = constants.errno;
+      if (sent !== "ok") return refuse(id, "exec", sent === "nul" ? EINVAL : E2BIG);
+      // no fault of the task's: it never began, and `closed` is about to tell why
+      if (gone || !stdin.writable) return refuse(id, "dropped", EPIPE);
+      live.set(id, { pid: 0, token: request.token, tmpdir: request.tmpdir });
+      schedule();
+    },
+    end: (id, graceMs) => {
+      if (!live.has(id)) return;
+      writeNumbers(writer, Request.END, id, graceMs === undefined ? NONE : toGrace(graceMs));
+      schedule();
+    },
+    signal: (id, signo) => {
+      if (!live.has(id)) return;
+      writeNumbers(writer, Request.SIGNAL, id, signo);
+      schedule();
+    },
+    flush,
+    stop: () => {
+      gone = true;
+    },
+  };
+};
