@@ -20,7 +20,7 @@ import { createExecutor } from "./executor.ts";
 import { heldTasks } from "./held-tasks.ts";
 import { removeLeftovers } from "./leftovers.ts";
 import { createLocalQueue } from "./local-queue.ts";
-import { openOutputStream } from "./output-stream.ts";
+import { openOutputStream } from "./output/stream.ts";
 import { createNodeClock } from "./node-clock.ts";
 import { keepOwners } from "./owners.ts";
 import { createResultPace } from "./result-pace.ts";

@@ -9,7 +9,7 @@ import { type NodeClock, createExitTimes } from "./node-clock.ts";
 import { nodeEnvironment } from "./node-environment.ts";
 import type { Gpus } from "./gpus.ts";
 import { watchMemory } from "./memory-watch.ts";
-import type { OutputStream, TaskOutput } from "./output-stream.ts";
+import type { OutputStream, TaskOutput } from "./output/stream.ts";
 import type { Result } from "./results.ts";
 import type { AgentSettings } from "../protocol/agent-settings.ts";
 import { pinnableCpus } from "./slots.ts";

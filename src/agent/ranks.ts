@@ -6,7 +6,7 @@ import type { AgentMessage, AttemptName, Progress, Ranks, RanksDone, RanksEndedM
 import type { AssignedTasks } from "./assigned-tasks.ts";
 import type { Executor } from "./executor.ts";
 import type { NodeClock } from "./node-clock.ts";
-import type { OutputStream, TaskOutput } from "./output-stream.ts";
+import type { OutputStream, TaskOutput } from "./output/stream.ts";
 import type { Result } from "./results.ts";
 import { firstRanks, hostFile, rankEnvironment, rankLaunch } from "./rank-places.ts";
 import type { Slot, SlotPool } from "./slots.ts";

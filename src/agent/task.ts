@@ -1,6 +1,6 @@
 import type { Resources } from "../core/resources.ts";
 import type { LongTimer } from "../long-timer.ts";
-import type { TaskOutput } from "./output-stream.ts";
+import type { TaskOutput } from "./output/stream.ts";
 import type { Slot } from "./slots.ts";
 import type { RunTemplate } from "./templates.ts";
 

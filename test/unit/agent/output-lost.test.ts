@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { addToGap, createTailStock, openGap, sideOf, TAIL_BYTES, takeTail } from "../../../src/agent/output-gap.ts";
-import { openOutputStream, type OutputStreamOptions, type TaskOutput } from "../../../src/agent/output-stream.ts";
+import { addToGap, createTailStock, openGap, sideOf, TAIL_BYTES, takeTail } from "../../../src/agent/output/gap.ts";
+import { openOutputStream, type OutputStreamOptions, type TaskOutput } from "../../../src/agent/output/stream.ts";
 import { Lost } from "../../../src/core/output-lost.ts";
 import { readOutput } from "../../../src/server/output-reader.ts";
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, statSync, truncateSync, writeFileSync, openSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openOutputStream, type OutputStream, type TaskOutput } from "../../../src/agent/output-stream.ts";
+import { openOutputStream, type OutputStream, type TaskOutput } from "../../../src/agent/output/stream.ts";
 import {
   CHUNK_HEADER_BYTES,
   CHUNK_MAX_BYTES,

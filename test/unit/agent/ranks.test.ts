@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { createAssignedTasks } from "../../../src/agent/assigned-tasks.ts";
 import { createNodeClock } from "../../../src/agent/node-clock.ts";
 import type { Executor } from "../../../src/agent/executor.ts";
-import type { OutputStream } from "../../../src/agent/output-stream.ts";
+import type { OutputStream } from "../../../src/agent/output/stream.ts";
 import { type RankParts, createRankParts } from "../../../src/agent/ranks.ts";
 import type { Result } from "../../../src/agent/results.ts";
 import { SlotPool } from "../../../src/agent/slots.ts";

@@ -3,7 +3,7 @@ import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { createAssignedTasks } from "../../../src/agent/assigned-tasks.ts";
 import { createExecutor } from "../../../src/agent/executor.ts";
 import { createNodeClock } from "../../../src/agent/node-clock.ts";
-import { openOutputStream } from "../../../src/agent/output-stream.ts";
+import { openOutputStream } from "../../../src/agent/output/stream.ts";
 import type { Result } from "../../../src/agent/results.ts";
 import type { AgentSettings } from "../../../src/protocol/agent-settings.ts";
 import { SlotPool } from "../../../src/agent/slots.ts";

@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileS
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { openOutputStream } from "../../../src/agent/output-stream.ts";
+import { openOutputStream } from "../../../src/agent/output/stream.ts";
 import { Ending } from "../../../src/core/events.ts";
 import type { GroupSpec } from "../../../src/core/spec.ts";
 import type { Run } from "../../../src/core/run.ts";

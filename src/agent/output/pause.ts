@@ -1,5 +1,5 @@
 import { statfs } from "node:fs/promises";
-import { Lost } from "../core/output-lost.ts";
+import { Lost } from "../../core/output-lost.ts";
 
 /**
  * When a file that could not be written is tried again: after a while, longer each time, and where the disk was full

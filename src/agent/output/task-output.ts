@@ -1,8 +1,8 @@
-import { NO_CHUNK, type OutputFd } from "../core/output-format.ts";
-import type { OutputLost } from "../core/output-lost.ts";
-import type { OutputBatch } from "./output-batch.ts";
-import type { Gap } from "./output-gap.ts";
-import type { RunRoom } from "./output-room.ts";
+import { NO_CHUNK, type OutputFd } from "../../core/output-format.ts";
+import type { OutputLost } from "../../core/output-lost.ts";
+import type { OutputBatch } from "./batch.ts";
+import type { Gap } from "./gap.ts";
+import type { RunRoom } from "./room.ts";
 
 /**
  * The output of one attempt. All fields may be read; only the stream changes them. After `end`, and once `flushed` has
@@ -27,6 +27,8 @@ export interface EndedOutput extends TaskOutput {
   /** Resolves, never rejects, when all is in the file or given up; null when there is nothing to wait for. */
   readonly flushed: Promise<void> | null;
 }
+
+const NEWLINE = 10;
 
 /** As the stream sees it. */
 export class Output implements EndedOutput {
@@ -61,6 +63,18 @@ export class Output implements EndedOutput {
     this.row = row;
     this.attempt = attempt;
     this.room = room;
+  }
+
+  /** So many bytes are in the file or on their way to it, or not any more. */
+  count(bytes: number): void {
+    this.taken += bytes;
+    this.room.used += bytes;
+  }
+
+  /** These were the last bytes of a stream so far. */
+  note(fd: OutputFd, bytes: Buffer): void {
+    if (bytes[bytes.length - 1] === NEWLINE) this.unended &= ~fd;
+    else this.unended |= fd;
   }
 
   get lost(): OutputLost | null {

@@ -1,4 +1,4 @@
-import { CHUNK_HEADER_BYTES, CHUNK_MAX_BYTES, encodeChunkHeader, type ChunkHeader } from "../core/output-format.ts";
+import { CHUNK_HEADER_BYTES, CHUNK_MAX_BYTES, encodeChunkHeader, type ChunkHeader } from "../../core/output-format.ts";
 
 const ARENA_BYTES = 4 * (CHUNK_HEADER_BYTES + CHUNK_MAX_BYTES);
 /** Arenas kept for the next batches: 2 MB. */

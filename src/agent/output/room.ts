@@ -1,5 +1,5 @@
-import { Lost } from "../core/output-lost.ts";
-import type { OutputLimits } from "../protocol/messages.ts";
+import { Lost } from "../../core/output-lost.ts";
+import type { OutputLimits } from "../../protocol/messages.ts";
 
 /** How much output a run may leave with this agent: what the server said, and what was taken of it. */
 

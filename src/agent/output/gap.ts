@@ -1,4 +1,4 @@
-import type { OutputFd } from "../core/output-format.ts";
+import type { OutputFd } from "../../core/output-format.ts";
 
 /**
  * Bytes of one attempt that are not kept, and the last of them, which are while memory lasts: what a program wrote last
