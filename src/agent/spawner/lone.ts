@@ -4,13 +4,11 @@ import type { Spawner, SpawnerListener } from "./spawner.ts";
 
 /**
  * Spawners for tasks that were lost with theirs: each attempt has one of its own, so that it can end nothing but itself.
- * One is started when it is needed and a place is free, and closed when its last task has ended.
+ * One is started when it is needed and a place is free.
  */
 export interface LoneSpawners {
-  /** The spawner of this attempt; until it is there, requests wait. */
+  /** The spawner of this attempt; until it is there, requests wait. To be closed when nothing of the attempt runs any more. */
   of(attempt: string): Spawner;
-  /** Nothing of the attempt runs there any more. */
-  done(spawner: Spawner): void;
   [Symbol.iterator](): Iterator<Spawner>;
   close(): Promise<void>;
 }
@@ -119,7 +117,6 @@ export const createLoneSpawners = (options: LoneOptions): LoneSpawners => {
       byAttempt.set(attempt, made);
       return made;
     },
-    done: (spawner) => void spawner.close(),
     [Symbol.iterator]: () => byAttempt.values(),
     close: async () => {
       await Promise.all([...byAttempt.values()].map((spawner) => spawner.close()));

@@ -1,0 +1,163 @@
+import type { RunTemplate } from "../templates.ts";
+import { createLoneSpawners } from "./lone.ts";
+import { type Spawner, type SpawnerListener, type SpawnerOptions, startSpawner } from "./spawner.ts";
+
+/**
+ * The spawners of one agent: some that tasks share, each task with the least busy one, and one apart for every attempt
+ * that was lost with a spawner before.
+ */
+
+/** A spawner as its tasks see it. */
+export interface Seat {
+  readonly spawner: Spawner;
+  /** It serves one attempt. */
+  readonly alone: boolean;
+  /** Tasks that have not ended there. */
+  live: number;
+  /** Runs whose environment it knows. */
+  readonly runs: Set<number>;
+}
+
+export interface CrewListener extends Pick<SpawnerListener, "started" | "output" | "exit"> {
+  /** A spawner that tasks share is gone: nothing new should come here. Before `lost`. */
+  broken(reason: string): void;
+  /** What ran there was ended with it. */
+  lost(spawner: Spawner, reason: string): void;
+}
+
+export interface CrewOptions extends SpawnerOptions {
+  /** How many tasks share. */
+  readonly shared: number;
+  /** Variables of the node that go before those of a run. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** A spawner is there; it gets tasks when this has settled. */
+  readonly onSpawner: (spawner: Spawner) => Promise<void>;
+  /** Null while output can be taken; else resolves when it can again. */
+  readonly drained: () => Promise<void> | null;
+}
+
+export interface SpawnerCrew {
+  readonly kind: Spawner["kind"];
+  /**
+   * A seat for one more task of a run: apart for an attempt that is named because it must be alone; else `behind` if
+   * given, for a chain stays with one spawner, which knows when a member has ended; else the least busy.
+   */
+  take(run: RunTemplate, alone: string | undefined, behind: Seat | undefined): Seat;
+  forgetRun(run: number): void;
+  close(): Promise<void>;
+}
+
+/** Spawners of the kind that runs in Node: each is a process of tens of megabytes. */
+const MOST_IN_NODE = 4;
+
+/** Of those that have one task each. */
+const MOST_ALONE = 16;
+
+/** A task has ended there. Whoever served one attempt is closed with the last of its tasks. */
+export const leaveSeat = (seat: Seat): void => {
+  seat.live -= 1;
+  if (seat.alone && seat.live === 0) void seat.spawner.close();
+};
+
+const newSeat = (spawner: Spawner, alone: boolean): Seat => ({ spawner, alone, live: 0, runs: new Set() });
+
+export const startCrew = async (options: CrewOptions, listener: CrewListener): Promise<SpawnerCrew> => {
+  const seatsApart = new WeakMap<Spawner, Seat>();
+  /** All processes, in groups that change. */
+  const groups: Iterable<Spawner>[] = [];
+  let closing = false;
+  let slowed = false;
+
+  /** Tasks that write faster than the disk wait in their writes; nothing piles up here. */
+  const slowDown = (): void => {
+    const drained = slowed ? null : options.drained();
+    if (drained === null) return;
+    slowed = true;
+    for (const group of groups) for (const spawner of group) spawner.pause();
+    void drained.then(() => {
+      slowed = false;
+      for (const group of groups) for (const spawner of group) spawner.resume();
+    });
+  };
+
+  const launch = async (closed: (reason: string) => void): Promise<Spawner> => {
+    const spawner = await startSpawner(options, {
+      started: listener.started,
+      output: (id, fd, chunk) => {
+        listener.output(id, fd, chunk);
+        slowDown();
+      },
+      exit: listener.exit,
+      closed,
+    });
+    await options.onSpawner(spawner);
+    return spawner;
+  };
+
+  const launchShared = async (): Promise<Spawner> => {
+    let spawner: Spawner | undefined;
+    spawner = await launch((reason) => {
+      if (closing) return;
+      listener.broken(reason);
+      if (spawner !== undefined) listener.lost(spawner, reason);
+    });
+    return spawner;
+  };
+
+  const first = await launchShared();
+  const most = first.kind === "node" ? MOST_IN_NODE : Infinity;
+  const others = Array.from({ length: Math.min(options.shared, most) - 1 }, launchShared);
+  const shared = [first, ...(await Promise.all(others))];
+  const lone = createLoneSpawners({
+    kind: first.kind,
+    most: Math.min(MOST_ALONE, most),
+    start: launch,
+    exit: listener.exit,
+    lost: (spawner, reason) => {
+      if (!closing) listener.lost(spawner, reason);
+    },
+  });
+  groups.push(shared, lone);
+  const seats = shared.map((spawner) => newSeat(spawner, false));
+
+  const seatApart = (attempt: string): Seat => {
+    const spawner = lone.of(attempt);
+    let seat = seatsApart.get(spawner);
+    if (seat === undefined) seatsApart.set(spawner, (seat = newSeat(spawner, true)));
+    return seat;
+  };
+
+  const leastBusy = (): Seat => {
+    let best = seats[0]!;
+    for (const seat of seats) if (seat.live < best.live) best = seat;
+    return best;
+  };
+
+  const introduce = (run: RunTemplate, { spawner, runs }: Seat): void => {
+    if (runs.has(run.id)) return;
+    runs.add(run.id);
+    const entries = Object.entries({ ...run.env, ...options.environment });
+    spawner.defineEnv(
+      run.id,
+      entries.map(([name, value]) => `${name}=${value}`),
+    );
+  };
+
+  return {
+    kind: first.kind,
+    take: (run, alone, behind) => {
+      const seat = alone === undefined ? (behind ?? leastBusy()) : seatApart(alone);
+      seat.live += 1;
+      introduce(run, seat);
+      return seat;
+    },
+    forgetRun: (run) => {
+      // of those that serve one attempt, none outlives its run
+      for (const { spawner, runs } of seats) if (runs.delete(run)) spawner.dropEnv(run);
+    },
+    close: async () => {
+      closing = true;
+      await Promise.all([lone, ...shared].map((each) => each.close()));
+    },
+  };
+};

@@ -1,0 +1,103 @@
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { makeDirectories } from "../protocol/make-directories.ts";
+import { taskEnvironment } from "./environment.ts";
+import type { Gpus } from "./gpus.ts";
+import type { AgentSettings } from "../protocol/agent-settings.ts";
+import { pinnableCpus } from "./slots.ts";
+import type { StartRequest } from "./spawner/spawner.ts";
+import { type AgentTask, tokenOf } from "./task.ts";
+import { type ExpandedTask, expandTask, indexOf } from "./templates.ts";
+
+/** What a spawner is asked to start for a task: its command, its environment, its files and its cores. */
+export interface StartRequests {
+  /** The command of a task, from its group's template. Throws where that cannot be made. */
+  expand(task: AgentTask): ExpandedTask;
+  /** `after`: the task that must have ended before. */
+  make(
+    task: AgentTask,
+    expanded: ExpandedTask,
+    after: AgentTask | undefined,
+  ): StartRequest & { readonly tmpdir: string };
+}
+
+export interface StartRequestsOptions {
+  readonly uuid: string;
+  readonly settings: Pick<AgentSettings, "scratch" | "pin" | "graceMs">;
+  readonly cgroup: string | null;
+  readonly gpus: Gpus;
+  /** Further variables of every task. */
+  readonly environment: readonly string[];
+}
+
+/** Ranks that are started one by one write files of their own; a launcher stands before the command. */
+const forRank = ({ rank }: AgentTask, task: ExpandedTask): ExpandedTask => {
+  if (rank === undefined) return task;
+  if (rank.launcher.length > 0) return { ...task, argv: [...rank.launcher, ...task.argv] };
+  const own = (path: string | null): string | null => (path === null ? null : `${path}.${rank.number}`);
+  return { ...task, stdout: own(task.stdout), stderr: own(task.stderr) };
+};
+
+const makeParents = (path: string | null): void => {
+  if (path === null) return;
+  const parent = dirname(path);
+  // looked at each time: between two runs people tidy up
+  if (existsSync(parent)) return;
+  try {
+    makeDirectories(parent);
+  } catch {
+    // the spawner will name the file that cannot be opened
+    return;
+  }
+};
+
+export const createStartRequests = (options: StartRequestsOptions): StartRequests => {
+  const { uuid, settings, gpus, environment, cgroup } = options;
+
+  return {
+    expand: (task) => {
+      const group = task.run.groups.get(task.group)!;
+      return forRank(task, expandTask(task.run, group, task.row, task.attempt, task.item));
+    },
+
+    make: (task, expanded, after) => {
+      const { source } = task.run.groups.get(task.group)!;
+      const { slot } = task.chain!;
+      const token = tokenOf(uuid, task);
+      // no directory of the agent's own around it: whoever ends last would have to remove that
+      const tmpdir = join(settings.scratch, `slipway-${token}`);
+      makeParents(expanded.stdout);
+      makeParents(expanded.stderr);
+      const pinned = settings.pin || source.pin === true ? pinnableCpus(slot) : [];
+      const extra = taskEnvironment({
+        runId: task.run.id,
+        taskIndex: indexOf(task.run, task.row),
+        attempt: task.attempt,
+        name: source.name,
+        item: expanded.item,
+        slot,
+        resources: task.resources,
+        tmpdir,
+        token,
+        gpus,
+        env: source.env["OMP_NUM_THREADS"] === undefined ? task.run.env : source.env,
+      });
+      return {
+        id: task.id,
+        argv: expanded.argv,
+        env: task.run.id,
+        extraEnv: [...expanded.env, ...extra, ...environment, ...(task.rank?.env ?? [])],
+        cwd: expanded.cwd,
+        stdout: expanded.stdout,
+        stderr: expanded.stderr,
+        append: source.append === true,
+        tmpdir,
+        cpus: pinned.length > 0 ? pinned : null,
+        token,
+        graceMs: settings.graceMs,
+        after: after?.id ?? null,
+        cgroup,
+      };
+    },
+  };
+};
