@@ -1,11 +1,11 @@
 import { shapeKey } from "../core/resources.ts";
 import type { Assign } from "../protocol/messages.ts";
-import type { AgentTask } from "./task.ts";
+import type { AgentTask, TaskOwner } from "./task.ts";
 import type { RunTemplate } from "./templates.ts";
 
 type NewTask = Pick<
   AgentTask,
-  "shape" | "priority" | "run" | "group" | "row" | "attempt" | "item" | "resources" | "alone"
+  "owner" | "shape" | "priority" | "run" | "group" | "row" | "attempt" | "item" | "resources" | "alone"
 > & {
   readonly rank?: NonNullable<AgentTask["rank"]>;
 };
@@ -14,7 +14,7 @@ type NewTask = Pick<
 export interface AssignedTasks {
   make(facts: NewTask): AgentTask;
   /** The tasks of an assignment, but for those that `isHeld` knows: they were said twice. */
-  of(message: Assign, run: RunTemplate, isHeld: (row: number) => boolean): Generator<AgentTask>;
+  of(message: Assign, run: RunTemplate, owner: TaskOwner, isHeld: (row: number) => boolean): Generator<AgentTask>;
   /** Forgets the names of shapes. */
   forget(): void;
 }
@@ -56,7 +56,7 @@ export const createAssignedTasks = (): AssignedTasks => {
 
   return {
     make,
-    *of(message, run, isHeld) {
+    *of(message, run, owner, isHeld) {
       const { source } = run.groups.get(message.group)!;
       const shape = shapeName(source.resources);
       const alone = new Set(message.alone);
@@ -67,6 +67,7 @@ export const createAssignedTasks = (): AssignedTasks => {
           const resources = message.resources?.[nth];
           const own = resources === undefined ? shape : shapeKey(resources);
           yield make({
+            owner,
             // of a shape apart: nothing waits behind it in its slot
             shape: alone.has(row) ? `${own} alone` : own,
             priority: source.priority,

@@ -1,13 +1,22 @@
 import type { Resources } from "../core/resources.ts";
 import type { LongTimer } from "../long-timer.ts";
 import type { TaskOutput } from "./output/stream.ts";
+import type { Result } from "./results.ts";
 import type { Slot } from "./slots.ts";
 import type { RunTemplate } from "./templates.ts";
+
+/** Whose a task is, to be told when it is over. */
+export interface TaskOwner {
+  ended(task: AgentTask, result: Result): void;
+  /** It was ended before it began: nothing of it ever ran. */
+  dropped(task: AgentTask): void;
+}
 
 /** One attempt that this agent has, from its assignment to its result. */
 export interface AgentTask {
   /** Unique among the tasks of this agent; the spawner's name for it too. */
   readonly id: number;
+  readonly owner: TaskOwner;
   readonly shape: string;
   readonly priority: number;
   readonly run: RunTemplate;

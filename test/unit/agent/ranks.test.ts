@@ -1,104 +1,19 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createAssignedTasks } from "../../../src/agent/assigned-tasks.ts";
-import { createNodeClock } from "../../../src/agent/node-clock.ts";
-import type { Executor } from "../../../src/agent/executor.ts";
-import type { OutputStream } from "../../../src/agent/output/stream.ts";
-import { type RankParts, createRankParts } from "../../../src/agent/ranks.ts";
-import type { Result } from "../../../src/agent/results.ts";
-import { SlotPool } from "../../../src/agent/slots.ts";
-import type { AgentTask } from "../../../src/agent/task.ts";
-import { defineRun } from "../../../src/agent/templates.ts";
-import { Ending, NO_CODE } from "../../../src/core/events.ts";
-import { FRACTION } from "../../../src/core/resources.ts";
-import type { AgentMessage, GroupTemplate, RanksEndedMessage } from "../../../src/protocol/messages.ts";
-
-/** One task of four ranks on two agents, whose messages and processes take as long as they like. */
-
-const RANKS = [2, 2];
-const NAME = { run: 1, row: 0, attempt: 1 };
-const RESOURCES = { cpus: FRACTION };
-const GROUP = { index: 0, command: ["true"], env: {}, executor: "process", resources: RESOURCES, priority: 0 };
-const RUN = defineRun(undefined, {
-  t: "define",
-  run: 1,
-  runName: "r",
-  cwd: "/",
-  env: {},
-  numbering: { start: 0, step: 1 },
-  groups: [GROUP as unknown as GroupTemplate],
-} as Parameters<typeof defineRun>[1]);
-
-interface Node {
-  readonly parts: RankParts;
-  readonly pool: SlotPool;
-  readonly started: AgentTask[];
-  readonly live: Map<AgentTask, { ending: number; code: number }>;
-  readonly sent: AgentMessage[];
-  readonly results: Result[];
-}
-
-const startNode = (): Node => {
-  const pool = new SlotPool({ capacity: { cpus: 2 * FRACTION }, cpus: [0, 1], gpus: [] });
-  const started: AgentTask[] = [];
-  const live: Node["live"] = new Map();
-  const sent: AgentMessage[] = [];
-  const results: Result[] = [];
-  const executor = {
-    start: (task: AgentTask) => {
-      started.push(task);
-      live.set(task, { ending: Ending.EXIT, code: 0 });
-    },
-    end: (task: AgentTask, ending: number) => live.set(task, { ending, code: NO_CODE }),
-  } as unknown as Executor;
-  const parts = createRankParts({
-    uuid: "0123456789",
-    scratch: "/nowhere",
-    pool,
-    output: {} as OutputStream,
-    clock: createNodeClock(),
-    executor: () => executor,
-    make: createAssignedTasks().make,
-    send: (message) => sent.push(message),
-    result: (result) => results.push(result),
-    changed: () => undefined,
-  });
-  return { parts, pool, started, live, sent, results };
-};
-
-const take = ({ parts }: Node, node: number, attempt = NAME.attempt): void =>
-  parts.take(
-    {
-      t: "ranks",
-      ...NAME,
-      attempt,
-      group: 0,
-      item: undefined,
-      resources: RESOURCES,
-      node,
-      hosts: ["a", "b"],
-      ranks: RANKS,
-      by: "agents",
-    },
-    RUN,
-  );
-
-const endRank = ({ parts, live }: Node, task: AgentTask, own?: { ending: number; code: number }): void => {
-  const outcome = own ?? live.get(task)!;
-  live.delete(task);
-  parts.rankEnded(task, { ...NAME, started: 0, finished: 1, outAt: -1, outBytes: 0, errBytes: 0, ...outcome });
-};
+import { Ending } from "../../../src/core/events.ts";
+import type { RanksEndedMessage } from "../../../src/protocol/messages.ts";
+import { endRank, NAME, RANKS, type RankNode, RESOURCES, startNode, take, write } from "./rank-nodes.ts";
 
 describe("parts of a task on two agents", () => {
   it("is not over when the others are done and its own ranks still wait for slots", () => {
     const head = startNode();
     const foreign = head.pool.allocate(RESOURCES)!;
     take(head, 0);
-    head.parts.pump();
+    head.parts.serve();
     head.parts.othersDone({ t: "ranks-done", ...NAME, ending: Ending.EXIT, code: 0, detail: "" });
     expect([head.results, head.started]).toEqual([[], []]);
     head.pool.release(foreign);
-    head.parts.pump();
+    head.parts.serve();
     expect(head.started.length).toBe(2);
     for (const task of head.started) endRank(head, task);
     expect(head.results).toMatchObject([{ ending: Ending.EXIT, code: 0 }]);
@@ -112,23 +27,22 @@ describe("parts of a task on two agents", () => {
     head.parts.othersDone({ t: "ranks-done", ...NAME, ending: Ending.EXIT, code: 3, detail: "rank 2 on b" });
     expect(head.results).toMatchObject([{ code: 3, detail: "rank 2 on b" }]);
     head.pool.release(foreign);
-    head.parts.pump();
+    head.parts.serve();
     expect([head.started, head.parts.size, head.pool.size]).toEqual([[], 0, 0]);
   });
 
   it("is over and gives its slots to the next attempt, which came before its ranks had ended", () => {
     const other = startNode();
     take(other, 1);
-    other.parts.pump();
+    other.parts.serve();
     const first = [...other.started];
     other.parts.over(1, 0, 1);
     take(other, 1, 2);
-    other.parts.pump();
+    other.parts.serve();
     for (const task of first) endRank(other, task);
     expect(other.sent).toMatchObject([{ t: "ranks-ended", attempt: 1, ending: Ending.CANCELED }]);
+    expect(other.started.length).toBe(2);
     other.parts.kept(1, 0, 1);
-    expect(other.pool.size).toBe(0);
-    other.parts.pump();
     expect(other.started.slice(2).map(({ attempt }) => attempt)).toEqual([2, 2]);
   });
 
@@ -139,8 +53,20 @@ describe("parts of a task on two agents", () => {
     other.parts.drain(false, "its pilot is about to end");
     expect(other.sent).toMatchObject([{ t: "ranks-ended", ending: Ending.INTERRUPTED }]);
     other.pool.release(foreign);
-    other.parts.pump();
+    other.parts.serve();
     expect([other.started, other.parts.waiting, other.pool.size]).toEqual([[], false, 0]);
+  });
+
+  it("tells nothing of a result that was superseded while its output was being written", () => {
+    const head = startNode();
+    take(head, 0);
+    head.parts.serve();
+    write(head, head.started[0]!);
+    head.parts.othersDone({ t: "ranks-done", ...NAME, ending: Ending.EXIT, code: 0, detail: "" });
+    for (const task of head.started) endRank(head, task);
+    head.parts.stop(1, 0, 1, true);
+    for (const flush of head.flushes) flush();
+    expect([head.results, head.parts.size, head.pool.size]).toEqual([[], 0, 0]);
   });
 
   it("ends once, well only if every rank on every agent ran and ended well, in whatever order things happen", () => {
@@ -151,7 +77,7 @@ describe("parts of a task on two agents", () => {
         fc.tuple(fc.nat(2), fc.nat(2)),
         (choices, codes, busy) => {
           const nodes = [startNode(), startNode()];
-          const [head, other] = nodes as [Node, Node];
+          const [head, other] = nodes as [RankNode, RankNode];
           const foreign = nodes.map(({ pool }, nth) =>
             Array.from({ length: busy[nth]! }, () => pool.allocate(RESOURCES)!),
           );
@@ -174,7 +100,7 @@ describe("parts of a task on two agents", () => {
                   foreign[nth]!.shift();
                   node.pool.release(slot);
                 });
-              if (node.parts.waiting && foreign[nth]!.length === 0) open.push(() => node.parts.pump());
+              if (node.parts.waiting && foreign[nth]!.length === 0) open.push(() => node.parts.serve());
               for (const [task, wanted] of node.live) {
                 const code = codes[task.rank!.number]!;
                 open.push(() =>

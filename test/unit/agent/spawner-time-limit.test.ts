@@ -57,6 +57,7 @@ describe("a task's time limit", () => {
     });
     const pool = new SlotPool({ capacity: RESOURCES, cpus: [0], gpus: [] });
     const task = createAssignedTasks().make({
+      owner: { ended: () => undefined, dropped: () => undefined },
       shape: "a",
       priority: 0,
       run: runWith(60 * DAY_S),

@@ -1,5 +1,5 @@
-import { FRACTION } from "../core/resources.ts";
-import type { Ranks } from "../protocol/messages.ts";
+import { FRACTION } from "../../core/resources.ts";
+import type { Ranks } from "../../protocol/messages.ts";
 
 /** What ranks are told of each other, and the words of launchers that start them all. Pure. */
 

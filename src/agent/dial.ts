@@ -1,0 +1,65 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect, type TLSSocket } from "node:tls";
+import type { Endpoint } from "../protocol/endpoint.ts";
+import { pinOf } from "../protocol/pin.ts";
+import { AGENT_PROTOCOL } from "../protocol/version.ts";
+
+/**
+ * Finds the address of a server that answers. All are tried in turn, the next one while the last is still silent, and
+ * the first that shows the right key is taken. The server's key is pinned, not its name (rule 16): nothing is sent
+ * before the key was seen.
+ */
+
+const CONNECT_MS = 5000;
+/** A silent address holds up the next one no longer than this. */
+const NEXT_ADDRESS_MS = 300;
+
+/** A connection that showed the right key, or what is wrong with this address. */
+const dialOne = (host: string, port: number, pin: string, signal: AbortSignal): Promise<TLSSocket | string> =>
+  new Promise((settle) => {
+    const socket = connect({
+      host,
+      port,
+      ALPNProtocols: [AGENT_PROTOCOL],
+      rejectUnauthorized: false,
+      minVersion: "TLSv1.3",
+    });
+    let taken = false;
+    const refuse = (reason: string): void => {
+      if (taken) return;
+      clearTimeout(limit);
+      socket.destroy();
+      settle(reason);
+    };
+    const limit = setTimeout(() => refuse(`no answer within ${CONNECT_MS / 1000} s`), CONNECT_MS);
+    socket.on("error", (error: NodeJS.ErrnoException) => refuse(error.code ?? error.message));
+    signal.addEventListener("abort", () => refuse("another address was taken"), { once: true });
+    socket.once("secureConnect", () => {
+      clearTimeout(limit);
+      if (pinOf(socket) !== pin) return refuse("the server there has another key than this home's");
+      taken = true;
+      settle(socket);
+    });
+  });
+
+/** The first connection that showed the right key, or each address with what was wrong with it. */
+export const dial = async (endpoint: Endpoint, isStopped: () => boolean): Promise<TLSSocket | readonly string[]> => {
+  const problems: string[] = [];
+  const losers = new AbortController();
+  let winner: TLSSocket | undefined;
+  const tries = new Set<Promise<void>>();
+  for (const host of new Set(endpoint.addresses)) {
+    const attempt = dialOne(host, endpoint.port, endpoint.keyPin, losers.signal).then((got) => {
+      tries.delete(attempt);
+      if (typeof got === "string") problems.push(`${host}:${endpoint.port} (${got})`);
+      else if (winner === undefined) winner = got;
+      else got.destroy();
+    });
+    tries.add(attempt);
+    await Promise.race([attempt, sleep(NEXT_ADDRESS_MS)]);
+    if (winner !== undefined || isStopped()) break;
+  }
+  while (winner === undefined && tries.size > 0) await Promise.race(tries);
+  losers.abort();
+  return winner ?? problems;
+};

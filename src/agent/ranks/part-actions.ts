@@ -1,0 +1,158 @@
+import { Ending } from "../../core/events.ts";
+import type { AgentMessage, AttemptName } from "../../protocol/messages.ts";
+import type { NodeClock } from "../node-clock.ts";
+import type { EndedOutput, OutputStream } from "../output/stream.ts";
+import type { Result } from "../results.ts";
+import type { SlotLine } from "../slot-line.ts";
+import type { Slot, SlotPool } from "../slots.ts";
+import type { AgentTask, TaskOwner } from "../task.ts";
+import type { Part } from "./part.ts";
+import { movePart, type Outcome, type PartEvent, TASK_IS_OVER } from "./part-states.ts";
+import { createRankProcesses, failureOf, neverBegan, type RankProcessesOptions } from "./processes.ts";
+
+/** What happens to parts, and what follows from their new states: part-states.ts says which those are. */
+export interface PartActions {
+  /** It has its slots. */
+  begin(part: Part, slots: readonly Slot[]): void;
+  /** The ranks of other agents are done; all went well, or one failed. */
+  othersDone(part: Part, failure: Outcome | undefined): void;
+  /** What was told of it is on the server's disk. */
+  kept(part: Part): void;
+  over(part: Part): void;
+  stop(part: Part, outcome: Outcome): void;
+  /** To the server, before it began. */
+  giveBack(part: Part): void;
+}
+
+export interface PartActionsOptions extends RankProcessesOptions {
+  readonly pool: SlotPool;
+  readonly line: SlotLine;
+  readonly output: OutputStream;
+  readonly clock: NodeClock;
+  readonly send: (message: AgentMessage) => void;
+  readonly result: (result: Result) => void;
+  /** Nothing of a part is left, and its slots are free. */
+  readonly gone: () => void;
+}
+
+/** The parts that are here, and those of them that wait for slots. */
+export interface PartSets {
+  readonly parts: Map<string, Part>;
+  readonly waiting: Set<Part>;
+}
+
+/** By attempt: an attempt that is over may still be here when the next one comes. */
+export const keyOf = ({ run, row, attempt }: AttemptName): string => `${run}.${row}.${attempt}`;
+
+export const nameOf = ({ message: { run, row, attempt } }: Part): AttemptName => ({ run, row, attempt });
+
+export const createPartActions = (options: PartActionsOptions, { parts, waiting }: PartSets): PartActions => {
+  const { pool, output, clock } = options;
+  const processes = createRankProcesses(options);
+
+  const endOutput = (part: Part): EndedOutput | undefined => {
+    const { current } = part.output;
+    part.output.current = undefined;
+    return current === undefined ? undefined : output.end(current);
+  };
+
+  /** Tells the result, or says what to tell of the ranks here. */
+  const report = (part: Part, outcome: Outcome, ended: EndedOutput | undefined): PartEvent => {
+    const { ending, code, detail } = outcome;
+    const out = { outAt: ended?.lastAt ?? -1, outBytes: ended?.stdoutBytes ?? 0, errBytes: ended?.stderrBytes ?? 0 };
+    const lost = ended?.lost ?? undefined;
+    const facts = { ...nameOf(part), ending, code, ...out };
+    if (!part.head) return { type: "told", message: { t: "ranks-ended", ...facts, detail, ...(lost && { lost }) } };
+    const started = clock.at(part.started);
+    const finished = Math.max(started, part.finished);
+    options.result({ ...facts, started, finished, lost, detail: detail === "" ? undefined : detail });
+    return { type: "reported" };
+  };
+
+  const remove = (part: Part): void => {
+    // its place may be another's since
+    if (parts.get(keyOf(part.message)) === part) parts.delete(keyOf(part.message));
+    for (const slot of part.slots) pool.release(slot);
+    part.slots = [];
+    // of one that nobody reports any more, too: what waits in memory goes
+    endOutput(part);
+    processes.cleanUp(part);
+    options.gone();
+    options.line.serve();
+  };
+
+  const move = (part: Part, event: PartEvent): void => {
+    const before = part.state;
+    const state = movePart(before, event, { head: part.head, live: part.processes.size });
+    part.state = state;
+    if (state.is === before.is) return;
+    waiting.delete(part);
+    if (state.is === "writing") {
+      const ended = endOutput(part);
+      const tell = (): void => {
+        // unless it was superseded meanwhile: then nobody asks any more
+        if (part.state.is === "writing") move(part, report(part, state.outcome, ended));
+      };
+      if (ended === undefined || ended.flushed === null) tell();
+      else void ended.flushed.then(tell);
+    } else if (state.is === "telling") options.send(state.message);
+    // another attempt may take its place before its processes have ended
+    else if (state.is === "leaving") parts.delete(keyOf(part.message));
+    else if (state.is === "gone") remove(part);
+  };
+
+  /** A rank failed, here or elsewhere: none can go on. */
+  const endOthers = (part: Part): void => processes.end(part, Ending.CANCELED, "another rank ended");
+
+  const rankEnded = (task: AgentTask, result: Result): void => {
+    const part = processes.ended(task);
+    if (part === undefined) return;
+    part.finished = Math.max(part.finished, result.finished);
+    const failure = failureOf(task, part, result);
+    move(part, { type: "rank-ended", failure });
+    if (failure !== undefined) endOthers(part);
+  };
+
+  const owner: TaskOwner = {
+    ended: rankEnded,
+    dropped: (task) => rankEnded(task, neverBegan(task, clock.now())),
+  };
+
+  const begin = (part: Part, slots: readonly Slot[]): void => {
+    part.slots = slots;
+    part.started = performance.now();
+    part.finished = clock.at(part.started);
+    const nothingToStart = part.run.groups.get(part.message.group)!.source.executor === "null";
+    const tasks = nothingToStart ? [] : processes.make(part, owner);
+    move(part, { type: "begun", holds: tasks.length === 0 && !nothingToStart });
+    processes.start(tasks);
+  };
+
+  const over = (part: Part): void => {
+    move(part, { type: "over" });
+    processes.end(part, Ending.CANCELED, part.head ? "superseded" : TASK_IS_OVER.detail);
+  };
+
+  const stop = (part: Part, outcome: Outcome): void => {
+    move(part, { type: "stopped", outcome });
+    processes.end(part, outcome.ending, outcome.detail);
+  };
+
+  const giveBack = (part: Part): void => {
+    const { run, row } = part.message;
+    options.send({ t: "returned", parts: [{ run, ranges: [row, 1] }] });
+    move(part, { type: "returned" });
+  };
+
+  return {
+    begin,
+    othersDone: (part, failure) => {
+      move(part, { type: "others-done", failure });
+      if (failure !== undefined) endOthers(part);
+    },
+    kept: (part) => move(part, { type: "kept" }),
+    over,
+    stop,
+    giveBack,
+  };
+};

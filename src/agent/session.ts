@@ -1,0 +1,190 @@
+import { hostname } from "node:os";
+import { Ending } from "../core/events.ts";
+import type { Assign, Hello, HeldTasks, Ranks, ServerMessage, Welcome } from "../protocol/messages.ts";
+import { PROTOCOL_VERSION } from "../protocol/version.ts";
+import type { AssignedTasks } from "./assigned-tasks.ts";
+import type { Assignments } from "./assignments.ts";
+import type { Connection, ConnectionListener } from "./connection.ts";
+import type { Departure } from "./departure.ts";
+import type { Executor } from "./executor.ts";
+import { heldTasks } from "./held-tasks.ts";
+import type { NodeClock } from "./node-clock.ts";
+import type { OutputStream } from "./output/stream.ts";
+import { forgetProgress } from "./progress.ts";
+import type { RankParts } from "./ranks/parts.ts";
+import type { ResultStore } from "./results.ts";
+import type { SlotLine } from "./slot-line.ts";
+import { type AgentTask, toRanges } from "./task.ts";
+import { type RunTemplate, defineRun } from "./templates.ts";
+
+/**
+ * What agent and server say to each other. A server is told what is here, and welcomed if it is no older than the last
+ * one: so the agent outlives its server, and results that a lost connection may have swallowed are sent again.
+ */
+export interface Session extends ConnectionListener {
+  /** The highest epoch of a server that it has met; 0 before the first. */
+  readonly epoch: number;
+}
+
+export interface SessionOptions {
+  /** What the agent says of itself, beside what it has. */
+  readonly identity: Pick<Hello, "slipway" | "uuid" | "pilot" | "cluster" | "queue" | "resources" | "output">;
+  readonly endsInMs: () => number | undefined;
+  readonly connection: Connection;
+  readonly assignments: Assignments;
+  readonly parts: RankParts;
+  readonly made: AssignedTasks;
+  readonly line: SlotLine;
+  readonly executor: Executor;
+  readonly results: ResultStore;
+  readonly output: OutputStream;
+  readonly clock: NodeClock;
+  readonly departure: Departure;
+  readonly log: (text: string) => void;
+}
+
+const stopTasks = (
+  { parts, assignments, connection }: SessionOptions,
+  lists: readonly HeldTasks[],
+  superseded: boolean,
+) => {
+  const returned: AgentTask[] = [];
+  for (const { run, rows, attempts } of lists) {
+    for (const [i, row] of rows.entries()) {
+      if (parts.stop(run, row, attempts[i]!, superseded)) continue;
+      const task = assignments.stop(run, row, attempts[i]!, superseded);
+      if (task !== undefined) returned.push(task);
+    }
+  }
+  if (returned.length > 0) connection.send({ t: "returned", parts: toRanges(returned) });
+};
+
+/** What a server must know of this agent before it can welcome it. */
+const helloOf = ({ identity, endsInMs, assignments, parts, results }: SessionOptions, epoch: number) => {
+  results.take();
+  // a connection begins with nothing defined: the server defines again what it assigns
+  return {
+    version: PROTOCOL_VERSION,
+    ...identity,
+    host: hostname(),
+    pid: process.pid,
+    epoch,
+    seq: results.seq,
+    held: heldTasks([...assignments.attempts(), ...parts.own()], results.unacknowledged),
+    endsInMs: endsInMs(),
+    parts: heldTasks(parts.others(), []),
+  };
+};
+
+export const createSession = (options: SessionOptions): Session => {
+  const { connection, assignments, parts, line, executor, results, output, departure, log } = options;
+  const runs = new Map<number, RunTemplate>();
+  let epoch = 0;
+
+  const onWelcome = (message: Welcome): void => {
+    if (message.epoch < epoch)
+      return connection.drop(`a server of epoch ${message.epoch}, but epoch ${epoch} was met before`);
+    epoch = message.epoch;
+    options.clock.adopt(message.now);
+    results.acknowledged(message.acked);
+    // all that was gathered joins those that wait, so that none is left out and all go in order
+    results.take();
+    for (const waiting of [...results.unacknowledged, ...parts.unheard()]) connection.send(waiting);
+    stopTasks(options, message.drop, true);
+    forgetProgress(assignments.running);
+    if (departure.leaving === undefined) return;
+    connection.send(departure.leaving);
+    assignments.giveBack();
+  };
+
+  /** The template of a run; undefined, with a word in the log, where the group is not defined. */
+  const known = (what: string, { run, group }: { run: number; group: number }): RunTemplate | undefined => {
+    const template = runs.get(run);
+    if (template?.groups.has(group) === true) return template;
+    log(`${what} of run ${run} before its definition`);
+    return undefined;
+  };
+
+  const onAssign = (message: Assign): void => {
+    const run = known("an assignment", message);
+    if (run === undefined) return;
+    assignments.take(message, run);
+    if (departure.draining) assignments.giveBack();
+    line.serve();
+  };
+
+  const onRanks = (message: Ranks): void => {
+    const run = known("ranks", message);
+    if (run === undefined) return;
+    parts.take(message, run);
+    if (departure.leaving !== undefined) parts.drain(false, departure.leaving.reason);
+    line.serve();
+  };
+
+  const forget = (run: number): void => {
+    runs.delete(run);
+    options.made.forget();
+    executor.forgetRun(run);
+    output.forget(run);
+  };
+
+  /** By a stranger, or for a version too old: what runs is ended, results are spooled. */
+  const refusedForGood = (reason: string): void => {
+    log(`refused for good: ${reason}`);
+    assignments.endRunning(Ending.INTERRUPTED, reason);
+    parts.drain(true, reason);
+    departure.begin();
+    departure.check();
+  };
+
+  const received = (message: ServerMessage): void => {
+    switch (message.t) {
+      case "welcome":
+        return onWelcome(message);
+      case "define":
+        runs.set(message.run, defineRun(runs.get(message.run), message));
+        if (message.output !== undefined) output.limit(message.run, message.output);
+        return;
+      case "output":
+        if (runs.has(message.run)) output.limit(message.run, message);
+        return;
+      case "assign":
+        return onAssign(message);
+      case "ranks":
+        return onRanks(message);
+      case "ranks-done":
+        return parts.othersDone(message);
+      case "ranks-kept":
+        return parts.kept(message.run, message.row, message.attempt);
+      case "ranks-over":
+        return parts.over(message.run, message.row, message.attempt);
+      case "stop":
+        return stopTasks(options, message.tasks, false);
+      case "takeback":
+        return assignments.giveBack(message.count);
+      case "ack":
+        results.acknowledged(message.seq);
+        return departure.check();
+      case "drain":
+        return departure.drain(message.now, message.reason);
+      case "forget":
+        return forget(message.run);
+      case "refused":
+        if (!message.transient) refusedForGood(message.message);
+        return;
+      case "ping":
+    }
+  };
+
+  return {
+    get epoch() {
+      return epoch;
+    },
+    received,
+    hello: () => helloOf(options, epoch),
+    lost: (reason) => {
+      log(`lost the server: ${reason}`);
+      departure.check();
+    },
+  };
+};
