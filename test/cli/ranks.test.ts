@@ -78,6 +78,25 @@ describe("ranks of one task", () => {
     for (const rank of [0, 1, 2, 3]) expect(await linesOf(`out.txt.${rank}`)).toEqual([String(rank), "2"]);
   });
 
+  it("are started again where those of the attempt before take their time to end", async () => {
+    const slow = 'trap "sleep 1; exit 0" TERM; while :; do sleep 0.05; done';
+    const done = await run(
+      "--nodes",
+      "2",
+      "--ranks",
+      "8",
+      "--retries",
+      "1",
+      // all of the second agent's run, and hold its slots, when the first one's fails
+      ...sh(
+        `if [ $SLIPWAY_ATTEMPT = 1 ]; then echo x >> begun; [ $SLIPWAY_RANK = 0 ] || { ${slow}; }; ` +
+          'while [ "$(wc -l < begun)" -lt 8 ]; do sleep 0.05; done; exit 3; fi; echo "$SLIPWAY_RANK"',
+      ),
+    );
+    expect(done.state).toBe("DONE");
+    expect((await task(`${done.id}.0`)).attempts.length).toBe(2);
+  });
+
   it("wait until there is room for all of them: nothing of it starts before", async () => {
     const small = await slipway.json<{ run: number }>([
       "submit",
