@@ -7,7 +7,7 @@ import type { Shape } from "../core/run.ts";
 import type { Pilot } from "../core/state.ts";
 import { isFinalPilot } from "../core/states.ts";
 import { SlipwayError } from "../errors.ts";
-import type { Agents } from "./agents.ts";
+import type { Agents } from "../agent-links/agents.ts";
 import type { Engine } from "./engine.ts";
 import type { Pilots } from "./fleets/pilots.ts";
 import type { Fleet } from "./fleets/fleet.ts";

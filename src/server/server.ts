@@ -14,7 +14,7 @@ import { createCommands } from "../providers/commands.ts";
 import { isManaged } from "../providers/registry.ts";
 import { DEFAULT_PREFETCH } from "../scheduler/capacity.ts";
 import { createScheduler } from "../scheduler/scheduler.ts";
-import { createAgents } from "./agents.ts";
+import { createAgents } from "../agent-links/agents.ts";
 import { readArchiveSync } from "./archive/archive.ts";
 import { replayState } from "./archive/compact.ts";
 import { clockAtStart, createClock } from "./clock.ts";

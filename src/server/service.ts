@@ -7,7 +7,7 @@ import { bringBack } from "../core/snapshot.ts";
 import { TASK_STATES, Task, isFinalPilot, isFinalTask } from "../core/states.ts";
 import { stateOf } from "../core/table.ts";
 import { SlipwayError } from "../errors.ts";
-import type { Agents } from "./agents.ts";
+import type { Agents } from "../agent-links/agents.ts";
 import { readArchive, readArchiveSync } from "./archive/archive.ts";
 import type { Engine } from "./engine.ts";
 import type { Feed } from "./feed.ts";

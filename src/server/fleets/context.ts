@@ -1,4 +1,4 @@
-import type { Agents } from "../agents.ts";
+import type { Agents } from "../../agent-links/agents.ts";
 import type { Engine } from "../engine.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Roster } from "./roster.ts";

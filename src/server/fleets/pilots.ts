@@ -1,7 +1,7 @@
 import type { Shape } from "../../core/run.ts";
 import type { Pilot } from "../../core/state.ts";
+import type { Agents } from "../../agent-links/agents.ts";
 import { type LongTimer, repeatTimer } from "../../long-timer.ts";
-import type { Agents } from "../agents.ts";
 import type { Engine } from "../engine.ts";
 import { type ClusterKeeper, createClusterKeeper } from "./cluster-keeper.ts";
 import type { KeeperContext } from "./context.ts";

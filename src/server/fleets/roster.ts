@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Agent, Pilot } from "../../core/state.ts";
 import { isFinalPilot } from "../../core/states.ts";
-import type { Agents } from "../agents.ts";
+import type { Agents } from "../../agent-links/agents.ts";
 import type { Engine } from "../engine.ts";
 import type { Fleet } from "./fleet.ts";
 

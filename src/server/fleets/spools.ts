@@ -1,5 +1,5 @@
 import { listSpools, pruneSpools, readSpool, removeSpool } from "../../protocol/spool.ts";
-import type { Agents } from "../agents.ts";
+import type { Agents } from "../../agent-links/agents.ts";
 import type { Engine } from "../engine.ts";
 
 /** Results that agents left behind when they ended without a server (rule 4). */

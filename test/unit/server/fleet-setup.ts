@@ -10,7 +10,7 @@ import type { AgentMessage, ServerMessage } from "../../../src/protocol/messages
 import type { JobRequest, JobStatus, Provider } from "../../../src/providers/provider.ts";
 import { DEFAULT_PREFETCH } from "../../../src/scheduler/capacity.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
-import { type Agents, createAgents } from "../../../src/server/agents.ts";
+import { type Agents, createAgents } from "../../../src/agent-links/agents.ts";
 import { createClock } from "../../../src/server/clock.ts";
 import { type Engine, createEngine } from "../../../src/server/engine.ts";
 import type { Fleet } from "../../../src/server/fleets/fleet.ts";

@@ -6,7 +6,7 @@ import { LOCAL_FLEET } from "../../../src/config/fleet-keys.ts";
 import { createState } from "../../../src/core/state.ts";
 import type { JobRequest, Provider } from "../../../src/providers/provider.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
-import { createAgents } from "../../../src/server/agents.ts";
+import { createAgents } from "../../../src/agent-links/agents.ts";
 import { createClock } from "../../../src/server/clock.ts";
 import { type Engine, createEngine } from "../../../src/server/engine.ts";
 import { type Journal, openJournal } from "../../../src/server/journal/index.ts";

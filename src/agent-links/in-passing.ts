@@ -1,4 +1,4 @@
-import type { AgentLink } from "./agents.ts";
+import type { AgentLink } from "./link.ts";
 
 /**
  * What an agent need not know at once: that its results are on disk, and which runs are over. It only frees memory

@@ -4,7 +4,7 @@ import type { State } from "../core/state.ts";
 import { Flag, touch } from "../core/table.ts";
 import { encodeFrame } from "../protocol/frames.ts";
 import type { Assign, Define, OutputLimits } from "../protocol/messages.ts";
-import type { AgentLink } from "./agents.ts";
+import type { AgentLink } from "./link.ts";
 
 /** What an agent is told of its tasks: each group's template once per connection, then rows as ranges. */
 

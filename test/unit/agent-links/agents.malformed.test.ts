@@ -7,14 +7,14 @@ import { type State, createState } from "../../../src/core/state.ts";
 import type { Channel } from "../../../src/protocol/frames.ts";
 import type { AgentMessage, Hello, ServerMessage } from "../../../src/protocol/messages.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
-import { type Agents, createAgents } from "../../../src/server/agents.ts";
+import { type Agents, createAgents } from "../../../src/agent-links/agents.ts";
 import { createClock } from "../../../src/server/clock.ts";
 import { createEngine } from "../../../src/server/engine.ts";
 import { type Journal, openJournal } from "../../../src/server/journal/index.ts";
 import { createPeer, helloOf } from "../../cli/protocol-peer.ts";
 import { group, spec } from "../core/model.ts";
 import { change, mutated } from "../core/mutated.ts";
-import { type FakeDisk, fakeDisk } from "./journal.disk.ts";
+import { type FakeDisk, fakeDisk } from "../server/journal.disk.ts";
 
 const DIR = "/j";
 const TOKEN = "token";

@@ -3,9 +3,9 @@ import { type Gang, gangKey } from "../core/gangs.ts";
 import { groupOf, shapeOfRow } from "../core/run.ts";
 import { Flag, touch } from "../core/table.ts";
 import type { HeldTasks, RanksDone, RanksEndedMessage } from "../protocol/messages.ts";
-import type { AgentLink } from "./agents.ts";
+import type { AgentLink } from "./link.ts";
 import { define } from "./assignments.ts";
-import type { Engine } from "./engine.ts";
+import type { Engine } from "../server/engine.ts";
 
 /**
  * The server's side of tasks whose ranks run on several agents: tells each its part, hears of the ends, tells the head

@@ -5,9 +5,9 @@ import { createState } from "../../../src/core/state.ts";
 import { Task } from "../../../src/core/states.ts";
 import { touch } from "../../../src/core/table.ts";
 import type { ServerMessage } from "../../../src/protocol/messages.ts";
-import type { AgentLink } from "../../../src/server/agents.ts";
-import { sendAssignments } from "../../../src/server/assignments.ts";
-import { resultsKept, tellInPassing } from "../../../src/server/in-passing.ts";
+import type { AgentLink } from "../../../src/agent-links/agents.ts";
+import { sendAssignments } from "../../../src/agent-links/assignments.ts";
+import { resultsKept, tellInPassing } from "../../../src/agent-links/in-passing.ts";
 import { group, spec } from "../core/model.ts";
 
 /** An agent that keeps what it is told. */
@@ -35,7 +35,6 @@ const listener = (id: number): { link: AgentLink; heard: ServerMessage[] } => {
     asked: false,
     tails: new Map(),
     limitsOf: () => ({ perTask: 1, perRun: 1, over: false }),
-    running: 0,
   };
   return { link, heard };
 };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { OutputLimitsMessage } from "../../../src/protocol/messages.ts";
-import { createOutputLimiter } from "../../../src/server/output-limits.ts";
+import { createOutputLimiter } from "../../../src/agent-links/output-limits.ts";
 import { createDriver, group, spec } from "../core/model.ts";
 
 const setUp = (outputPerRun: number) => {

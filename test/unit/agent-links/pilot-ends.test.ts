@@ -8,11 +8,11 @@ import { createChannel } from "../../../src/protocol/frames.ts";
 import type { AgentMessage, ServerMessage } from "../../../src/protocol/messages.ts";
 import { PROTOCOL_VERSION } from "../../../src/protocol/version.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
-import { type Agents, createAgents } from "../../../src/server/agents.ts";
+import { type Agents, createAgents } from "../../../src/agent-links/agents.ts";
 import { createClock } from "../../../src/server/clock.ts";
 import { createEngine } from "../../../src/server/engine.ts";
 import { openJournal } from "../../../src/server/journal/index.ts";
-import { fakeDisk } from "./journal.disk.ts";
+import { fakeDisk } from "../server/journal.disk.ts";
 
 const REASON = "its pilot was told to end (SIGTERM)";
 const ENDS: AgentMessage = { t: "leaving", reason: REASON, pilotEnds: true };

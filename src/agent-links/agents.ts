@@ -1,0 +1,154 @@
+import type { Duplex } from "node:stream";
+import type { RowRanges } from "../core/events.ts";
+import { type Gang, gangKey } from "../core/gangs.ts";
+import type { Run } from "../core/run.ts";
+import type { Results } from "../protocol/messages.ts";
+import { sendAssignments } from "./assignments.ts";
+import type { AgentsOptions, LinkContext } from "./context.ts";
+import { createGangs } from "./gangs.ts";
+import { createHandshakes } from "./handshake.ts";
+import { hear } from "./hear.ts";
+import { tellInPassing } from "./in-passing.ts";
+import { type AgentLink, type Links, createLinks } from "./link.ts";
+import { loseAgents, loseSilent } from "./losing.ts";
+import { createOutputLimiter } from "./output-limits.ts";
+import { createPilotEnds } from "./pilot-ends.ts";
+import { importSpool } from "./results.ts";
+import { HEARTBEAT_MS, welcome } from "./welcome.ts";
+
+/**
+ * The agents' connections, as the rest of the server sees them. Silence is not death (rule 5): an agent that stops
+ * answering is suspect and gets nothing new; what it has is run again only when its pilot is known to have ended or its
+ * lease is over.
+ */
+
+const SILENT_HEARTBEATS = 4;
+/** Between two looks at all agents. */
+const LOOK_MS = 1000;
+
+export type { AgentsOptions } from "./context.ts";
+export type { AgentLink } from "./link.ts";
+
+export interface Agents {
+  /** `onKnown` is called when it has shown its token. */
+  accept(socket: Duplex, onKnown?: () => void): void;
+  link(agent: number): AgentLink | undefined;
+  links(): Iterable<AgentLink>;
+  assign(agent: number, parts: readonly RowRanges[]): void;
+  stop(agent: number, run: Run, row: number, attempt: number): void;
+  takeBack(agent: number, count: number): void;
+  /** Whoever has ranks of it ends them. */
+  gangOver(gang: Gang): void;
+  drain(agent: number, now: boolean, reason: string): void;
+  forget(run: number): void;
+  /** After a restart: the agents that the journal knows, suspect until they come back. */
+  adopt(): void;
+  /** Gives up those that have been silent for longer than their lease, or whose pilot must have ended long ago. */
+  loseSilent(agents: readonly number[], leaseMs: number): void;
+  /** Agents that are surely gone. */
+  lose(agents: readonly number[], reason: string, orderly?: boolean): void;
+  /** Imports what an agent left behind when it ended without a server. */
+  importSpool(uuid: string, messages: readonly Results[]): boolean;
+  /** While the journal cannot be written, nothing more is read from agents. */
+  hold(held: boolean): void;
+  close(): void;
+}
+
+const createContext = (options: AgentsOptions): LinkContext => {
+  const { engine, limits, clusterOf } = options;
+  const outputs = createOutputLimiter({
+    state: engine.state,
+    limits,
+    tell: (message) => {
+      // those too that have it from the server before and were told nothing since
+      for (const link of links.values()) link.channel?.send(message);
+    },
+  });
+  const links: Links = createLinks({ engine, limitsOf: outputs.limitsOf, clusterOf });
+  const pilotEnds = createPilotEnds(engine.state, links.values, links.drain);
+  return { ...options, links, outputs, pilotEnds, gangs: createGangs(engine, links.get) };
+};
+
+export const createAgents = (options: AgentsOptions): Agents => {
+  const context = createContext(options);
+  const { engine, links, gangs, outputs, log } = context;
+  const { state, scheduler } = engine;
+  let held = false;
+
+  const handshakes = createHandshakes({
+    token: options.token,
+    log,
+    onHello: (hello, channel, previous) => welcome(context, hello, channel, previous),
+    onMessage: (link, message) => hear(context, link, message),
+    onEnd: (link, channel, reason) => {
+      // an older connection of an agent that is back already
+      if (link.channel !== channel) return;
+      links.suspect(link);
+      log(`agent ${link.id}: ${reason}`);
+      options.onSuspect(link.id);
+    },
+  });
+
+  const watch = setInterval(() => {
+    for (const link of links.values()) {
+      tellInPassing(link);
+      if (link.channel !== undefined && !held && link.channel.silence() > SILENT_HEARTBEATS * HEARTBEAT_MS)
+        link.channel.destroy("the agent is silent");
+    }
+  }, LOOK_MS);
+  watch.unref();
+
+  return {
+    accept: handshakes.accept,
+    link: links.get,
+    links: links.values,
+    assign: (agent, parts) => {
+      const link = links.get(agent);
+      // without a connection they stay assigned: the next hello shows that they never arrived
+      if (link?.channel !== undefined) {
+        tellInPassing(link);
+        sendAssignments(state, link, parts);
+      }
+      for (const { run, ranges } of parts) {
+        const gang = state.gangs.get(gangKey(run, ranges[0]!));
+        if (gang?.agents[0] === agent) gangs.assign(gang);
+      }
+    },
+    gangOver: gangs.over,
+    stop: (agent, run, row, attempt) =>
+      links.get(agent)?.channel?.send({ t: "stop", tasks: [{ run: run.id, rows: [row], attempts: [attempt] }] }),
+    takeBack: (agent, count) => {
+      const link = links.get(agent);
+      if (link?.channel === undefined || link.asked) return;
+      link.asked = true;
+      link.channel.send({ t: "takeback", count });
+    },
+    drain: links.drain,
+    forget: (run) => {
+      outputs.forget(run);
+      for (const link of links.values()) if (link.defined.delete(run)) link.over.push(run);
+    },
+    adopt: () => {
+      for (const agent of state.agents.values()) {
+        if (agent.ended > 0) continue;
+        links.add(agent);
+        scheduler.pause(agent.id, true);
+      }
+    },
+    lose: (ids, reason, orderly) => loseAgents(context, ids, reason, orderly),
+    loseSilent: (ids, leaseMs) => loseSilent(context, ids, leaseMs),
+    importSpool: (uuid, messages) => importSpool(context, uuid, messages),
+    hold: (hold) => {
+      held = hold;
+      handshakes.hold(hold);
+    },
+    close: () => {
+      clearInterval(watch);
+      for (const link of links.values()) {
+        tellInPassing(link);
+        link.channel?.close();
+      }
+      handshakes.close();
+    },
+  };
+};

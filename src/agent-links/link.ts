@@ -1,0 +1,114 @@
+import type { Agent } from "../core/state.ts";
+import type { Channel } from "../protocol/frames.ts";
+import type { ServerMessage } from "../protocol/messages.ts";
+import type { Engine } from "../server/engine.ts";
+import { tellInPassing } from "./in-passing.ts";
+import type { OutputLimiter } from "./output-limits.ts";
+
+/**
+ * One link per living agent, whether it is connected or not:
+ *
+ *   a connection ── hello with the token ──► connected ── bye ──► gone
+ *                                             │     ▲
+ *             silence, or the connection ends │     │ hello again
+ *                                             ▼     │
+ *                                             suspect ── its pilot has ended, or its lease is over ──► lost
+ *
+ * `draining` is apart from that: it gets nothing new, whether it was told so or said so itself.
+ */
+export interface AgentLink {
+  readonly id: number;
+  channel: Channel<ServerMessage> | undefined;
+  /** Since when it has been suspect, on the monotonic clock; undefined while connected. */
+  suspectSince: number | undefined;
+  draining: boolean;
+  /** When its pilot ends, in the server's milliseconds, as it said itself; Infinity if never. */
+  endsAt: number;
+  defined: Map<number, Set<number>>;
+  /** Its results up to this one are on disk, and runs are over, of which it was not told yet; 0 none. */
+  durable: number;
+  over: number[];
+  /** A take-back was asked for and not answered. */
+  asked: boolean;
+  /** Tails of the output of running tasks, for `logs -f`. */
+  readonly tails: Map<string, number>;
+  readonly limitsOf: OutputLimiter["limitsOf"];
+}
+
+export interface Links {
+  get(agent: number): AgentLink | undefined;
+  values(): Iterable<AgentLink>;
+  /** A new link, suspect until it is connected; from now on the scheduler knows the agent. */
+  add(agent: Agent): AgentLink;
+  remove(agent: number): void;
+  connect(link: AgentLink, channel: Channel<ServerMessage>, endsAt: number): void;
+  /** The connection is gone; what the agent has, it keeps. */
+  suspect(link: AgentLink): void;
+  /** It gets nothing new, because it leaves. */
+  leaving(link: AgentLink): void;
+  drain(agent: number, now: boolean, reason: string): void;
+}
+
+export interface LinksOptions {
+  readonly engine: Engine;
+  readonly limitsOf: OutputLimiter["limitsOf"];
+  readonly clusterOf: (agent: Agent) => { cluster: string; queue: string; endsAt: number };
+}
+
+export const createLinks = ({ engine: { scheduler }, limitsOf, clusterOf }: LinksOptions): Links => {
+  const links = new Map<number, AgentLink>();
+
+  const leaving = (link: AgentLink): void => {
+    link.draining = true;
+    scheduler.pause(link.id, true);
+    tellInPassing(link);
+  };
+
+  return {
+    get: (agent) => links.get(agent),
+    values: () => links.values(),
+    add: (agent) => {
+      const { id, resources, pilot, host } = agent;
+      const link: AgentLink = {
+        id,
+        channel: undefined,
+        suspectSince: performance.now(),
+        draining: false,
+        endsAt: Infinity,
+        defined: new Map(),
+        durable: 0,
+        over: [],
+        asked: false,
+        tails: new Map(),
+        limitsOf,
+      };
+      links.set(id, link);
+      scheduler.addAgent({ id, resources, pilot, host, ...clusterOf(agent) });
+      return link;
+    },
+    remove: (agent) => void links.delete(agent),
+    connect: (link, channel, endsAt) => {
+      link.channel?.destroy("the agent connected again");
+      link.channel = channel;
+      link.suspectSince = undefined;
+      link.endsAt = endsAt;
+      scheduler.setEnd(link.id, endsAt);
+      link.defined = new Map();
+      link.durable = 0;
+      link.over = [];
+      link.asked = false;
+    },
+    suspect: (link) => {
+      link.channel = undefined;
+      link.suspectSince = performance.now();
+      scheduler.pause(link.id, true);
+    },
+    leaving,
+    drain: (agent, now, reason) => {
+      const link = links.get(agent);
+      if (link === undefined) return;
+      leaving(link);
+      link.channel?.send({ t: "drain", now, reason });
+    },
+  };
+};

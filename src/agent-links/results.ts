@@ -1,0 +1,33 @@
+import { checkResults } from "../protocol/check-results.ts";
+import type { Results } from "../protocol/messages.ts";
+import { checkSpooled } from "./check-message.ts";
+import type { LinkContext } from "./context.ts";
+import { resultsKept } from "./in-passing.ts";
+
+/** Results, in the order of their numbers: each is applied once, and acknowledged when it is on disk. */
+export const applyResults = ({ engine, links, outputs }: LinkContext, agent: number, message: Results): void => {
+  const known = engine.state.agents.get(agent);
+  if (known === undefined || message.seq <= known.seq) return;
+  if (message.seq !== known.seq + 1) throw new RangeError(`results ${message.seq} after ${known.seq}`);
+  const { packed, parts } = checkResults(message);
+  const lsn = engine.commit({ type: "tasks.ended", at: engine.clock(), agent, seq: message.seq, parts }, packed);
+  for (const { run, rows } of parts) {
+    for (const row of rows) outputs.ended(agent, run, row);
+    outputs.check(run);
+  }
+  const link = links.get(agent);
+  if (link !== undefined && link.tails.size > 0)
+    for (const { run, rows } of parts) for (const row of rows) link.tails.delete(`${run}.${row}`);
+  if (link !== undefined) engine.afterDurable(() => resultsKept(link, message.seq), lsn);
+};
+
+/** What an agent left behind when it ended without a server; false if nobody knows it. */
+export const importSpool = (context: LinkContext, uuid: string, messages: readonly Results[]): boolean => {
+  const id = context.engine.state.agentByUuid.get(uuid);
+  if (id === undefined) return false;
+  // all of them before any: a spool is imported whole, or left alone
+  const checked = messages.map(checkSpooled);
+  for (const message of checked) checkResults(message);
+  for (const message of checked) applyResults(context, id, message);
+  return true;
+};
