@@ -1,14 +1,16 @@
 import type { Shape } from "../core/run.ts";
 import { type AgentLoad, placedOf } from "./agent-load.ts";
+import type { AgentPool } from "./agent-pool.ts";
+import { NOTHING_BARRED } from "./fit-list.ts";
 import { placeRanks } from "./gangs.ts";
 
-/** Which agents to keep for the first task in order when it fits nowhere, so that small ones do not starve it. Pure. */
+/** Which agents to keep for the first task in order when it fits nowhere, so that small ones do not starve it. */
 
 const leastLoaded = (members: readonly AgentLoad[]): AgentLoad =>
   members.reduce((best, agent) => (agent.count < best.count ? agent : best));
 
 /** The agents that will be free soonest for a task that fits nowhere now; none if it never will. */
-export const keepFor = (shape: Shape, pilots: Iterable<readonly AgentLoad[]>): ReadonlySet<AgentLoad> => {
+const keepFor = (shape: Shape, pilots: Iterable<readonly AgentLoad[]>): ReadonlySet<AgentLoad> => {
   let best: readonly AgentLoad[] = [];
   let least = Infinity;
   for (const members of pilots) {
@@ -30,11 +32,46 @@ export const keepFor = (shape: Shape, pilots: Iterable<readonly AgentLoad[]>): R
  * What others may not use of an agent that is kept: all that the kept task still lacks there. What waits for a licence
  * keeps nobody from the cores. Ranks need all of theirs at once: nothing of it is given away.
  */
-export const barredFor = (agent: AgentLoad, keptFor: Shape): ReadonlySet<string> => {
+const barredFor = (agent: AgentLoad, keptFor: Shape): ReadonlySet<string> => {
   const barred = new Set<string>();
   for (const name in keptFor.resources) {
     const asked = keptFor.resources[name]!;
     if (asked > 0 && (keptFor.ranks !== undefined || (agent.free[name] ?? 0) < asked)) barred.add(name);
   }
   return barred;
+};
+
+/** The first task in order, when it fits nowhere yet, and agents that take nothing behind it until it does. */
+export interface Kept {
+  /** What others may not use of an agent, because it is kept. */
+  barredAt(agent: AgentLoad): ReadonlySet<string>;
+  /** Gives up what was kept when it is no longer needed: another shape is first, or an agent is gone. */
+  review(first: Shape | undefined): void;
+  /** Keeps agents for this shape, unless some are kept already. */
+  keep(shape: Shape, now: number): void;
+  letGo(): void;
+}
+
+export const createKept = (pool: AgentPool): Kept => {
+  let kept: { readonly shape: Shape; readonly agents: ReadonlySet<AgentLoad> } | undefined;
+
+  const letGo = (): void => {
+    for (const agent of kept?.agents ?? []) pool.lookAgain(agent);
+    kept = undefined;
+  };
+
+  return {
+    barredAt: (agent) => (kept?.agents.has(agent) === true ? barredFor(agent, kept.shape) : NOTHING_BARRED),
+    review: (first) => {
+      if (kept === undefined) return;
+      const whole = [...kept.agents].every((agent) => pool.agents.get(agent.offer.id) === agent && !agent.paused);
+      if (!whole || first?.key !== kept.shape.key) letGo();
+    },
+    keep: (shape, now) => {
+      if (kept !== undefined) return;
+      const agents = keepFor(shape, pool.byPilot(shape, now).values());
+      if (agents.size > 0) kept = { shape, agents };
+    },
+    letGo,
+  };
 };

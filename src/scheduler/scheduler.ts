@@ -1,22 +1,14 @@
 import type { RowRanges } from "../core/events.ts";
-import type { Resources } from "../core/resources.ts";
-import { type Group, type Run, type Shape, expectedMs, groupOf, shapeOfRow } from "../core/run.ts";
-import {
-  type AgentLoad,
-  type AgentOffer,
-  type Placed,
-  add,
-  createLoad,
-  placedOf,
-  release,
-  room,
-} from "./agent-load.ts";
-import { DEFAULT_PREFETCH, type PrefetchPolicy, prefetchLoad } from "./capacity.ts";
-import { type RankPlacement, placeRanks } from "./gangs.ts";
-import { type Room, NOTHING_BARRED } from "./fit-list.ts";
-import { barredFor, keepFor } from "./keeping.ts";
+import { type Run, type Shape, groupOf, shapeOfRow } from "../core/run.ts";
+import { type AgentOffer, placedOf } from "./agent-load.ts";
+import { createAgentPool } from "./agent-pool.ts";
+import { DEFAULT_PREFETCH, type PrefetchPolicy } from "./capacity.ts";
+import type { RankPlacement } from "./gangs.ts";
+import { createKept } from "./keeping.ts";
+import { type Assignment, type Pass, fillBacklogs, fillSlots } from "./pass.ts";
 import { NOTHING_TO_ASK, type Rebalance, takeBacks } from "./take-back.ts";
-import { type Place, type Sample, type WaitingRange, createWaiting, visitFitting } from "./waiting.ts";
+import { createUnfolding } from "./unfolding.ts";
+import { type Sample, createWaiting } from "./waiting.ts";
 
 /**
  * Which agent gets which tasks. The scheduler holds nothing that the state does not: it is rebuilt after a restart.
@@ -29,14 +21,8 @@ import { type Place, type Sample, type WaitingRange, createWaiting, visitFitting
  */
 
 export type { AgentOffer } from "./agent-load.ts";
+export type { Assignment } from "./pass.ts";
 export type { Rebalance, TakeBack } from "./take-back.ts";
-
-export interface Assignment {
-  readonly agent: number;
-  readonly parts: RowRanges[];
-  /** One task whose ranks several agents run together. */
-  readonly gang?: RankPlacement;
-}
 
 export interface Scheduler {
   ready(run: Run, from: number, count: number): void;
@@ -82,16 +68,8 @@ export interface WaitingShape {
 /** Tasks that an expectation is made of. */
 const SAMPLED = 100;
 
-/** How many entries that give an agent nothing are looked at before its backlog, or its slots, count as full. */
-const BACKLOG_MISSES = 16;
-const SLOT_MISSES = 1024;
-/** And how many shapes of tasks with ranks find no room before the rest of them wait for the next pass. */
-const GANG_MISSES = 64;
-
 /** Rows with shapes of their own that are put in order in one pass. */
 const UNFOLDED = 5000;
-
-const EPSILON = 1e-9;
 
 /** `defaultCluster` is that of tasks which name none; without it they go anywhere. */
 export const createScheduler = (
@@ -99,234 +77,47 @@ export const createScheduler = (
   defaultCluster: string | undefined = undefined,
 ): Scheduler => {
   const waiting = createWaiting();
-  const agents = new Map<number, AgentLoad>();
-  /** Agents that may have room, and whether something new waits (then all may). */
-  const roomy = new Set<AgentLoad>();
+  const unfolding = createUnfolding(waiting);
+  const pool = createAgentPool(defaultCluster);
+  const kept = createKept(pool);
+  /** Something new waits: any agent may have room for it. */
   let fresh = false;
-  /** The first task in order, when it fits nowhere yet, and agents that take nothing behind it until it does. */
-  let kept: { readonly shape: Shape; readonly agents: ReadonlySet<AgentLoad> } | undefined;
-  /** Agents with tasks that wait there for a slot, and how many those are together. */
-  const backlogged = new Set<AgentLoad>();
-  let backlog = 0;
 
-  /** Rows with shapes of their own, which are put in order some at a time: a million at once would hold up everybody. */
-  let folded: { readonly run: Run; readonly group: Group; from: number; readonly end: number }[] = [];
-  let foldedRows = 0;
+  const waitingNow = (): number => waiting.total + unfolding.rows;
 
-  const pushGroup = (run: Run, group: Group, from: number, count: number): void => {
-    if (group.rowShapes === undefined) return waiting.push(run, group, group.shape, from, count);
-    folded.push({ run, group, from, end: from + count });
-    foldedRows += count;
+  const pass = (now: number): Assignment[] => {
+    unfolding.unfold(UNFOLDED);
+    const awake = pool.candidates(fresh).filter((agent) => !agent.paused);
+    // what is unfolded later is new to all of them
+    fresh = unfolding.rows > 0;
+    const active = [...awake.filter(({ count }) => count > 0), ...awake.filter(({ count }) => count === 0)];
+    const first = active.length === 0 ? undefined : waiting.first();
+    kept.review(first?.shape);
+    if (first === undefined) return [];
+    const { count: counted, shape } = first;
+    const waited = counted.waiting;
+    const many = waiting.shapes.size > 1;
+    const current: Pass = { pool, waiting, kept, prefetch, now, out: new Map(), gangs: [] };
+    fillSlots(current, active);
+    if (counted.waiting < waited) kept.letGo();
+    else if (many) kept.keep(shape, now);
+    fillBacklogs(current, active);
+    return [...current.out.values(), ...current.gangs];
   };
 
-  const unfold = (most: number): void => {
-    let left = most;
-    while (left > 0 && folded.length > 0) {
-      const part = folded[0]!;
-      const end = Math.min(part.end, part.from + left);
-      left -= end - part.from;
-      foldedRows -= end - part.from;
-      for (; part.from < end; part.from += 1)
-        waiting.push(part.run, part.group, shapeOfRow(part.group, part.from), part.from, 1);
-      if (part.from === part.end) folded.shift();
-    }
-  };
-
-  const belongs = (agent: AgentLoad, { cluster, queue }: Pick<Shape, "cluster" | "queue">): boolean =>
-    (cluster ?? defaultCluster ?? agent.offer.cluster) === agent.offer.cluster &&
-    (queue === undefined || queue === agent.offer.queue);
-
-  /** Where an agent finds tasks without ranks. */
-  const placesFor = (agent: AgentLoad): Place[] => {
-    const found: Place[] = [];
-    for (const place of waiting.places()) if (!place.gangs && belongs(agent, place)) found.push(place);
-    return found;
-  };
-
-  const secondsLeft = (agent: AgentLoad, now: number): number => (agent.endsAt - now) / 1000;
-
-  const canServe = (agent: AgentLoad, shape: Shape, now: number): boolean =>
-    belongs(agent, shape) && (shape.timeRequest === 0 || secondsLeft(agent, now) >= shape.timeRequest);
-
-  /** Gives an agent tasks, or takes some away, and keeps in mind who has a backlog and who has room. */
-  const give = (agent: AgentLoad, placed: Placed, count: number): void => {
-    backlog -= agent.backlog;
-    add(agent, placed, count);
-    backlog += agent.backlog;
-    if (agent.backlog > 0) backlogged.add(agent);
-  };
-
-  const take = (agent: AgentLoad, placed: Placed, count: number): void => {
-    backlog -= agent.backlog;
-    release(agent, placed, count);
-    backlog += agent.backlog;
-    if (agent.backlog === 0) backlogged.delete(agent);
-    roomy.add(agent);
-  };
-
-  const record = (out: Map<number, Assignment>, agent: number, run: number, from: number, count: number): void => {
-    let assignment = out.get(agent);
-    if (assignment === undefined) {
-      assignment = { agent, parts: [] };
-      out.set(agent, assignment);
-    }
-    const last = assignment.parts.at(-1);
-    if (last?.run === run) {
-      const ranges = last.ranges as number[];
-      if (ranges.at(-2)! + ranges.at(-1)! === from) ranges[ranges.length - 1]! += count;
-      else ranges.push(from, count);
-    } else assignment.parts.push({ run, ranges: [from, count] });
-  };
-
-  /** What others may not use of an agent, because it is kept. */
-  const barredAt = (agent: AgentLoad): ReadonlySet<string> =>
-    kept?.agents.has(agent) === true ? barredFor(agent, kept.shape) : NOTHING_BARRED;
-
-  /** Time that is left counts only for tasks that ask for some. */
-  const roomIn = (agent: AgentLoad, free: Resources, now: number): Room => ({
-    free,
-    seconds: Math.max(0, secondsLeft(agent, now)),
-    barred: barredAt(agent),
-  });
-
-  const handOut = (
-    agent: AgentLoad,
-    placed: Placed,
-    range: WaitingRange,
-    most: number,
-    now: number,
-    out: Map<number, Assignment>,
-  ): number => {
-    const taken = waiting.take(range, most);
-    if (taken === undefined) return 0;
-    placed.expectedMs = expectedMs(range.run, range.group);
-    agent.givenAt = now;
-    give(agent, placed, taken.count);
-    record(out, agent.offer.id, range.run.id, taken.from, taken.count);
-    return taken.count;
-  };
-
-  /** Fills one agent's slots with what stands before `end` in order. */
-  const fillAgent = (
-    agent: AgentLoad,
-    end: WaitingRange | undefined,
-    now: number,
-    out: Map<number, Assignment>,
-  ): void => {
-    let misses = SLOT_MISSES;
-    visitFitting(placesFor(agent), roomIn(agent, agent.free, now), end, (range) => {
-      const placed = placedOf(agent, range.shape);
-      const most = room(agent, placed);
-      if (most <= 0) return (misses -= 1) > 0;
-      let left = most;
-      // rows that wait no longer may stand between those that do
-      while (left > 0 && range.from < range.end) left -= handOut(agent, placed, range, left, now, out);
-      return true;
-    });
-  };
-
-  /** Fills one agent's backlog with at most `share` tasks. */
-  const fillBacklog = (agent: AgentLoad, share: number, now: number, out: Map<number, Assignment>): void => {
-    let misses = BACKLOG_MISSES;
-    let budget = share;
-    // what is behind in order passes nothing of its own shape
-    const passed = new Set<string>();
-    visitFitting(placesFor(agent), roomIn(agent, agent.offer.resources, now), undefined, (range) => {
-      if (passed.has(range.shape.key)) return (misses -= 1) > 0;
-      const placed = placedOf(agent, range.shape);
-      while (budget > 0 && range.from < range.end) {
-        const load = prefetchLoad(prefetch, expectedMs(range.run, range.group), placed.most) - agent.backlogLoad;
-        const most = Math.min(budget, Math.floor(load * placed.most + EPSILON));
-        if (most <= 0) {
-          passed.add(range.shape.key);
-          return (misses -= 1) > 0;
-        }
-        budget -= handOut(agent, placed, range, most, now, out);
-      }
-      return budget > 0;
-    });
-  };
-
-  /** Agents that could ever serve a shape, by pilot. */
-  const byPilot = (shape: Shape, now: number): Map<number, AgentLoad[]> => {
-    const pilots = new Map<number, AgentLoad[]>();
-    for (const agent of agents.values()) {
-      if (agent.paused || !canServe(agent, shape, now) || placedOf(agent, shape).most === 0) continue;
-      const members = pilots.get(agent.offer.pilot);
-      if (members === undefined) pilots.set(agent.offer.pilot, [agent]);
-      else members.push(agent);
-    }
-    return pilots;
-  };
-
-  const hold = (shape: Shape, { agents: ids, ranks }: RankPlacement): void => {
-    for (const [i, id] of ids.entries()) {
-      const agent = agents.get(id);
-      if (agent !== undefined) give(agent, placedOf(agent, shape), ranks[i]!);
-    }
-  };
-
-  /** Places tasks whose ranks run together, each on the agents of one pilot; false if there was room for none. */
-  const placeGangs = (range: WaitingRange, now: number, out: Assignment[]): boolean => {
-    const { shape, run } = range;
-    let any = false;
-    for (const [, members] of byPilot(shape, now)) {
+  const withdraw = (keys: ReadonlySet<string>): RowRanges[] => {
+    unfolding.unfold(Infinity);
+    const parts = new Map<number, number[]>();
+    for (const range of Array.from(waiting).filter(({ shape }) => keys.has(shape.key))) {
       while (range.from < range.end) {
-        const rooms = members.map((agent) => ({
-          agent: agent.offer.id,
-          host: agent.offer.host,
-          room: agent.backlog > 0 ? 0 : room(agent, placedOf(agent, shape)),
-        }));
-        const gang = placeRanks(shape.ranks!, rooms);
-        if (gang === undefined) break;
-        const taken = waiting.take(range, 1);
+        const taken = waiting.take(range, Infinity);
         if (taken === undefined) continue;
-        any = true;
-        hold(shape, gang);
-        out.push({ agent: gang.agents[0]!, parts: [{ run: run.id, ranges: [taken.from, 1] }], gang });
+        const ranges = parts.get(range.run.id) ?? [];
+        ranges.push(taken.from, taken.count);
+        parts.set(range.run.id, ranges);
       }
     }
-    return any;
-  };
-
-  /** Gives up what was kept when it is no longer needed, and says so to those that were kept. */
-  const reviewKept = (first: WaitingRange | undefined): void => {
-    if (kept === undefined) return;
-    const whole = [...kept.agents].every((agent) => agents.get(agent.offer.id) === agent && !agent.paused);
-    if (!whole || first?.shape.key !== kept.shape.key) letGo();
-  };
-
-  const letGo = (): void => {
-    for (const agent of kept?.agents ?? []) if (agents.get(agent.offer.id) === agent) roomy.add(agent);
-    kept = undefined;
-  };
-
-  /** More than any agent has free: what does not fit into it fits nowhere. */
-  const widest = (): Room => {
-    const free: Record<string, number> = {};
-    for (const agent of agents.values())
-      for (const name in agent.free) free[name] = Math.max(free[name] ?? 0, agent.free[name]!);
-    return { free, seconds: Infinity, barred: NOTHING_BARRED };
-  };
-
-  /** Fills slots in order, with tasks of ranks where they stand in it; kept agents take only what they are kept for. */
-  const fillSlots = (
-    active: readonly AgentLoad[],
-    now: number,
-    out: Map<number, Assignment>,
-    gangs: Assignment[],
-  ): void => {
-    const places = [...waiting.places()].filter((place) => place.gangs);
-    if (places.length > 0) {
-      const refused = new Set<string>();
-      visitFitting(places, widest(), undefined, (range) => {
-        if (refused.has(range.shape.key)) return true;
-        for (const agent of active) fillAgent(agent, range, now, out);
-        if (!placeGangs(range, now, gangs)) refused.add(range.shape.key);
-        return refused.size < GANG_MISSES;
-      });
-    }
-    for (const agent of active) fillAgent(agent, undefined, now, out);
+    return [...parts].map(([run, ranges]) => ({ run, ranges }));
   };
 
   return {
@@ -335,124 +126,56 @@ export const createScheduler = (
       for (let row = from, end = from + count; row < end;) {
         const group = groupOf(run.groups, row);
         const groupEnd = Math.min(end, group.first + group.count);
-        pushGroup(run, group, row, groupEnd - row);
+        if (group.rowShapes === undefined) waiting.push(run, group, group.shape, row, groupEnd - row);
+        else unfolding.add(run, group, row, groupEnd - row);
         row = groupEnd;
       }
     },
     dropRun: (run) => {
-      if (folded.some((part) => part.run === run)) {
-        folded = folded.filter((part) => part.run !== run);
-        foldedRows = folded.reduce((sum, { from, end }) => sum + end - from, 0);
-      }
+      unfolding.dropRun(run);
       waiting.dropRun(run);
     },
-    addAgent: (offer) => {
-      const agent = createLoad(offer);
-      agents.set(offer.id, agent);
-      roomy.add(agent);
-    },
-    removeAgent: (id) => {
-      const agent = agents.get(id);
-      if (agent !== undefined) {
-        roomy.delete(agent);
-        backlogged.delete(agent);
-        backlog -= agent.backlog;
-      }
-      agents.delete(id);
-    },
-    pause: (id, paused) => {
-      const agent = agents.get(id);
-      if (agent === undefined) return;
-      agent.paused = paused;
-      if (!paused) roomy.add(agent);
-    },
-    setEnd: (id, endsAt) => {
-      const agent = agents.get(id);
-      if (agent !== undefined) agent.endsAt = endsAt;
-    },
+    addAgent: pool.join,
+    removeAgent: pool.leave,
+    pause: pool.pause,
+    setEnd: pool.setEnd,
     restore: (run, row, id) => {
-      const agent = agents.get(id);
+      const agent = pool.agents.get(id);
       const shape = shapeOfRow(groupOf(run.groups, row), row);
-      if (agent !== undefined && shape.ranks === undefined) give(agent, placedOf(agent, shape), 1);
-    },
-    restoreGang: hold,
-    leftGang: (shape, { agents: ids, ranks }) => {
-      for (const [i, id] of ids.entries()) {
-        const agent = agents.get(id);
-        const placed = agent?.placed.get(shape.key);
-        if (agent !== undefined && placed !== undefined) take(agent, placed, ranks[i]!);
-      }
+      if (agent !== undefined && shape.ranks === undefined) pool.give(agent, placedOf(agent, shape), 1);
     },
     left: (run, row, id) => {
-      const agent = agents.get(id);
+      const agent = pool.agents.get(id);
       if (agent === undefined) return;
       const shape = shapeOfRow(groupOf(run.groups, row), row);
       // what a gang holds is given back when it is over, by all of its agents
       if (shape.ranks !== undefined) return;
       const placed = agent.placed.get(shape.key);
       if (placed === undefined || placed.count === 0) return;
-      take(agent, placed, 1);
+      pool.take(agent, placed, 1);
     },
-    pass: (now) => {
-      unfold(UNFOLDED);
-      const candidates = fresh ? [...agents.values()] : [...roomy];
-      // what is unfolded later is new to all of them
-      fresh = foldedRows > 0;
-      roomy.clear();
-      const awake = candidates.filter((agent) => !agent.paused);
-      const active = [...awake.filter(({ count }) => count > 0), ...awake.filter(({ count }) => count === 0)];
-      const first = active.length === 0 ? undefined : waiting.first();
-      reviewKept(first);
-      if (first === undefined) return [];
-      const out = new Map<number, Assignment>();
-      const gangs: Assignment[] = [];
-      const { count: counted } = first;
-      const waited = counted.waiting;
-      const many = waiting.shapes.size > 1;
-      fillSlots(active, now, out, gangs);
-      if (counted.waiting < waited) letGo();
-      else if (many && kept === undefined) {
-        const chosen = keepFor(first.shape, byPilot(first.shape, now).values());
-        if (chosen.size > 0) kept = { shape: first.shape, agents: chosen };
-      }
-      if (waiting.singles > 0) {
-        const share = Math.ceil((waiting.singles + backlog) / Math.max(1, agents.size));
-        for (const agent of active) if (agent.backlog < share) fillBacklog(agent, share - agent.backlog, now, out);
-      }
-      return [...out.values(), ...gangs];
-    },
+    restoreGang: pool.giveRanks,
+    leftGang: pool.takeRanks,
+    pass,
     rebalance: (now) =>
-      backlogged.size === 0 || waiting.total + foldedRows > 0
+      pool.backlogged.size === 0 || waitingNow() > 0
         ? NOTHING_TO_ASK
-        : takeBacks(backlogged, agents.values(), belongs, now),
+        : takeBacks(pool.backlogged, pool.agents.values(), pool.belongs, now),
     demand: () => {
       waiting.sample(SAMPLED);
       return [...waiting.shapes.values()];
     },
-    waiting: () => waiting.total + foldedRows,
-    isUnfolding: () => foldedRows > 0,
-    withdraw: (keys) => {
-      unfold(Infinity);
-      const parts = new Map<number, number[]>();
-      for (const range of Array.from(waiting).filter(({ shape }) => keys.has(shape.key))) {
-        while (range.from < range.end) {
-          const taken = waiting.take(range, Infinity);
-          if (taken === undefined) continue;
-          const ranges = parts.get(range.run.id) ?? [];
-          ranges.push(taken.from, taken.count);
-          parts.set(range.run.id, ranges);
-        }
-      }
-      return [...parts].map(([run, ranges]) => ({ run, ranges }));
-    },
+    waiting: waitingNow,
+    isUnfolding: () => unfolding.rows > 0,
+    withdraw,
     loadOf: (id) => {
-      const agent = agents.get(id);
+      const agent = pool.agents.get(id);
       return agent === undefined ? undefined : { count: agent.count, backlog: agent.backlog };
     },
     occupancyOf: (id, unknown) => {
       let used = 0;
       let seconds = 0;
-      for (const { count, most, expectedMs: each } of agents.get(id)?.placed.values() ?? []) {
+      for (const { count, most, expectedMs: each } of pool.agents.get(id)?.placed.values() ?? []) {
         if (count === 0) continue;
         used += count / Math.max(1, most);
         seconds += (count / Math.max(1, most)) * (each < 0 ? unknown : each / 1000);

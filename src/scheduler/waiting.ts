@@ -1,6 +1,7 @@
 import { type Group, type Run, type Shape, expectedMs, shapeOfRow } from "../core/run.ts";
 import { isReady, peek } from "../core/table.ts";
-import { type Entry, type FitList, type Room, createFitList } from "./fit-list.ts";
+import type { Entry, Room } from "./fit-list.ts";
+import { type Lane, type Place, createPlaces } from "./places.ts";
 
 /**
  * The waiting tasks, as ranges of rows in order: higher priority first, then as they came. A million waiting tasks of an
@@ -26,22 +27,6 @@ export interface ShapeCount {
   waiting: number;
   /** Of the last time that it was asked for. */
   sample: Sample;
-}
-
-interface Lane {
-  readonly place: Place;
-  readonly priority: number;
-  readonly ranges: FitList<WaitingRange>;
-}
-
-/** Tasks that name the same cluster and queue, or none. */
-export interface Place {
-  readonly key: string;
-  readonly cluster: string | undefined;
-  readonly queue: string | undefined;
-  readonly gangs: boolean;
-  /** Highest priority first; none is empty. */
-  readonly lanes: Lane[];
 }
 
 /** Rows taken: contiguous, of one group. */
@@ -122,32 +107,31 @@ export const visitFitting = (
   }
 };
 
+const takeSamples = (places: Iterable<Place>, shapes: ReadonlyMap<string, ShapeCount>, most: number): void => {
+  for (const count of shapes.values()) count.sample = { ...NO_SAMPLE };
+  let open = shapes.size;
+  for (const { lanes } of places)
+    for (const { ranges } of lanes)
+      for (const { run, group, count, from, end } of ranges) {
+        const { sample } = count;
+        if (sample.tasks >= most) continue;
+        const tasks = Math.min(most - sample.tasks, end - from);
+        const each = expectedMs(run, group);
+        sample.tasks += tasks;
+        if (each < 0) sample.unknown += tasks;
+        else sample.knownMs += tasks * each;
+        if (sample.tasks >= most && (open -= 1) === 0) return;
+      }
+};
+
 export const createWaiting = (): Waiting => {
-  const places = new Map<string, Place>();
+  const places = createPlaces();
   const shapes = new Map<string, ShapeCount>();
   /** Entries of each run: most runs that end have none left. */
   const entries = new Map<Run, number>();
   let total = 0;
   let singles = 0;
   let seq = 0;
-
-  const placeOf = ({ cluster, queue, ranks }: Shape): Place => {
-    const gangs = ranks !== undefined;
-    const key = `${gangs ? "g" : "s"}/${cluster ?? ""}/${queue ?? ""}`;
-    let place = places.get(key);
-    if (place === undefined) places.set(key, (place = { key, cluster, queue, gangs, lanes: [] }));
-    return place;
-  };
-
-  const laneOf = (place: Place, priority: number): Lane => {
-    let index = 0;
-    while (index < place.lanes.length && place.lanes[index]!.priority > priority) index += 1;
-    const found = place.lanes[index];
-    if (found?.priority === priority) return found;
-    const lane: Lane = { place, priority, ranges: createFitList() };
-    place.lanes.splice(index, 0, lane);
-    return lane;
-  };
 
   const countOf = (shape: Shape): ShapeCount => {
     let count = shapes.get(shape.key);
@@ -168,10 +152,7 @@ export const createWaiting = (): Waiting => {
     const left = entries.get(run)! - 1;
     if (left === 0) entries.delete(run);
     else entries.set(run, left);
-    if (lane.ranges.size > 0) return;
-    const { place } = lane;
-    place.lanes.splice(place.lanes.indexOf(lane), 1);
-    if (place.lanes.length === 0) places.delete(place.key);
+    places.prune(lane);
   };
 
   const all = function* (): Generator<WaitingRange> {
@@ -186,10 +167,10 @@ export const createWaiting = (): Waiting => {
       return singles;
     },
     shapes,
-    places: () => places.values(),
+    places: places.values,
     push: (run, group, shape, from, count) => {
       const { priority } = group.spec;
-      const lane = laneOf(placeOf(shape), priority);
+      const lane = places.lane(shape, priority);
       const last = lane.ranges.last();
       if (last?.group === group && last.run === run && last.end === from && last.shape.key === shape.key) {
         last.end += count;
@@ -237,22 +218,7 @@ export const createWaiting = (): Waiting => {
         remove(range);
       }
     },
-    sample: (most) => {
-      for (const count of shapes.values()) count.sample = { ...NO_SAMPLE };
-      let open = shapes.size;
-      for (const { lanes } of places.values())
-        for (const { ranges } of lanes)
-          for (const { run, group, count, from, end } of ranges) {
-            const { sample } = count;
-            if (sample.tasks >= most) continue;
-            const tasks = Math.min(most - sample.tasks, end - from);
-            const each = expectedMs(run, group);
-            sample.tasks += tasks;
-            if (each < 0) sample.unknown += tasks;
-            else sample.knownMs += tasks * each;
-            if (sample.tasks >= most && (open -= 1) === 0) return;
-          }
-    },
+    sample: (most) => takeSamples(places.values(), shapes, most),
     [Symbol.iterator]: all,
   };
 };

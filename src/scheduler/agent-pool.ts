@@ -1,0 +1,132 @@
+import type { Shape } from "../core/run.ts";
+import { type AgentLoad, type AgentOffer, type Placed, add, createLoad, placedOf, release } from "./agent-load.ts";
+import { NOTHING_BARRED, type Room } from "./fit-list.ts";
+import type { RankPlacement } from "./gangs.ts";
+
+/** All agents and what each has; keeps in mind who may have room, and who has a backlog. */
+export interface AgentPool {
+  readonly agents: ReadonlyMap<number, AgentLoad>;
+  /** Agents with tasks that wait there for a slot, and how many those are together. */
+  readonly backlogged: ReadonlySet<AgentLoad>;
+  readonly backlog: number;
+  join(offer: AgentOffer): void;
+  leave(id: number): void;
+  pause(id: number, paused: boolean): void;
+  setEnd(id: number, endsAt: number): void;
+  give(agent: AgentLoad, placed: Placed, count: number): void;
+  take(agent: AgentLoad, placed: Placed, count: number): void;
+  /** The same for the ranks of one task, which several agents have. */
+  giveRanks(shape: Shape, placement: RankPlacement): void;
+  takeRanks(shape: Shape, placement: RankPlacement): void;
+  /** Agents that may have room since this was last asked, or all of them. Those that may are forgotten. */
+  candidates(all: boolean): AgentLoad[];
+  /** It may have room again, though nothing left it. */
+  lookAgain(agent: AgentLoad): void;
+  belongs(agent: AgentLoad, place: Pick<Shape, "cluster" | "queue">): boolean;
+  /** Agents that could ever serve a shape, by pilot. */
+  byPilot(shape: Shape, now: number): Map<number, AgentLoad[]>;
+  /** More than any agent has free: what does not fit into it fits nowhere. */
+  widest(): Room;
+}
+
+export const secondsLeft = (agent: AgentLoad, now: number): number => (agent.endsAt - now) / 1000;
+
+/** `defaultCluster` is that of tasks which name none; without it they go anywhere. */
+export const createAgentPool = (defaultCluster: string | undefined): AgentPool => {
+  const agents = new Map<number, AgentLoad>();
+  const roomy = new Set<AgentLoad>();
+  const backlogged = new Set<AgentLoad>();
+  let backlog = 0;
+
+  const belongs: AgentPool["belongs"] = ({ offer }, { cluster, queue }) =>
+    (cluster ?? defaultCluster ?? offer.cluster) === offer.cluster && (queue === undefined || queue === offer.queue);
+
+  const canServe = (agent: AgentLoad, shape: Shape, now: number): boolean =>
+    belongs(agent, shape) && (shape.timeRequest === 0 || secondsLeft(agent, now) >= shape.timeRequest);
+
+  const give = (agent: AgentLoad, placed: Placed, count: number): void => {
+    backlog -= agent.backlog;
+    add(agent, placed, count);
+    backlog += agent.backlog;
+    if (agent.backlog > 0) backlogged.add(agent);
+  };
+
+  const take = (agent: AgentLoad, placed: Placed, count: number): void => {
+    backlog -= agent.backlog;
+    release(agent, placed, count);
+    backlog += agent.backlog;
+    if (agent.backlog === 0) backlogged.delete(agent);
+    roomy.add(agent);
+  };
+
+  return {
+    agents,
+    backlogged,
+    get backlog() {
+      return backlog;
+    },
+    join: (offer) => {
+      const agent = createLoad(offer);
+      agents.set(offer.id, agent);
+      roomy.add(agent);
+    },
+    leave: (id) => {
+      const agent = agents.get(id);
+      if (agent === undefined) return;
+      roomy.delete(agent);
+      backlogged.delete(agent);
+      backlog -= agent.backlog;
+      agents.delete(id);
+    },
+    pause: (id, paused) => {
+      const agent = agents.get(id);
+      if (agent === undefined) return;
+      agent.paused = paused;
+      if (!paused) roomy.add(agent);
+    },
+    setEnd: (id, endsAt) => {
+      const agent = agents.get(id);
+      if (agent !== undefined) agent.endsAt = endsAt;
+    },
+    give,
+    take,
+    giveRanks: (shape, { agents: ids, ranks }) => {
+      for (const [i, id] of ids.entries()) {
+        const agent = agents.get(id);
+        if (agent !== undefined) give(agent, placedOf(agent, shape), ranks[i]!);
+      }
+    },
+    takeRanks: (shape, { agents: ids, ranks }) => {
+      for (const [i, id] of ids.entries()) {
+        const agent = agents.get(id);
+        const placed = agent?.placed.get(shape.key);
+        if (agent !== undefined && placed !== undefined) take(agent, placed, ranks[i]!);
+      }
+    },
+    candidates: (all) => {
+      const found = all ? [...agents.values()] : [...roomy];
+      roomy.clear();
+      return found;
+    },
+    lookAgain: (agent) => {
+      if (agents.get(agent.offer.id) === agent) roomy.add(agent);
+    },
+    belongs,
+    byPilot: (shape, now) => {
+      const pilots = new Map<number, AgentLoad[]>();
+      for (const agent of agents.values()) {
+        if (agent.paused || !canServe(agent, shape, now) || placedOf(agent, shape).most === 0) continue;
+        const members = pilots.get(agent.offer.pilot);
+        if (members === undefined) pilots.set(agent.offer.pilot, [agent]);
+        else members.push(agent);
+      }
+      return pilots;
+    },
+    widest: () => {
+      const free: Record<string, number> = {};
+      for (const agent of agents.values())
+        for (const name in agent.free) free[name] = Math.max(free[name] ?? 0, agent.free[name]!);
+      return { free, seconds: Infinity, barred: NOTHING_BARRED };
+    },
+  };
+};
