@@ -4,17 +4,16 @@ import { encodeEvent } from "../core/codec.ts";
 import type { PackedColumns } from "../core/columns.ts";
 import type { Event } from "../core/events.ts";
 import type { Gang } from "../core/gangs.ts";
-import { forEachHeld } from "../core/held.ts";
 import { decideLosses } from "../core/losses.ts";
-import { type Attempt, type Run, groupOf, isFinishedRun, shapeOfRow } from "../core/run.ts";
+import { type Attempt, type Run, groupOf, shapeOfRow } from "../core/run.ts";
 import { bringBackFor } from "../core/snapshot.ts";
 import type { Effects, RunSummary, State } from "../core/state.ts";
-import { Task } from "../core/states.ts";
-import { isReady, peek } from "../core/table.ts";
-import { type LongTimer, startTimer } from "../long-timer.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "./journal/journal.ts";
+import { createOutbox } from "./outbox.ts";
+import { rebuildQueues } from "./rebuild-queues.ts";
+import { createRetryDelay } from "./retry-delays.ts";
 
 /**
  * The one writer of the state. Every change is an event: appended to the journal, applied in memory, and made known to
@@ -39,6 +38,7 @@ export interface Engine {
   readonly listeners: EngineListeners;
 }
 
+/** Each is set once, by whoever puts the server together (wiring.ts). */
 export interface EngineListeners {
   /** An agent was given tasks; called when that is on disk. */
   assigned: (agent: number, parts: readonly { run: number; ranges: readonly number[] }[]) => void;
@@ -55,6 +55,21 @@ export interface EngineListeners {
   /** Whether new work may be placed now. */
   mayPlace: () => boolean;
 }
+
+const nothing = (): void => undefined;
+
+const NOBODY_LISTENS: EngineListeners = {
+  assigned: nothing,
+  stop: nothing,
+  takeBack: nothing,
+  gangOver: nothing,
+  attemptOver: nothing,
+  taskEnded: nothing,
+  tasksCanceled: nothing,
+  runFinished: nothing,
+  committed: nothing,
+  mayPlace: () => true,
+};
 
 export interface EngineOptions {
   /** How often a task may be lost before it is given up: asked when it is lost, never of the past. */
@@ -73,42 +88,17 @@ export const createEngine = (
   options: EngineOptions = {},
 ): Engine => {
   const { losses = DEFAULT_LOSSES, restore } = options;
-  const outbox: { lsn: number; action: () => void }[] = [];
-  let outboxHead = 0;
+  const { afterDurable } = createOutbox(journal);
   let passPlanned = false;
   /** The scheduler knows all that the state does. */
   let filled = false;
-  const nothing = (): void => undefined;
-  const listeners: EngineListeners = {
-    assigned: nothing,
-    stop: nothing,
-    takeBack: nothing,
-    gangOver: nothing,
-    attemptOver: nothing,
-    taskEnded: nothing,
-    tasksCanceled: nothing,
-    runFinished: nothing,
-    committed: nothing,
-    mayPlace: () => true,
-  };
-  /** Rows whose retry is delayed, with the one timer that makes each ready. */
-  const delays = new Map<string, LongTimer>();
-
-  const delay = (run: Run, row: number, until: number): void => {
-    const key = `${run.id}.${row}`;
-    delays.get(key)?.stop();
-    const due = (): void => {
-      delays.delete(key);
-      const page = peek(run.table, row);
-      const slot = row % run.table.pageRows;
-      if (page === undefined || !isReady(page.state[slot]!, page.agent[slot]!)) return;
-      // cancelled and retried meanwhile: it waits for no delay, and is in the queue already
-      if (page.finished[slot] === 0) return;
-      scheduler.ready(run, row, 1);
-      schedulePass();
-    };
-    delays.set(key, startTimer(until - clock(), due));
-  };
+  /** For agents that were left alone with their backlog. */
+  let lookAgain: NodeJS.Timeout | undefined;
+  const listeners: EngineListeners = { ...NOBODY_LISTENS };
+  const delay = createRetryDelay(clock, (run, row) => {
+    scheduler.ready(run, row, 1);
+    schedulePass();
+  });
 
   const effects: Effects = {
     ready: (run, from, count) => {
@@ -154,25 +144,6 @@ export const createEngine = (
     return lsn;
   };
 
-  const afterDurable = (action: () => void, lsn = journal.appended): void => {
-    if (journal.durable >= lsn && outboxHead === outbox.length) action();
-    else outbox.push({ lsn, action });
-  };
-
-  journal.onDurable((lsn) => {
-    while (outboxHead < outbox.length && outbox[outboxHead]!.lsn <= lsn) {
-      const { action } = outbox[outboxHead]!;
-      outboxHead += 1;
-      action();
-    }
-    if (outboxHead === outbox.length) {
-      outbox.length = 0;
-      outboxHead = 0;
-    }
-  });
-
-  /** At agents that were left alone with their backlog. */
-  let lookAgain: NodeJS.Timeout | undefined;
   const lookNow = (): void => {
     lookAgain = undefined;
     schedulePass();
@@ -202,33 +173,6 @@ export const createEngine = (
   // assignments share a commit with what made them possible: one wait for the disk, not two
   journal.beforeCommit(pass);
 
-  const rebuildRun = (run: Run): void => {
-    const { table } = run;
-    for (const group of run.groups) {
-      let from = -1;
-      const end = group.first + group.count;
-      for (let row = group.first; row <= end; row += 1) {
-        const page = row < end ? peek(table, row) : undefined;
-        const slot = row % table.pageRows;
-        let ready =
-          row < end &&
-          (page === undefined ? group.base === Task.PENDING : isReady(page.state[slot]!, page.agent[slot]!));
-        if (ready && page !== undefined && page.finished[slot]! > 0 && group.spec.retryDelay > 0) {
-          // waiting out the delay of a retry: `finished` is when it began
-          const wait = group.spec.retryDelay * 1000;
-          // never longer than the delay itself: the wall clock may have been set back between two servers (rule 10)
-          delay(run, row, Math.min(page.finished[slot]!, clock()) + wait);
-          ready = false;
-        }
-        if (ready && from < 0) from = row;
-        if (!ready && from >= 0) {
-          scheduler.ready(run, from, row - from);
-          from = -1;
-        }
-      }
-    }
-  };
-
   return {
     state,
     scheduler,
@@ -241,16 +185,7 @@ export const createEngine = (
     rebuildQueues: () => {
       if (filled) return;
       filled = true;
-      const living = new Set([...state.agents.values()].filter((agent) => agent.ended === 0).map((agent) => agent.id));
-      for (const run of state.runs.values()) {
-        if (isFinishedRun(run)) continue;
-        rebuildRun(run);
-        forEachHeld(run, living, (row, page, slot) => scheduler.restore(run, row, page.agent[slot]!));
-      }
-      for (const gang of state.gangs.values()) {
-        const run = state.runs.get(gang.run);
-        if (run !== undefined) scheduler.restoreGang(shapeOfRow(groupOf(run.groups, gang.row), gang.row), gang);
-      }
+      rebuildQueues(state, scheduler, clock, delay);
       schedulePass();
     },
   };

@@ -1,0 +1,47 @@
+import { forEachHeld } from "../core/held.ts";
+import { type Group, type Run, groupOf, isFinishedRun, shapeOfRow } from "../core/run.ts";
+import type { State } from "../core/state.ts";
+import { Task } from "../core/states.ts";
+import { isReady, peek } from "../core/table.ts";
+import type { Scheduler } from "../scheduler/scheduler.ts";
+import type { Clock } from "./clock.ts";
+import type { RetryDelay } from "./retry-delays.ts";
+
+/** After replay: tells the scheduler all that the state knows, what waits and what agents have. */
+
+const rebuildGroup = (scheduler: Scheduler, run: Run, group: Group, clock: Clock, delay: RetryDelay): void => {
+  const { table } = run;
+  let from = -1;
+  const end = group.first + group.count;
+  for (let row = group.first; row <= end; row += 1) {
+    const page = row < end ? peek(table, row) : undefined;
+    const slot = row % table.pageRows;
+    let ready =
+      row < end && (page === undefined ? group.base === Task.PENDING : isReady(page.state[slot]!, page.agent[slot]!));
+    if (ready && page !== undefined && page.finished[slot]! > 0 && group.spec.retryDelay > 0) {
+      // waiting out the delay of a retry: `finished` is when it began
+      const wait = group.spec.retryDelay * 1000;
+      // never longer than the delay itself: the wall clock may have been set back between two servers (rule 10)
+      delay(run, row, Math.min(page.finished[slot]!, clock()) + wait);
+      ready = false;
+    }
+    if (ready && from < 0) from = row;
+    if (!ready && from >= 0) {
+      scheduler.ready(run, from, row - from);
+      from = -1;
+    }
+  }
+};
+
+export const rebuildQueues = (state: State, scheduler: Scheduler, clock: Clock, delay: RetryDelay): void => {
+  const living = new Set([...state.agents.values()].filter((agent) => agent.ended === 0).map((agent) => agent.id));
+  for (const run of state.runs.values()) {
+    if (isFinishedRun(run)) continue;
+    for (const group of run.groups) rebuildGroup(scheduler, run, group, clock, delay);
+    forEachHeld(run, living, (row, page, slot) => scheduler.restore(run, row, page.agent[slot]!));
+  }
+  for (const gang of state.gangs.values()) {
+    const run = state.runs.get(gang.run);
+    if (run !== undefined) scheduler.restoreGang(shapeOfRow(groupOf(run.groups, gang.row), gang.row), gang);
+  }
+};
