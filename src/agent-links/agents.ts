@@ -4,7 +4,7 @@ import { type Gang, gangKey } from "../core/gangs.ts";
 import type { Run } from "../core/run.ts";
 import type { Results } from "../protocol/messages.ts";
 import { sendAssignments } from "./assignments.ts";
-import type { AgentsOptions, LinkContext } from "./context.ts";
+import type { AgentsListeners, AgentsOptions, LinkContext } from "./context.ts";
 import { createGangs } from "./gangs.ts";
 import { createHandshakes } from "./handshake.ts";
 import { hear } from "./hear.ts";
@@ -26,7 +26,7 @@ const SILENT_HEARTBEATS = 4;
 /** Between two looks at all agents. */
 const LOOK_MS = 1000;
 
-export type { AgentsOptions } from "./context.ts";
+export type { AgentsListeners, AgentsOptions } from "./context.ts";
 export type { AgentLink } from "./link.ts";
 
 export interface Agents {
@@ -51,6 +51,7 @@ export interface Agents {
   importSpool(uuid: string, messages: readonly Results[]): boolean;
   /** While the journal cannot be written, nothing more is read from agents. */
   hold(held: boolean): void;
+  readonly listeners: AgentsListeners;
   close(): void;
 }
 
@@ -66,12 +67,14 @@ const createContext = (options: AgentsOptions): LinkContext => {
   });
   const links: Links = createLinks({ engine, limitsOf: outputs.limitsOf, clusterOf });
   const pilotEnds = createPilotEnds(engine.state, links.values, links.drain);
-  return { ...options, links, outputs, pilotEnds, gangs: createGangs(engine, links.get) };
+  const nothing = (): void => undefined;
+  const listeners = { joined: nothing, suspect: nothing, gone: nothing };
+  return { ...options, links, outputs, pilotEnds, gangs: createGangs(engine, links.get), listeners };
 };
 
 export const createAgents = (options: AgentsOptions): Agents => {
   const context = createContext(options);
-  const { engine, links, gangs, outputs, log } = context;
+  const { engine, links, gangs, outputs, listeners, log } = context;
   const { state, scheduler } = engine;
   let held = false;
 
@@ -85,7 +88,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
       if (link.channel !== channel) return;
       links.suspect(link);
       log(`agent ${link.id}: ${reason}`);
-      options.onSuspect(link.id);
+      listeners.suspect(link.id);
     },
   });
 
@@ -99,6 +102,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
   watch.unref();
 
   return {
+    listeners,
     accept: handshakes.accept,
     link: links.get,
     links: links.values,

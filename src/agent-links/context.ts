@@ -5,17 +5,22 @@ import type { Links } from "./link.ts";
 import type { OutputLimiter } from "./output-limits.ts";
 import type { PilotEnds } from "./pilot-ends.ts";
 
-/** What the server gives, and wants to hear. */
+/** What the server gives. */
 export interface AgentsOptions {
   readonly engine: Engine;
   readonly token: string;
   /** Bytes of output that are kept. */
   readonly limits: { readonly outputPerTask: number; readonly outputPerRun: number };
   readonly clusterOf: (agent: Agent) => { cluster: string; queue: string; endsAt: number };
-  readonly onJoin: (agent: number, pilot: number) => void;
-  readonly onSuspect: (agent: number) => void;
-  readonly onGone: (agent: number) => void;
   readonly log: (text: string, facts?: object) => void;
+}
+
+/** What the server wants to hear; each is set once. */
+export interface AgentsListeners {
+  joined: (agent: number, pilot: number) => void;
+  /** It leaves, or its connection is gone. */
+  suspect: (agent: number) => void;
+  gone: (agent: number) => void;
 }
 
 /** What all that happens on a link works with. */
@@ -24,4 +29,5 @@ export interface LinkContext extends AgentsOptions {
   readonly gangs: Gangs;
   readonly outputs: OutputLimiter;
   readonly pilotEnds: PilotEnds;
+  readonly listeners: AgentsListeners;
 }

@@ -45,7 +45,7 @@ export const hear = (context: LinkContext, link: AgentLink, message: AgentMessag
       links.leaving(link);
       log(`agent ${link.id} leaves: ${message.reason}`);
       if (message.pilotEnds === true) context.pilotEnds.told(link.id, message.reason);
-      context.onSuspect(link.id);
+      context.listeners.suspect(link.id);
       return;
     case "bye":
       // it has nothing: what was on its way to it is placed anew, not lost

@@ -29,7 +29,7 @@ export const loseAgents = (context: LinkContext, ids: readonly number[], reason:
   for (const id of living) {
     scheduler.removeAgent(id);
     outputs.gone(id);
-    context.onGone(id);
+    context.listeners.gone(id);
   }
 };
 

@@ -64,7 +64,7 @@ export const welcome = (
     else if (previous)
       links.drain(id, false, `protocol version ${hello.version} is the one before ${PROTOCOL_VERSION}`);
     if (!link.draining) scheduler.pause(id, false);
-    context.onJoin(id, hello.pilot);
+    context.listeners.joined(id, hello.pilot);
     engine.schedulePass();
   });
   return link;

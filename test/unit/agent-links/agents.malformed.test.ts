@@ -45,9 +45,6 @@ const startServer = async (disk: FakeDisk, epoch: number): Promise<Server> => {
     token: TOKEN,
     limits: { outputPerTask: 2 ** 30, outputPerRun: 2 ** 30 },
     clusterOf: () => ({ cluster: "local", queue: "default", endsAt: Infinity }),
-    onJoin: () => undefined,
-    onSuspect: () => undefined,
-    onGone: () => undefined,
     log: (text) => void lines.push(text),
   });
   agents.adopt();

@@ -36,9 +36,6 @@ beforeEach(async () => {
     token: "t",
     limits: { outputPerTask: 2 ** 30, outputPerRun: 2 ** 30 },
     clusterOf: () => ({ cluster: "hpc", queue: "main", endsAt: Infinity }),
-    onJoin: () => undefined,
-    onSuspect: () => undefined,
-    onGone: () => undefined,
     log: () => undefined,
   });
   close = async () => {

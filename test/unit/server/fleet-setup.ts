@@ -112,9 +112,6 @@ export const startKeepers = async (
       const known = state.pilots.get(pilot);
       return { cluster: known?.cluster ?? "", queue: known?.queue ?? "", endsAt: Infinity };
     },
-    onJoin: (agent, pilot) => pilots.joined(agent, pilot),
-    onSuspect: () => pilots.look(),
-    onGone: () => pilots.look(),
     log: () => undefined,
   });
   agents.adopt();
@@ -130,6 +127,9 @@ export const startKeepers = async (
     defaultCluster,
     periodMs: options.periodMs ?? 20,
   });
+  agents.listeners.joined = pilots.joined;
+  agents.listeners.suspect = pilots.look;
+  agents.listeners.gone = pilots.look;
   return {
     engine,
     agents,

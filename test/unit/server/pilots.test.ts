@@ -53,9 +53,6 @@ const start = async (epoch: number, provider: Provider, change: Partial<PilotsOp
     token: "t",
     limits: { outputPerTask: 2 ** 30, outputPerRun: 2 ** 36 },
     clusterOf: () => ({ cluster: "local", queue: "default", endsAt: Infinity }),
-    onJoin: () => undefined,
-    onSuspect: () => undefined,
-    onGone: () => undefined,
     log: () => undefined,
   });
   const fleet: Fleet = {

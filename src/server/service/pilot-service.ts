@@ -1,17 +1,17 @@
-import type { Service } from "../api/service.ts";
-import type { AgentView, FleetView, PilotView } from "../api/schemas.ts";
-import { type ClustersConfig, clusterNamed } from "../config/clusters-file.ts";
-import { suggest } from "../config/nearest.ts";
-import { fromUnits } from "../core/resources.ts";
-import type { Shape } from "../core/run.ts";
-import type { Pilot } from "../core/state.ts";
-import { isFinalPilot } from "../core/states.ts";
-import { SlipwayError } from "../errors.ts";
-import type { Agents } from "../agent-links/agents.ts";
-import type { Engine } from "./engine.ts";
-import type { Pilots } from "./fleets/pilots.ts";
-import type { Fleet } from "./fleets/fleet.ts";
-import { isoTime } from "./views.ts";
+import type { Service } from "../../api/service.ts";
+import type { AgentView, FleetView, PilotView } from "../../api/schemas.ts";
+import { type ClustersConfig, clusterNamed } from "../../config/clusters-file.ts";
+import { suggest } from "../../config/nearest.ts";
+import { fromUnits } from "../../core/resources.ts";
+import type { Shape } from "../../core/run.ts";
+import type { Pilot } from "../../core/state.ts";
+import { isFinalPilot } from "../../core/states.ts";
+import { SlipwayError } from "../../errors.ts";
+import type { Agents } from "../../agent-links/agents.ts";
+import type { Engine } from "../engine.ts";
+import type { Pilots } from "../fleets/pilots.ts";
+import type { Fleet } from "../fleets/fleet.ts";
+import { isoTime } from "../views.ts";
 
 /** Pilots and fleets as the API sees them. */
 

@@ -1,0 +1,167 @@
+import { hostname } from "node:os";
+import { createApi } from "../api/app.ts";
+import type { ServerView } from "../api/schemas.ts";
+import { clusterNamed, loadClusters } from "../config/clusters-file.ts";
+import { formatSize } from "../core/quantities.ts";
+import { SlipwayError } from "../errors.ts";
+import { isLoopback } from "../protocol/endpoint.ts";
+import { VERSION } from "../protocol/package-version.ts";
+import { createCommands } from "../providers/commands.ts";
+import { isManaged } from "../providers/registry.ts";
+import { checkCluster } from "./clusters/check.ts";
+import { runtimeDirectory, socketPath } from "./home/index.ts";
+import { type Doors, openDoors } from "./http.ts";
+import type { Inside } from "./inside.ts";
+import { RESERVE_BYTES, type Reserve } from "./journal/index.ts";
+import { type Launches, createLaunches } from "./launches/launches.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+import { type Listening, whereToListen } from "./listening.ts";
+import type { Log } from "./logger.ts";
+import type { Stored, Home } from "./open-home.ts";
+import { createPilotService } from "./service/pilot-service.ts";
+import { createService } from "./service/service.ts";
+import { createStrangers } from "./strangers.ts";
+import { createSubmission } from "./submission.ts";
+
+/** All that is reached from outside: launches, the service behind the API, and the doors. */
+export interface Front {
+  readonly launches: Launches;
+  readonly doors: Doors;
+  readonly listening: Listening;
+  readonly url: string;
+  /** The socket of this machine's clients, and the directory that was made for it. */
+  readonly socket: string;
+  readonly runtime: string;
+}
+
+export interface FrontOptions {
+  readonly home: Home;
+  readonly stored: Stored;
+  readonly inside: Inside;
+  readonly lifecycle: Lifecycle;
+  readonly bundles: string;
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  /** `--clusters`. */
+  readonly clustersFile?: string | undefined;
+  readonly log: Log;
+}
+
+const outOfReserve = (left: number): string =>
+  `the disk is full: the journal goes on in its reserve, ${formatSize(left)} of which is left`;
+
+const urlOf = ({ addresses, port }: Doors, { host }: Listening): string => {
+  const [address = host] = addresses;
+  return `https://${address.includes(":") ? `[${address}]` : address}:${port}`;
+};
+
+const stateNow = (lifecycle: Lifecycle, reserve: Reserve): Pick<ServerView, "state" | "detail" | "journalReserve"> => ({
+  state: lifecycle.full !== null ? "journal-full" : lifecycle.stopping ? "stopping" : "running",
+  detail: lifecycle.full ?? (reserve.lent ? outOfReserve(reserve.bytes) : null),
+  journalReserve: { bytes: reserve.bytes, of: RESERVE_BYTES, lent: reserve.lent },
+});
+
+/** Says so where nodes of a cluster could never reach this server. */
+const warnOfLoopback = ({ clusters }: Home, { host }: Listening, log: Log): void => {
+  const far = [...clusters.clusters.values()].filter(({ type }) => isManaged(type)).map(({ name }) => name);
+  if (far.length > 0 && isLoopback(host))
+    log(`agents of ${far.join(", ")} cannot reach ${host}: start the server without --host, or with another`);
+};
+
+export const openFront = async (options: FrontOptions): Promise<Front> => {
+  const { home, stored, inside, lifecycle, bundles, log } = options;
+  const { root, clusters, keys } = home;
+  const { engine, agents, pilots, fleets, largest } = inside;
+  const { mayTake, mayChange } = lifecycle;
+  const listening = whereToListen({
+    asked: options.host,
+    clusters: clusters.clusters,
+    state: stored.state,
+    hostname: hostname(),
+  });
+
+  let opened: Doors | undefined;
+  /** Behind the doors nobody is asked before they are open. */
+  const openDoorsNow = (): Doors => {
+    if (opened === undefined) throw new SlipwayError("internal", { detail: "the doors are not open yet" });
+    return opened;
+  };
+
+  const launches = await createLaunches({
+    engine,
+    home: root,
+    homeHash: inside.homeHash,
+    clusters,
+    bundles,
+    endpoint: () => {
+      const { addresses, port } = openDoorsNow();
+      return { host: hostname(), addresses, port, keyPin: keys.pin };
+    },
+    mayTake,
+    mayChange,
+    log,
+  });
+
+  const service = createService({
+    engine,
+    agents,
+    pilots,
+    pilotService: createPilotService({ engine, agents, pilots, fleets, clusters, mayTake }),
+    runWatch: inside.runWatch,
+    feed: stored.feed,
+    home: root,
+    clusters,
+    largest,
+    about: () => ({
+      pid: process.pid,
+      host: hostname(),
+      url: urlOf(openDoorsNow(), listening),
+      started: inside.started,
+      version: VERSION,
+      home: root,
+      epoch: home.claim.epoch,
+      ...stateNow(lifecycle, stored.reserve),
+      listens: listening,
+    }),
+    blocked: lifecycle.blocked,
+    mayChange,
+    launches: () => launches.live,
+    submit: createSubmission({ engine, journal: stored.journal, home: root, clusters, largest, mayTake }),
+    checkCluster: (name) =>
+      checkCluster({
+        home: root,
+        bundles,
+        // as the file is now: what is proved is what the next start reads
+        cluster: clusterNamed(loadClusters({ home: root, explicitPath: options.clustersFile }), name),
+        reachable: !isLoopback(listening.host),
+        addresses: openDoorsNow().addresses,
+        run: createCommands(),
+      }),
+    stop: lifecycle.stop,
+    compact: inside.compactor.compact,
+  });
+
+  const strangers = createStrangers();
+  const runtime = await runtimeDirectory(root);
+  const socket = socketPath(runtime, "api.sock");
+  opened = await openDoors({
+    api: createApi({
+      service,
+      launches,
+      token: keys.clientToken,
+      version: VERSION,
+      clock: engine.clock,
+      onKnown: (connection) => strangers.known(connection),
+      log,
+    }),
+    socketPath: socket,
+    host: listening.host,
+    port: options.port ?? 0,
+    key: keys.keyPem,
+    cert: keys.certPem,
+    strangers,
+    onAgent: (connection) => agents.accept(connection, () => strangers.known(connection)),
+  });
+  warnOfLoopback(home, listening, log);
+  return { launches, doors: opened, listening, url: urlOf(opened, listening), socket, runtime };
+};

@@ -1,0 +1,148 @@
+import { createHash } from "node:crypto";
+import { hostname, tmpdir, uptime } from "node:os";
+import { join } from "node:path";
+import { type Agents, createAgents } from "../agent-links/agents.ts";
+import type { ClusterConfig, ClustersConfig } from "../config/clusters-file.ts";
+import type { Resources } from "../core/resources.ts";
+import { isFinalPilot } from "../core/states.ts";
+import { VERSION } from "../protocol/package-version.ts";
+import { isManaged } from "../providers/registry.ts";
+import { DEFAULT_PREFETCH } from "../scheduler/capacity.ts";
+import { createScheduler } from "../scheduler/scheduler.ts";
+import { readArchiveSync } from "./archive/archive.ts";
+import { clockAtStart, createClock } from "./clock.ts";
+import { type Compactor, createCompactor } from "./compactor.ts";
+import { type Engine, createEngine } from "./engine.ts";
+import { createFleets } from "./fleets/create-fleets.ts";
+import type { Fleet } from "./fleets/fleet.ts";
+import { largestOf } from "./fleets/largest.ts";
+import { type Pilots, createPilots } from "./fleets/pilots.ts";
+import { simulatedNode } from "./fleets/simulated-fleets.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+import type { Log } from "./logger.ts";
+import type { Stored, Home } from "./open-home.ts";
+import { type RunWatch, createRunWatch } from "./service/run-watch.ts";
+import { wire } from "./wiring.ts";
+
+/** All that works behind the doors: engine, agents, pilots, compaction. */
+export interface Inside {
+  readonly engine: Engine;
+  readonly agents: Agents;
+  readonly fleets: readonly Fleet[];
+  readonly pilots: Pilots;
+  readonly compactor: Compactor;
+  readonly runWatch: RunWatch;
+  /** What the largest node of each usable cluster offers. */
+  readonly largest: ReadonlyMap<string, Resources>;
+  /** In names that must not clash with those of other homes. */
+  readonly homeHash: string;
+  /** When this server started. */
+  readonly started: string;
+}
+
+/** What local resources are when clusters.yaml does not say. */
+export type Detect = (scratch: string, declared: Resources) => Promise<Resources>;
+
+export interface InsideOptions {
+  readonly home: Home;
+  readonly stored: Stored;
+  readonly lifecycle: Lifecycle;
+  /** Directory of the built files. */
+  readonly bundles: string;
+  readonly detect: Detect;
+  readonly log: Log;
+}
+
+const scratchOf = (cluster: ClusterConfig): string => cluster.scratch ?? process.env["SLIPWAY_SCRATCH"] ?? tmpdir();
+
+const largestNodes = async ({ clusters }: ClustersConfig, detect: Detect): Promise<Map<string, Resources>> => {
+  const largest = new Map<string, Resources>();
+  for (const cluster of clusters.values())
+    if (cluster.type === "local") largest.set(cluster.name, await detect(scratchOf(cluster), cluster.resources));
+    else if (cluster.type === "simulated")
+      largest.set(cluster.name, await detect(scratchOf(cluster), simulatedNode(cluster)));
+    else if (isManaged(cluster.type)) largest.set(cluster.name, largestOf(cluster));
+  return largest;
+};
+
+/** Writes down that this server has begun, and what only its start can decide. */
+const announce = (
+  { commit, clock, state }: Engine,
+  epoch: number,
+  here: { bootId: string; uptimeMs: number },
+): void => {
+  commit({
+    type: "server.started",
+    at: clock(),
+    epoch,
+    host: hostname(),
+    pid: process.pid,
+    version: VERSION,
+    ...(here.bootId === "" ? {} : here),
+  });
+  // a journal of format 1 does not say which tasks were given up: decided here, once, for all later starts
+  if (state.undecided > 0) commit({ type: "losses.judged", at: clock(), limit: state.lossLimit });
+};
+
+export const createInside = async (options: InsideOptions): Promise<Inside> => {
+  const { home, stored, lifecycle, bundles, log } = options;
+  const { root, claim, clusters, keys } = home;
+  const { journal, state, feed } = stored;
+  const largest = await largestNodes(clusters, options.detect);
+  const here = { bootId: claim.lease.bootId, uptimeMs: Math.round(uptime() * 1000) };
+  const clock = createClock(clockAtStart(state, here));
+  const started = new Date(clock()).toISOString();
+  const engine = createEngine(state, createScheduler(DEFAULT_PREFETCH, clusters.default), journal, clock, {
+    losses: clusters.limits.losses,
+    restore: (summary) => readArchiveSync(root, summary.file),
+  });
+
+  const agents = createAgents({
+    engine,
+    token: keys.agentToken,
+    limits: clusters.limits,
+    clusterOf: ({ pilot, cluster, queue }) => {
+      const known = state.pilots.get(pilot);
+      return {
+        cluster: known?.cluster ?? cluster ?? clusters.default,
+        queue: known?.queue ?? queue ?? "",
+        endsAt: Infinity,
+      };
+    },
+    log,
+  });
+  agents.adopt();
+
+  const homeHash = createHash("sha256").update(root).digest("hex").slice(0, 8);
+  const fleets = createFleets({
+    home: root,
+    bundles,
+    clusters,
+    largest,
+    scratchOf,
+    living: () => [...state.pilots.values()].filter((pilot) => pilot.nativeId !== "" && !isFinalPilot(pilot.state)),
+  });
+  const pilots = createPilots({
+    home: root,
+    prefix: `slipway-${homeHash}`,
+    fleets,
+    engine,
+    agents,
+    log,
+    defaultCluster: clusters.default,
+    onWaiting: (pilot, text) => feed.publish({ event: "pilot.waiting", detail: { pilot, manager: text } }, clock()),
+  });
+  const runWatch = createRunWatch(engine);
+  wire({ engine, agents, pilots, feed, runWatch, journal, lifecycle, log });
+  announce(engine, claim.epoch, here);
+
+  const compactor = createCompactor({
+    home: root,
+    journal,
+    state,
+    keepHistory: clusters.keepHistory,
+    command: (upTo) => [process.execPath, join(bundles, "server.js"), "compact-child", "--home", root, "--up-to", upTo],
+    log,
+  });
+  return { engine, agents, fleets, pilots, compactor, runWatch, largest, homeHash, started };
+};

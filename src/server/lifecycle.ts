@@ -1,0 +1,75 @@
+import { SlipwayError } from "../errors.ts";
+import type { Log } from "./logger.ts";
+
+/**
+ * Whether this server takes work, and when it ends.
+ *
+ *   running ── stop ──► stopping ── stop now ──► stopping now ──► ended, status 0
+ *      └── the home is lost, or the journal is broken ──► ended, status 3
+ *
+ * Apart from that the journal may find no room on its disk for a while: until it does, nothing is taken, changed or
+ * placed.
+ */
+export interface Lifecycle {
+  readonly stopping: boolean;
+  /** Why the journal cannot be written now, or null. */
+  readonly full: string | null;
+  setFull(reason: string | null): void;
+  /** Why nothing is placed now, or null. */
+  blocked(): string | null;
+  /** Throws when nothing new is taken now. */
+  mayTake(): void;
+  /** Throws when changes cannot be taken now. */
+  mayChange(): void;
+  /** The second time `now` is what counts; to stop without it again changes nothing. */
+  stop(now: boolean): void;
+  /** Called each time that stopping begins or becomes more urgent; at once, if it has begun already. */
+  onStop(listener: (now: boolean) => void): void;
+  end(status: number): void;
+  /** Resolves with the exit status. */
+  readonly ended: Promise<number>;
+}
+
+export const createLifecycle = (home: string, log: Log): Lifecycle => {
+  let asked: { readonly now: boolean } | undefined;
+  let full: string | null = null;
+  let listener: ((now: boolean) => void) | undefined;
+  let end: (status: number) => void = () => undefined;
+  const ended = new Promise<number>((resolve) => {
+    end = resolve;
+  });
+
+  const mayChange = (): void => {
+    if (full !== null) throw new SlipwayError("journal-full", { detail: full, home });
+  };
+
+  return {
+    get stopping() {
+      return asked !== undefined;
+    },
+    get full() {
+      return full;
+    },
+    setFull: (reason) => {
+      full = reason;
+    },
+    blocked: () => full ?? (asked === undefined ? null : "the server is stopping"),
+    mayTake: () => {
+      if (asked !== undefined) throw new SlipwayError("stopping");
+      mayChange();
+    },
+    mayChange,
+    stop: (now) => {
+      if (asked !== undefined && !now) return;
+      asked = { now };
+      log(now ? "stopping now" : "stopping");
+      listener?.(now);
+    },
+    onStop: (told) => {
+      listener = told;
+      if (asked !== undefined) told(asked.now);
+    },
+    end,
+    ended,
+  };
+};

@@ -1,0 +1,76 @@
+import { join } from "node:path";
+import { type ClustersConfig, loadClusters } from "../config/clusters-file.ts";
+import type { State } from "../core/state.ts";
+import { SlipwayError } from "../errors.ts";
+import { replayState } from "./archive/compact.ts";
+import { type Feed, createFeed } from "./feed.ts";
+import { type HomeClaim, type Keys, claimHome, loadKeys } from "./home/index.ts";
+import { type Journal, type Reserve, openJournal, openReserve, reserveFile } from "./journal/index.ts";
+import { checkShared } from "./launches/shared-roots.ts";
+import type { Log } from "./logger.ts";
+
+/** The home: claimed for this process, with its configuration and keys; and what its journal tells of the past. */
+export interface Home {
+  readonly root: string;
+  readonly claim: HomeClaim;
+  readonly clusters: ClustersConfig;
+  readonly keys: Keys;
+}
+
+export interface OpenHomeOptions {
+  readonly root: string;
+  readonly clusters?: string | undefined;
+  readonly log: Log;
+  /** Another server has it: this one must end. */
+  readonly onLost: (reason: string) => void;
+}
+
+export const openHome = async ({ root, clusters: explicitPath, log, onLost }: OpenHomeOptions): Promise<Home> => {
+  const claim = await claimHome(root, {
+    onWait: ({ host, pid, ms }) =>
+      log(`the home is held by pid ${pid} on ${host}; waiting ${ms / 1000} s to see whether it lives`),
+  });
+  claim.onLost(onLost);
+  const clusters = loadClusters({ home: root, explicitPath });
+  await checkShared(root, clusters);
+  const keys = await loadKeys(root);
+  for (const warning of keys.warnings) log(warning);
+  return { root, claim, clusters, keys };
+};
+
+/** What the journal told, and the journal itself, open for writing. */
+export interface Stored {
+  readonly journal: Journal;
+  readonly reserve: Reserve;
+  readonly state: State;
+  readonly feed: Feed;
+}
+
+/** Replays the journal and opens it for writing. */
+export const openState = async ({ root, claim, clusters }: Home, log: Log): Promise<Stored> => {
+  let journal: Journal | undefined;
+  const reserve = await openReserve({ disk: reserveFile(join(root, "journal", "reserve")), log });
+  // a replay that must start over tells its past anew
+  let feed = createFeed();
+  const state = await replayState(
+    root,
+    async (replay) => {
+      journal = await openJournal(
+        {
+          dir: join(root, "journal"),
+          epoch: claim.epoch,
+          fence: () => claim.fence(),
+          keepHistory: clusters.keepHistory,
+          reserve,
+        },
+        replay,
+      );
+    },
+    { losses: clusters.limits.losses, feed: () => (feed = createFeed()) },
+  );
+  if (journal === undefined) throw new SlipwayError("internal", { detail: "the journal did not open" });
+  for (const warning of journal.warnings) log(warning);
+  // before any task can write, and in nobody's way
+  void reserve.fill();
+  return { journal, reserve, state, feed };
+};

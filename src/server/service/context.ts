@@ -1,0 +1,21 @@
+import type { Agents } from "../../agent-links/agents.ts";
+import type { ClustersConfig } from "../../config/clusters-file.ts";
+import type { Engine } from "../engine.ts";
+import type { Pilots } from "../fleets/pilots.ts";
+import type { LogSource } from "../logs.ts";
+import type { RunShelf } from "./run-shelf.ts";
+
+/** What the parts of the service share. */
+export interface ServiceContext {
+  readonly engine: Engine;
+  readonly agents: Agents;
+  readonly pilots: Pilots;
+  readonly home: string;
+  readonly clusters: ClustersConfig;
+  readonly shelf: RunShelf;
+  readonly logs: LogSource;
+  /** Why nothing is placed now, or null. */
+  readonly blocked: () => string | null;
+  /** Throws when changes cannot be taken now. */
+  readonly mayChange: () => void;
+}

@@ -1,0 +1,141 @@
+import type { Agents } from "../../agent-links/agents.ts";
+import type { Service } from "../../api/service.ts";
+import type { RunView, ServerView } from "../../api/schemas.ts";
+import type { ClustersConfig } from "../../config/clusters-file.ts";
+import { type Resources, fromUnits } from "../../core/resources.ts";
+import { isFinishedRun } from "../../core/run.ts";
+import { SlipwayError } from "../../errors.ts";
+import type { Engine } from "../engine.ts";
+import type { Feed } from "../feed.ts";
+import { knownOf } from "../fleets/largest.ts";
+import type { Pilots } from "../fleets/pilots.ts";
+import { groupViews, runView, summaryView } from "../views.ts";
+import type { ServiceContext } from "./context.ts";
+import type { PilotService } from "./pilot-service.ts";
+import { createRunChanges } from "./run-changes.ts";
+import { createRunShelf } from "./run-shelf.ts";
+import type { RunWatch } from "./run-watch.ts";
+import { createTaskService } from "./task-service.ts";
+import { createWhyService } from "./why-service.ts";
+
+/** The server as the API sees it. */
+
+const RECENT_RUNS = 5;
+
+export interface ServiceOptions {
+  readonly engine: Engine;
+  readonly agents: Agents;
+  readonly pilots: Pilots;
+  readonly pilotService: PilotService;
+  readonly runWatch: RunWatch;
+  readonly feed: Feed;
+  readonly home: string;
+  readonly clusters: ClustersConfig;
+  readonly largest: ReadonlyMap<string, Resources>;
+  readonly about: () => ServerView;
+  /** Why nothing is placed now, or null. */
+  readonly blocked: () => string | null;
+  /** Throws when changes cannot be taken now. */
+  readonly mayChange: () => void;
+  /** How many launches have not ended. */
+  readonly launches: () => number;
+  readonly submit: Service["submit"];
+  readonly checkCluster: Service["checkCluster"];
+  readonly stop: (now: boolean) => void;
+  readonly compact: () => Promise<void>;
+}
+
+const clusterViews = ({ clusters, largest }: ServiceOptions): ReturnType<Service["clusters"]> =>
+  [...clusters.clusters.values()].map((cluster) => ({
+    name: cluster.name,
+    type: cluster.type,
+    default: cluster.name === clusters.default,
+    queues: [...cluster.queues.keys()],
+    resources: Object.fromEntries(
+      Object.entries(knownOf(largest.get(cluster.name) ?? cluster.resources)).map(([name, units]) => [
+        name,
+        fromUnits(name, units),
+      ]),
+    ),
+  }));
+
+export const createService = (options: ServiceOptions): Service => {
+  const { engine, agents, feed } = options;
+  const { state } = engine;
+  const { pilotViews, fleetViews, addPilots, drainPilot, cancelPilot } = options.pilotService;
+  const shelf = createRunShelf(state, options.home);
+  const logs = {
+    state,
+    tailOf: (agent: number, run: number, row: number) => agents.link(agent)?.tails.get(`${run}.${row}`) ?? -1,
+  };
+  const context: ServiceContext = { ...options, shelf, logs };
+  let submitting = 0;
+
+  const shortView = (id: number): RunView => {
+    const run = state.runs.get(id);
+    return run === undefined ? summaryView(state.archived.get(id)!) : runView(run, engine.clock());
+  };
+
+  return {
+    ...createTaskService(context),
+    ...createRunChanges(context),
+    ...createWhyService(context),
+    server: options.about,
+    status: () => {
+      const ids = shelf.ids();
+      const live = ids.filter((id) => state.runs.get(id)?.finished === 0);
+      const ended = ids.filter((id) => state.runs.get(id)?.finished !== 0).slice(0, RECENT_RUNS);
+      return {
+        server: options.about(),
+        fleets: fleetViews(),
+        pilots: pilotViews().filter((pilot) => pilot.ended === null),
+        runs: [...live, ...ended].map(shortView),
+      };
+    },
+    submit: async (lines) => {
+      submitting += 1;
+      try {
+        return await options.submit(lines);
+      } finally {
+        submitting -= 1;
+      }
+    },
+    runs: (limit) => shelf.ids().slice(0, limit).map(shortView),
+    run: async (id) => {
+      const run = await shelf.whole(id);
+      return { ...runView(run, engine.clock()), groups: groupViews(run) };
+    },
+    watch: async (id, signal) => {
+      await shelf.whole(id);
+      return options.runWatch.watch(id, () => shortView(id), signal);
+    },
+    async *events(query, signal) {
+      if (query.run !== undefined && !shelf.has(query.run)) throw new SlipwayError("no-such-run", { run: query.run });
+      const live = query.follow ? feed.follow(query.run, signal) : undefined;
+      // the follower begins to listen with its first step: take that before the past is read
+      const first = live?.next();
+      let last = query.since;
+      for (const event of feed.since(query.since, query.run)) {
+        last = event.seq;
+        yield event;
+      }
+      if (live === undefined) return;
+      for (let step = await first!; step.done !== true; step = await live.next())
+        if ("resume" in step.value || step.value.seq > last) yield step.value;
+    },
+    pilots: pilotViews,
+    addPilots,
+    drainPilot,
+    cancelPilot,
+    clusters: () => clusterViews(options),
+    checkCluster: options.checkCluster,
+    compact: options.compact,
+    stop: (now, idle) => {
+      const busy = (): boolean =>
+        submitting > 0 || options.launches() > 0 || [...state.runs.values()].some((run) => !isFinishedRun(run));
+      if (idle && busy()) return { state: "running" };
+      options.stop(now);
+      return { state: "stopping" };
+    },
+  };
+};

@@ -1,0 +1,58 @@
+import type { Service } from "../../api/service.ts";
+import type { TaskView } from "../../api/schemas.ts";
+import type { Run } from "../../core/run.ts";
+import { TASK_STATES, Task } from "../../core/states.ts";
+import { stateOf } from "../../core/table.ts";
+import { SlipwayError } from "../../errors.ts";
+import { checkAttempt, runOutput, stderrTail, taskOutput } from "../logs.ts";
+import { taskView } from "../views.ts";
+import type { ServiceContext } from "./context.ts";
+import { rowOfTask } from "./run-shelf.ts";
+
+/** Tasks and their output as the API sees them. */
+
+type TaskService = Pick<Service, "tasks" | "task" | "taskLogs" | "runLogs">;
+
+const codeOf = (name: string): number => {
+  const code = (TASK_STATES as readonly string[]).indexOf(name);
+  if (code === -1) throw new SlipwayError("bad-request", { detail: `there is no task state ${name}` });
+  return code;
+};
+
+const rowsOf = (run: Run, code: number | undefined, offset: number, limit: number): number[] => {
+  const rows: number[] = [];
+  let skip = offset;
+  for (let row = 0; row < run.total && rows.length < limit; row += 1) {
+    if (code !== undefined && stateOf(run.table, row) !== code) continue;
+    if (skip > 0) skip -= 1;
+    else rows.push(row);
+  }
+  return rows;
+};
+
+export const createTaskService = ({ engine: { state }, shelf, logs }: ServiceContext): TaskService => {
+  const listed = async (run: Run, row: number): Promise<TaskView> => {
+    const failed = stateOf(run.table, row) === Task.FAILED;
+    return taskView(state, run, row, failed ? await stderrTail(logs, run, row) : null);
+  };
+
+  return {
+    tasks: async (id, query) => {
+      const run = await shelf.whole(id);
+      const code = query.state === undefined ? undefined : codeOf(query.state);
+      return Promise.all(rowsOf(run, code, query.offset, query.limit).map((row) => listed(run, row)));
+    },
+    task: async (id, index) => {
+      const run = await shelf.whole(id);
+      const row = rowOfTask(run, index);
+      return taskView(state, run, row, await stderrTail(logs, run, row));
+    },
+    taskLogs: async (id, index, query) => {
+      const run = await shelf.whole(id);
+      const row = rowOfTask(run, index);
+      checkAttempt(run, row, query);
+      return taskOutput(logs, run, row, query);
+    },
+    runLogs: async (id, query) => runOutput(logs, await shelf.whole(id), query),
+  };
+};

@@ -1,0 +1,64 @@
+import type { Service } from "../../api/service.ts";
+import { type Shape, groupOf, shapeOfRow } from "../../core/run.ts";
+import { Task, isFinalPilot } from "../../core/states.ts";
+import { stderrTail } from "../logs.ts";
+import { type ManagerSays, type Surroundings, whyRun, whyTask } from "../why.ts";
+import type { ServiceContext } from "./context.ts";
+import { rowOfTask } from "./run-shelf.ts";
+
+/** Why a task is where it is: what `why` is told about pilots and agents that could run it. */
+
+/** What the manager says of a pilot that waits or is suspended. */
+const saidOf = ({ pilots }: ServiceContext, pilot: number): ManagerSays | null => {
+  const waiting = pilots.waiting(pilot);
+  return waiting === null ? null : { text: `pilot ${pilot} is ${waiting.text}`, remedy: waiting.remedy };
+};
+
+const surroundings = (context: ServiceContext, shape: Shape): Surroundings => {
+  const { engine, agents, pilots } = context;
+  const { state } = engine;
+  const able = pilots.able(shape);
+  const serve = ({ cluster, queue }: { cluster: string; queue: string }): boolean =>
+    able.some((fleet) => fleet.cluster === cluster && fleet.queue === queue);
+  const live = [...state.pilots.values()].filter((pilot) => !isFinalPilot(pilot.state) && serve(pilot));
+  const links = [...agents.links()].filter(({ id }) => {
+    const pilot = state.pilots.get(state.agents.get(id)?.pilot ?? 0);
+    return pilot === undefined || serve(pilot);
+  });
+  const taking = links.filter((link) => link.channel !== undefined && !link.draining);
+  const now = engine.clock();
+  const loads = links.map((link) => engine.scheduler.loadOf(link.id)?.count ?? 0);
+  return {
+    state,
+    now,
+    blocked: context.blocked(),
+    able: able.length > 0 || links.length > 0,
+    place: shape.cluster ?? context.clusters.default,
+    fleetProblem:
+      able.map(({ cluster, queue }) => pilots.problem(cluster, queue)).find((text) => text !== null) ?? null,
+    lastFailure: able.map(({ cluster, queue }) => pilots.failure(cluster, queue)).find((text) => text !== null) ?? null,
+    livePilots: live.length,
+    waitingPilots: live.map(({ id }) => saidOf(context, id)).filter((said) => said !== null),
+    stalledBy: (agent) => saidOf(context, state.agents.get(agent)?.pilot ?? 0),
+    connectedAgents: links.filter((link) => link.channel !== undefined).length,
+    suspectAgents: links.filter((link) => link.channel === undefined).length,
+    tooLate: taking.length > 0 && taking.every(({ endsAt }) => endsAt - now < shape.timeRequest * 1000),
+    runningTasks: loads.reduce((sum, count) => sum + count, 0),
+    waitingTasks: engine.scheduler.waiting(),
+  };
+};
+
+export const createWhyService = (context: ServiceContext): Pick<Service, "why"> => ({
+  why: async (id, index) => {
+    const run = await context.shelf.whole(id);
+    if (index === undefined && run.total !== 1) {
+      const ready = run.groups.find(
+        ({ base, count, done, failed, canceled }) => base === Task.PENDING && done + failed + canceled < count,
+      );
+      return whyRun(surroundings(context, (ready ?? run.groups[0]!).shape), run);
+    }
+    const row = index === undefined ? 0 : rowOfTask(run, index);
+    const around = surroundings(context, shapeOfRow(groupOf(run.groups, row), row));
+    return whyTask(around, run, row, await stderrTail(context.logs, run, row));
+  },
+});

@@ -1,0 +1,58 @@
+import type { Agents } from "../agent-links/agents.ts";
+import type { Engine } from "./engine.ts";
+import type { Feed } from "./feed.ts";
+import type { Pilots } from "./fleets/pilots.ts";
+import type { Journal } from "./journal/index.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+import type { Log } from "./logger.ts";
+import type { RunWatch } from "./service/run-watch.ts";
+
+/** Who hears what: every listener of the engine, the agents and the journal is set here, and nowhere else. */
+export interface Wired {
+  readonly engine: Engine;
+  readonly agents: Agents;
+  readonly pilots: Pilots;
+  readonly feed: Feed;
+  readonly runWatch: RunWatch;
+  readonly journal: Journal;
+  readonly lifecycle: Lifecycle;
+  readonly log: Log;
+}
+
+export const wire = (parts: Wired): void => {
+  const { engine, agents, pilots, feed, runWatch, journal, lifecycle, log } = parts;
+  const { clock, listeners } = engine;
+
+  listeners.committed = (event) => {
+    feed.committed(event);
+    // a first task finds its pilot at once, not at the next period
+    if (event.type === "run.committed") setImmediate(() => pilots.expectWork());
+  };
+  listeners.runFinished = (run) => {
+    feed.publish({ event: "run.finished", run: run.id }, clock());
+    engine.afterDurable(() => agents.forget(run.id));
+    runWatch.runFinished(run);
+  };
+  listeners.attemptOver = (run, row, attempt) => feed.attemptOver(run, row, attempt, clock);
+  listeners.taskEnded = (run, row) => feed.taskEnded(run, row, clock);
+  listeners.tasksCanceled = (run, _from, count) =>
+    feed.publish({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());
+
+  listeners.mayPlace = () => lifecycle.blocked() === null;
+  listeners.assigned = agents.assign;
+  listeners.stop = agents.stop;
+  listeners.gangOver = agents.gangOver;
+  listeners.takeBack = agents.takeBack;
+
+  agents.listeners.joined = pilots.joined;
+  agents.listeners.suspect = pilots.look;
+  agents.listeners.gone = pilots.look;
+
+  journal.onState((to, detail) => {
+    log(`the journal is ${to}: ${detail.reason}`);
+    lifecycle.setFull(to === "full" ? detail.reason : null);
+    agents.hold(to === "full");
+    if (detail.fatal) lifecycle.end(3);
+    if (to === "ok") engine.schedulePass();
+  });
+};
