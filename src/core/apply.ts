@@ -13,11 +13,12 @@ import { applyFailed } from "./given-up.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
 import { cancelRows, cascade, openRun } from "./outcomes.ts";
 import { applyLaunchChanged, applyLaunchRemoved, applyLaunchRequested } from "./launch.ts";
+import { advancePilot } from "./moves.ts";
 import type { RunSpec } from "./spec.ts";
 import { applyRetried } from "./retry.ts";
 import { type Group, type GroupInput, createRun, createShapeSet, groupOf, isFinishedRun } from "./run.ts";
 import type { Apply, Effects, Pilot, State } from "./state.ts";
-import { isFinalPilot, mayAdvancePilot } from "./states.ts";
+import { isFinalPilot } from "./states.ts";
 
 /**
  * State is a fold over events: apply(state, event, effects). It reads no clock and does no I/O; the same events give
@@ -131,7 +132,7 @@ const applyCanceled: Apply<RunCanceled> = (state, event, effects) => {
   for (const row of event.rows) {
     if (row >= run.total) continue;
     const group = groupOf(run.groups, row);
-    if (cancelRows(run, group, row, row + 1, event.reason, 0, event.at, effects) > 0) moved.add(group);
+    if (cancelRows(state, run, group, row, row + 1, event.reason, 0, event.at, effects) > 0) moved.add(group);
   }
   if (moved.size > 0) cascade(state, run, [...moved], event.at, effects);
 };
@@ -188,8 +189,7 @@ const applyPilotChanged: Apply<PilotChanged> = (state, event) => {
   if (event.reason !== undefined) pilot.reason = event.reason;
   if (event.output !== undefined) keepOutput(state, pilot, event.output);
   if (event.draining !== undefined) pilot.draining = event.draining;
-  if (!mayAdvancePilot(pilot.state, event.state)) return;
-  pilot.state = event.state;
+  if (!advancePilot(pilot, event.state)) return;
   if (event.state === "PMGR_ACTIVE") pilot.active = event.at;
   if (isFinalPilot(event.state)) pilot.ended = event.at;
 };

@@ -11,9 +11,9 @@ import {
 import { formGang, gangsWithout, leave } from "./gangs.ts";
 import { forEachHeld, holds } from "./held.ts";
 import { type Verdict, isLoss, verdictOf, lossesInCompany } from "./losses.ts";
-import { addLost, clearLost } from "./output-lost.ts";
-import { cancelRows, cascade, endTask, setState } from "./outcomes.ts";
-import { remember } from "./past-attempts.ts";
+import { addLost } from "./output-lost.ts";
+import { advance, reopen } from "./moves.ts";
+import { cancelRows, cascade, endTask } from "./outcomes.ts";
 import { type Group, type Run, groupOf, internReason, isFinishedRun } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
 import { Task, isFinalTask } from "./states.ts";
@@ -35,7 +35,7 @@ export const applyAssigned: Apply<TasksAssigned> = (state, event) => {
         page.assigned[slot] = event.at;
         page.started[slot] = 0;
         page.finished[slot] = 0;
-        if (page.state[slot] !== Task.SCHEDULING) setState(run, row, Task.SCHEDULING);
+        if (page.state[slot] !== Task.SCHEDULING) advance(state, run, row, Task.SCHEDULING);
         if (event.gang !== undefined) formGang(state, run, row, event.gang);
       }
     }
@@ -62,31 +62,10 @@ export const applyReturned: Apply<TasksReturned> = (state, event, effects) => {
           continue;
         }
         const group = groupOf(run.groups, row);
-        if (endTask(run, group, row, Task.CANCELED, event.at, effects) !== undefined) touched.add(group);
+        if (endTask(state, run, group, row, Task.CANCELED, event.at, effects) !== undefined) touched.add(group);
       }
     if (touched.size > 0) cascade(state, run, [...touched], event.at, effects);
   }
-};
-
-/** Puts the latest attempt into the history and makes the row ready for the next one; `effects` hear of it, if given. */
-export const reopen = (run: Run, row: number, lost: boolean, to: number, effects?: Effects): void => {
-  const page = touch(run.table, row);
-  const slot = row % run.table.pageRows;
-  const attempt = remember(run, row, lost);
-  if (attempt !== undefined) effects?.attemptOver(run, row, attempt);
-  page.agent[slot] = 0;
-  page.assigned[slot] = 0;
-  page.started[slot] = 0;
-  page.finished[slot] = 0;
-  page.outAt[slot] = -1;
-  page.outBytes[slot] = 0;
-  page.errBytes[slot] = 0;
-  clearLost(run, row);
-  page.exit[slot] = -1;
-  page.signal[slot] = 0;
-  page.reason[slot] = 0;
-  page.flags[slot]! &= Flag.ALONE;
-  setState(run, row, to);
 };
 
 /** Signals that end programs, as Linux numbers them on every machine Node runs on. */
@@ -184,11 +163,11 @@ const applyColumns = (
     if (ending === Ending.EXIT && code === 0) {
       page.flags[slot]! &= ~Flag.CANCEL;
       page.reason[slot] = 0;
-      if (endTask(run, group, row, Task.DONE, at, effects) !== undefined) moved.add(group);
+      if (endTask(state, run, group, row, Task.DONE, at, effects) !== undefined) moved.add(group);
       continue;
     }
     if ((page.flags[slot]! & Flag.CANCEL) !== 0) {
-      endTask(run, group, row, Task.CANCELED, at, effects);
+      endTask(state, run, group, row, Task.CANCELED, at, effects);
       moved.add(group);
       continue;
     }
@@ -197,33 +176,33 @@ const applyColumns = (
       // it may have been a neighbour's doing, for which nobody is given up: alone it will show
       run.losses += 1;
       page.flags[slot]! |= Flag.ALONE;
-      reopen(run, row, true, Task.PENDING, effects);
+      reopen(state, run, row, true, Task.PENDING, effects);
       effects.ready(run, row, 1);
       continue;
     }
     if (isLoss(ending)) {
       if (!reopenLost(state, run, row, verdict, effects, lossesInCompany(ending))) {
-        endTask(run, group, row, Task.FAILED, at, effects);
+        endTask(state, run, group, row, Task.FAILED, at, effects);
         moved.add(group);
       }
       continue;
     }
     if (ending >= Ending.CANCELED) {
-      reopen(run, row, true, Task.PENDING, effects);
+      reopen(state, run, row, true, Task.PENDING, effects);
       effects.ready(run, row, 1);
       continue;
     }
     page.fails[slot]! += 1;
     if (page.fails[slot]! <= group.spec.retries) {
       run.retries += 1;
-      reopen(run, row, false, Task.PENDING, effects);
+      reopen(state, run, row, false, Task.PENDING, effects);
       if (group.spec.retryDelay > 0) {
         touch(run.table, row).finished[slot] = at; // when the delay began, kept for the queues after a restart
         effects.delayed(run, row, at + group.spec.retryDelay * 1000);
       } else effects.ready(run, row, 1);
       continue;
     }
-    endTask(run, group, row, Task.FAILED, at, effects);
+    endTask(state, run, group, row, Task.FAILED, at, effects);
     moved.add(group);
   }
   if (moved.size === 0) return;
@@ -242,7 +221,7 @@ export const enforceMaxFails = (state: State, run: Run, at: number, effects: Eff
 export const cancelAll = (state: State, run: Run, reason: string, at: number, effects: Effects): void => {
   run.canceled = reason;
   for (const group of run.groups) {
-    cancelRows(run, group, group.first, group.first + group.count, reason, 0, at, effects);
+    cancelRows(state, run, group, group.first, group.first + group.count, reason, 0, at, effects);
   }
   cascade(state, run, run.groups, at, effects);
 };
@@ -278,7 +257,7 @@ const reopenLost = (state: State, run: Run, row: number, verdict: Verdict, effec
     page.reason[slot] = internReason(run, `lost ${losses} times, the last time: ${last}`);
     return false;
   }
-  reopen(run, row, true, Task.PENDING, effects);
+  reopen(state, run, row, true, Task.PENDING, effects);
   effects.ready(run, row, 1);
   return true;
 };
@@ -343,12 +322,12 @@ const loseRow = (
   leave(state, run, row, page.agent[slot]!, effects);
   page.finished[slot] = at;
   if ((page.flags[slot]! & Flag.CANCEL) !== 0) {
-    endTask(run, group, row, Task.CANCELED, at, effects);
+    endTask(state, run, group, row, Task.CANCELED, at, effects);
     return group;
   }
   page.reason[slot] = internReason(run, reason);
   if (reopenLost(state, run, row, verdict, effects)) return undefined;
-  endTask(run, group, row, Task.FAILED, at, effects);
+  endTask(state, run, group, row, Task.FAILED, at, effects);
   return group;
 };
 
@@ -369,5 +348,5 @@ export const markStarted = (state: State, id: number, row: number, at: number): 
   if (page.state[slot]! >= Task.EXECUTING) return;
   page.started[slot] = at;
   noteStart(run, at);
-  setState(run, row, Task.EXECUTING);
+  advance(state, run, row, Task.EXECUTING);
 };

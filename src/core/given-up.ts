@@ -21,7 +21,7 @@ export const applyFailed: Apply<TasksFailed> = (state, event, effects) => {
         const group = groupOf(run.groups, row);
         page.reason[slot] = reason;
         page.finished[slot] = event.at;
-        endTask(run, group, row, Task.FAILED, event.at, effects);
+        endTask(state, run, group, row, Task.FAILED, event.at, effects);
         moved.add(group);
       }
     if (moved.size === 0) continue;

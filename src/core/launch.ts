@@ -1,17 +1,14 @@
 import type { LaunchChanged, LaunchRemoved, LaunchRequested } from "./events.ts";
+import { advanceLaunch } from "./moves.ts";
 import type { Apply } from "./state.ts";
+import { type LaunchState, isFinalLaunch } from "./states.ts";
+
+export { LAUNCH_STATES, type LaunchState, isFinalLaunch, mayAdvanceLaunch } from "./states.ts";
 
 /**
- * A launch: one batch job handed straight to a workload manager, with its directory, its logs and its outcome.
- *
- *   pending ─► running ─► succeeded | failed | cancelled | lost
- *
- * It only ever moves to the right; a final state stays. What the manager itself says is kept beside it.
+ * A launch: one batch job handed straight to a workload manager, with its directory, its logs and its outcome. What the
+ * manager itself says is kept beside its state.
  */
-
-export const LAUNCH_STATES = ["pending", "running", "succeeded", "failed", "cancelled", "lost"] as const;
-
-export type LaunchState = (typeof LAUNCH_STATES)[number];
 
 /** What people want to know of a launch without reading its script. */
 export interface LaunchAbout {
@@ -72,12 +69,6 @@ export interface Launch {
   cleaned: number;
 }
 
-export const isFinalLaunch = (state: LaunchState): boolean =>
-  LAUNCH_STATES.indexOf(state) >= LAUNCH_STATES.indexOf("succeeded");
-
-export const mayAdvanceLaunch = (from: LaunchState, to: LaunchState): boolean =>
-  LAUNCH_STATES.indexOf(to) > LAUNCH_STATES.indexOf(from) && !isFinalLaunch(from);
-
 export const applyLaunchRequested: Apply<LaunchRequested> = (state, event) => {
   if (state.launches.has(event.launch)) return;
   state.nextLaunch = Math.max(state.nextLaunch, event.launch + 1);
@@ -127,8 +118,7 @@ export const applyLaunchChanged: Apply<LaunchChanged> = (state, event) => {
   if (event.hosts !== undefined) launch.hosts = event.hosts;
   if (event.exitCode !== undefined) launch.exitCode = event.exitCode;
   if (event.signal !== undefined) launch.signal = event.signal;
-  if (event.state === undefined || !mayAdvanceLaunch(launch.state, event.state)) return;
-  launch.state = event.state;
+  if (event.state === undefined || !advanceLaunch(launch, event.state)) return;
   if (event.state === "running") launch.started = event.at;
   if (isFinalLaunch(event.state)) launch.ended = event.at;
 };

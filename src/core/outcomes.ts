@@ -1,5 +1,6 @@
 import { type Group, type Run, internReason, isFinishedRun, runState } from "./run.ts";
 import type { Condition } from "./spec.ts";
+import { advance, advanceUntouched } from "./moves.ts";
 import { Task, isFinalTask } from "./states.ts";
 import type { Effects, State } from "./state.ts";
 import { Flag, peek, touch } from "./table.ts";
@@ -9,15 +10,6 @@ import { Flag, peek, touch } from "./table.ts";
  * their ended tasks, and what depends on them is looked at when the count is full, or at the first failure.
  * Cascades run from a work list, so that a chain of 100,000 tasks needs no stack.
  */
-
-/** Moves one row to a new state and keeps the run's counts. The caller has checked that the move is allowed. */
-export const setState = (run: Run, row: number, to: number): void => {
-  const page = touch(run.table, row);
-  const slot = row % run.table.pageRows;
-  run.counts[page.state[slot]!]! -= 1;
-  run.counts[to]! += 1;
-  page.state[slot] = to;
-};
 
 const groupEnded = (group: Group): boolean => group.done + group.failed + group.canceled === group.count;
 
@@ -34,18 +26,16 @@ export const judgeRun = (outcome: "DONE" | "FAILED" | "CANCELED", on: Condition)
   on === "any" || (on === "ok") === (outcome === "DONE") ? "met" : "never";
 
 /** All rows of a group become placeable. */
-const release = (run: Run, group: Group, effects: Effects): void => {
-  group.base = Task.PENDING;
+const release = (state: State, run: Run, group: Group, effects: Effects): void => {
   const { table } = run;
-  let moved = 0;
+  let untouched = 0;
   let from = -1;
   const end = group.first + group.count;
   for (let row = group.first; row < end;) {
     const pageEnd = Math.min(end, (Math.floor(row / table.pageRows) + 1) * table.pageRows);
     const page = peek(table, row);
     if (page === undefined) {
-      // untouched rows have just changed with the group's base state
-      moved += pageEnd - row;
+      untouched += pageEnd - row;
       if (from < 0) from = row;
       row = pageEnd;
       continue;
@@ -53,8 +43,7 @@ const release = (run: Run, group: Group, effects: Effects): void => {
     for (; row < pageEnd; row += 1) {
       const slot = row % table.pageRows;
       if (page.state[slot] === Task.NEW) {
-        page.state[slot] = Task.PENDING;
-        moved += 1;
+        advance(state, run, row, Task.PENDING);
         if (from < 0) from = row;
       } else if (from >= 0) {
         effects.ready(run, from, row - from);
@@ -62,13 +51,13 @@ const release = (run: Run, group: Group, effects: Effects): void => {
       }
     }
   }
-  run.counts[Task.NEW]! -= moved;
-  run.counts[Task.PENDING]! += moved;
+  advanceUntouched(run, group, untouched);
   if (from >= 0) effects.ready(run, from, end - from);
 };
 
 /** Cancels the rows of a group that no agent has. Rows that run are marked and their agents told. Returns how many ended. */
 export const cancelRows = (
+  state: State,
   run: Run,
   group: Group,
   from: number,
@@ -85,10 +74,10 @@ export const cancelRows = (
   for (let row = from; row < to; row += 1) {
     const page = touch(table, row);
     const slot = row % table.pageRows;
-    const state = page.state[slot]!;
-    const running = state >= Task.SCHEDULING && page.agent[slot] !== 0;
-    if (isFinalTask(state) || running) {
-      if (running && !isFinalTask(state) && (page.flags[slot]! & Flag.CANCEL) === 0) {
+    const now = page.state[slot]!;
+    const running = now >= Task.SCHEDULING && page.agent[slot] !== 0;
+    if (isFinalTask(now) || running) {
+      if (running && !isFinalTask(now) && (page.flags[slot]! & Flag.CANCEL) === 0) {
         page.flags[slot]! |= Flag.CANCEL;
         page.reason[slot] = reasonId;
         effects.stop(page.agent[slot]!, run, row, page.attempt[slot]!);
@@ -97,8 +86,7 @@ export const cancelRows = (
       first = -1;
       continue;
     }
-    run.counts[state]! -= 1;
-    page.state[slot] = Task.CANCELED;
+    advance(state, run, row, Task.CANCELED);
     page.flags[slot]! |= flags;
     page.reason[slot] = reasonId;
     page.finished[slot] = at;
@@ -106,7 +94,6 @@ export const cancelRows = (
     if (first < 0) first = row;
   }
   if (first >= 0) effects.canceled(run, first, to - first);
-  run.counts[Task.CANCELED]! += ended;
   if ((flags & Flag.UNNEEDED) === 0) group.canceled += ended;
   else {
     // a handler that was not needed is no failure: whoever waits for it may go on
@@ -116,8 +103,15 @@ export const cancelRows = (
   return ended;
 };
 
-const cancelGroup = (run: Run, group: Group, reason: string, flags: number, at: number, effects: Effects): number =>
-  cancelRows(run, group, group.first, group.first + group.count, reason, flags, at, effects);
+const cancelGroup = (
+  state: State,
+  run: Run,
+  group: Group,
+  reason: string,
+  flags: number,
+  at: number,
+  effects: Effects,
+): number => cancelRows(state, run, group, group.first, group.first + group.count, reason, flags, at, effects);
 
 /** Looks at every group that depends on one of these, and on from there. */
 export const cascade = (state: State, run: Run, start: readonly Group[], at: number, effects: Effects): void => {
@@ -131,14 +125,15 @@ export const cascade = (state: State, run: Run, start: readonly Group[], at: num
       if (verdict === "met") {
         // a barrier is met once: either at the full count, or never
         waiting.waits -= 1;
-        if (waiting.waits === 0) release(run, waiting, effects);
+        if (waiting.waits === 0) release(state, run, waiting, effects);
         continue;
       }
       waiting.waits = -1;
       const ended =
         on === "failed"
-          ? cancelGroup(run, waiting, `not needed: ${group.spec.name} did not fail`, Flag.UNNEEDED, at, effects)
+          ? cancelGroup(state, run, waiting, `not needed: ${group.spec.name} did not fail`, Flag.UNNEEDED, at, effects)
           : cancelGroup(
+              state,
               run,
               waiting,
               `${group.spec.name} ${group.failed > 0 ? "failed" : "was cancelled"}`,
@@ -181,19 +176,28 @@ export const settleRunDependency = (
   if (group.base !== Task.NEW || group.waits <= 0) return;
   if (judgeRun(outcome, on) === "met") {
     group.waits -= 1;
-    if (group.waits === 0) release(run, group, effects);
+    if (group.waits === 0) release(state, run, group, effects);
     return;
   }
   group.waits = -1;
   const ended =
     on === "failed"
-      ? cancelGroup(run, group, `not needed: run ${other} did not fail`, Flag.UNNEEDED, at, effects)
-      : cancelGroup(run, group, `run ${other} ${outcome === "FAILED" ? "failed" : "was cancelled"}`, 0, at, effects);
+      ? cancelGroup(state, run, group, `not needed: run ${other} did not fail`, Flag.UNNEEDED, at, effects)
+      : cancelGroup(
+          state,
+          run,
+          group,
+          `run ${other} ${outcome === "FAILED" ? "failed" : "was cancelled"}`,
+          0,
+          at,
+          effects,
+        );
   if (ended > 0) cascade(state, run, [group], at, effects);
 };
 
 /** Ends a task for good. Returns the group if something may depend on what just happened, else undefined. */
 export const endTask = (
+  state: State,
   run: Run,
   group: Group,
   row: number,
@@ -201,7 +205,7 @@ export const endTask = (
   at: number,
   effects: Effects,
 ): Group | undefined => {
-  setState(run, row, to);
+  if (!advance(state, run, row, to)) return undefined;
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
   if (page.finished[slot] === 0) page.finished[slot] = at;
@@ -242,7 +246,7 @@ export const openRun = (state: State, run: Run, at: number, effects: Effects): v
   for (const group of run.groups) {
     if (group.base !== Task.NEW) continue;
     if (group.waits === 0) {
-      release(run, group, effects);
+      release(state, run, group, effects);
       continue;
     }
     for (const dependency of group.spec.after) {

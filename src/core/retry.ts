@@ -1,5 +1,5 @@
-import { reopen } from "./attempts.ts";
 import type { RunRetried } from "./events.ts";
+import { reopen, reopenGroup } from "./moves.ts";
 import { openRun } from "./outcomes.ts";
 import { type Run, isFinishedRun } from "./run.ts";
 import type { Apply } from "./state.ts";
@@ -19,8 +19,9 @@ export const applyRetried: Apply<RunRetried> = (state, event, effects) => {
     const page = touch(run.table, row);
     const slot = row % run.table.pageRows;
     if (event.which === "failed" && page.state[slot] === Task.DONE) continue;
-    if ((page.flags[slot]! & Flag.UNNEEDED) !== 0) run.unneeded -= 1;
-    reopen(run, row, false, Task.NEW);
+    const unneeded = (page.flags[slot]! & Flag.UNNEEDED) !== 0;
+    if (!reopen(state, run, row, false, Task.NEW)) continue;
+    if (unneeded) run.unneeded -= 1;
     page.flags[slot] = 0;
     page.fails[slot] = 0;
     page.losses[slot] = 0;
@@ -41,7 +42,7 @@ const recount = (run: Run): void => {
     group.done = 0;
     group.failed = 0;
     group.canceled = 0;
-    group.base = Task.NEW;
+    reopenGroup(group);
     for (let row = group.first; row < group.first + group.count; row += 1)
       if (touch(run.table, row).state[row % run.table.pageRows] === Task.DONE) group.done += 1;
     group.waits = group.spec.after.length;

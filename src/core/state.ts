@@ -107,6 +107,8 @@ export interface State {
   readonly lossLimit: number;
   /** How many it judged so, and no `losses.judged` has said yet by which limit. */
   undecided: number;
+  /** Moves that were refused since this state was made (moves.ts): always a fault, and no part of what happened. */
+  readonly refused: { count: number; last: string };
 }
 
 export const createState = (lossLimit = 5): State => ({
@@ -129,6 +131,7 @@ export const createState = (lossLimit = 5): State => ({
   runDependents: new Map(),
   lossLimit,
   undecided: 0,
+  refused: { count: 0, last: "" },
 });
 
 /**

@@ -10,7 +10,12 @@
  *   NEW ─► TMGR_SCHEDULING_PENDING ─► TMGR_SCHEDULING ─► [staging in] ─► AGENT_SCHEDULING_PENDING ─► AGENT_SCHEDULING
  *        ─► AGENT_EXECUTING_PENDING ─► AGENT_EXECUTING ─► [staging out] ─► DONE | CANCELED | FAILED
  *
- * A new attempt starts again at TMGR_SCHEDULING_PENDING. Only `retry` reopens a final task.
+ * A new attempt starts again at TMGR_SCHEDULING_PENDING. Only `retry` reopens a final task: it waits for its dependencies
+ * anew, in NEW. Who moves what is in moves.ts.
+ *
+ * Launch: pending ─► running ─► succeeded | failed | cancelled | lost
+ *
+ * It only ever moves to the right, as a pilot does; a final state stays.
  */
 
 export const TASK_STATES = [
@@ -73,6 +78,20 @@ export const taskStateName = (code: number): TaskState => TASK_STATES[code] ?? "
 /** Whether a task may go from one state to another within an attempt: forward only, and never out of a final state. */
 export const mayAdvanceTask = (from: number, to: number): boolean => to > from && !isFinalTask(from);
 
-/** The same for a pilot. */
+/** Whether an attempt may be over, and its task wait for the next one: in PENDING, or after `retry` in NEW. */
+export const mayReopenTask = (from: number, to: number): boolean =>
+  to === Task.PENDING ? from >= Task.SCHEDULING && !isFinalTask(from) : to === Task.NEW && isFinalTask(from);
+
+/** The same for a pilot: forward only. */
 export const mayAdvancePilot = (from: PilotState, to: PilotState): boolean =>
   PILOT_STATES.indexOf(to) > PILOT_STATES.indexOf(from) && !isFinalPilot(from);
+
+export const LAUNCH_STATES = ["pending", "running", "succeeded", "failed", "cancelled", "lost"] as const;
+
+export type LaunchState = (typeof LAUNCH_STATES)[number];
+
+export const isFinalLaunch = (state: LaunchState): boolean =>
+  LAUNCH_STATES.indexOf(state) >= LAUNCH_STATES.indexOf("succeeded");
+
+export const mayAdvanceLaunch = (from: LaunchState, to: LaunchState): boolean =>
+  LAUNCH_STATES.indexOf(to) > LAUNCH_STATES.indexOf(from) && !isFinalLaunch(from);

@@ -52,6 +52,8 @@ export interface EngineListeners {
   tasksCanceled: (run: Run, from: number, count: number) => void;
   runFinished: (run: Run) => void;
   committed: (event: Event, lsn: number) => void;
+  /** Applying this event asked for moves of states that may not be (core/moves.ts): a fault, of this server or before. */
+  moveRefused: (event: Event) => void;
   /** Whether new work may be placed now. */
   mayPlace: () => boolean;
 }
@@ -68,6 +70,7 @@ const NOBODY_LISTENS: EngineListeners = {
   tasksCanceled: nothing,
   runFinished: nothing,
   committed: nothing,
+  moveRefused: nothing,
   mayPlace: () => true,
 };
 
@@ -139,7 +142,9 @@ export const createEngine = (
     if (restore !== undefined) bringBackFor(state, event, { restore });
     const { type, payload } = encodeEvent(event, packed);
     const lsn = journal.append(type, payload);
+    const refused = state.refused.count;
     apply(state, event, effects);
+    if (state.refused.count > refused) listeners.moveRefused(event);
     listeners.committed(event, lsn);
     return lsn;
   };

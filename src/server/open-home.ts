@@ -8,6 +8,7 @@ import { type HomeClaim, type Keys, claimHome, loadKeys } from "./home/index.ts"
 import { type Journal, type Reserve, openJournal, openReserve, reserveFile } from "./journal/index.ts";
 import { checkShared } from "./launches/shared-roots.ts";
 import type { Log } from "./logger.ts";
+import { refusedMoves } from "./refused-moves.ts";
 
 /** The home: claimed for this process, with its configuration and keys; and what its journal tells of the past. */
 export interface Home {
@@ -68,6 +69,7 @@ export const openState = async ({ root, claim, clusters }: Home, log: Log): Prom
     },
     { losses: clusters.limits.losses, feed: () => (feed = createFeed()) },
   );
+  if (state.refused.count > 0) log(refusedMoves(state, "replay"));
   if (journal === undefined) throw new SlipwayError("internal", { detail: "the journal did not open" });
   for (const warning of journal.warnings) log(warning);
   // before any task can write, and in nobody's way

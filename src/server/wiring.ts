@@ -5,6 +5,7 @@ import type { Pilots } from "./fleets/pilots.ts";
 import type { Journal } from "./journal/index.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Log } from "./logger.ts";
+import { refusedMoves } from "./refused-moves.ts";
 import type { RunWatch } from "./service/run-watch.ts";
 
 /** Who hears what: every listener of the engine, the agents and the journal is set here, and nowhere else. */
@@ -38,6 +39,7 @@ export const wire = (parts: Wired): void => {
   listeners.tasksCanceled = (run, _from, count) =>
     feed.publish({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());
 
+  listeners.moveRefused = ({ type }) => log(refusedMoves(engine.state, type));
   listeners.mayPlace = () => lifecycle.blocked() === null;
   listeners.assigned = agents.assign;
   listeners.stop = agents.stop;

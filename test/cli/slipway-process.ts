@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { REFUSED_MOVES } from "../../src/server/refused-moves.ts";
 import { processesUnder } from "./processes-under.ts";
 
 /**
@@ -252,6 +253,8 @@ export const createHome = async ({ user, under = tmpdir() }: HomeOptions = {}): 
         problems.push((error as Error).message);
         await untilNoProcesses(root).catch(() => undefined);
       }
+      const refused = (await serverLog()).split("\n").filter((line) => REFUSED_MOVES.test(line));
+      problems.push(...refused);
       if (problems.length > 0) problems.push(`server.log:\n${(await serverLog()).slice(-4000)}`);
       for (const directory of await runtimeDirectoriesOf(home)) await rm(directory, { recursive: true, force: true });
       await rm(root, { recursive: true, force: true });

@@ -12,7 +12,7 @@ import { createClock } from "../../../src/server/clock.ts";
 import { createEngine } from "../../../src/server/engine.ts";
 import { type Journal, openJournal } from "../../../src/server/journal/index.ts";
 import { createPeer, helloOf } from "../../cli/protocol-peer.ts";
-import { group, spec } from "../core/model.ts";
+import { group, noRefusals, spec } from "../core/model.ts";
 import { change, mutated } from "../core/mutated.ts";
 import { type FakeDisk, fakeDisk } from "../server/journal.disk.ts";
 
@@ -143,6 +143,7 @@ describe("whatever an agent with the token says", () => {
               [...history],
             ]);
           expect(view(second)).toEqual(view(first));
+          for (const { state } of [first, second]) noRefusals(state);
           await second.journal.close();
           second.agents.close();
         },

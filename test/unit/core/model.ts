@@ -55,6 +55,11 @@ export interface Driver {
   stateOf(run: Run, row: number): number;
 }
 
+/** No test may make core refuse a move. */
+export const noRefusals = ({ refused }: Pick<State, "refused">): void => {
+  if (refused.count > 0) throw new Error(`moves of states were refused: ${refused.count}, the last of ${refused.last}`);
+};
+
 /**
  * `format1`: a limit by which Slipway of that format judged losses, without writing down what it decided. `told`: what a
  * test wants to hear of the effects besides.
@@ -96,6 +101,7 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
     const event = undecided ? given : decideLosses(state, given, limit);
     events.push(event);
     apply(state, event, effects);
+    noRefusals(state);
   };
   return {
     state,

@@ -11,6 +11,7 @@ import {
   summarise,
 } from "../../../src/core/snapshot.ts";
 import { type RunSummary, type State, createState } from "../../../src/core/state.ts";
+import { noRefusals } from "./model.ts";
 
 /** Snapshots and replays without a disk. */
 
@@ -49,6 +50,7 @@ export const replayAll = (records: readonly StateRecord[], losses: number): Stat
     return replayAll(records, error.limit);
   }
   replay.end();
+  noRefusals(state);
   return state;
 };
 

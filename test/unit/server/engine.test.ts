@@ -4,10 +4,13 @@ import { Ending, type Event } from "../../../src/core/events.ts";
 import { FRACTION } from "../../../src/core/resources.ts";
 import { runState } from "../../../src/core/run.ts";
 import { NO_EFFECTS, createState } from "../../../src/core/state.ts";
+import { Task } from "../../../src/core/states.ts";
+import { touch } from "../../../src/core/table.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
 import { createClock } from "../../../src/server/clock.ts";
 import { type Engine, type EngineOptions, createEngine } from "../../../src/server/engine.ts";
 import { type Journal, openJournal } from "../../../src/server/journal/index.ts";
+import { REFUSED_MOVES, refusedMoves } from "../../../src/server/refused-moves.ts";
 import { group, spec } from "../core/model.ts";
 import { fakeDisk } from "./journal.disk.ts";
 
@@ -116,6 +119,21 @@ describe("the engine", () => {
     engine.commit({ type: "agents.lost", at: 2, agents: [1], reason: "gone" });
     expect(heard.at(-1)).toMatchObject({ type: "agents.lost", givenUp: [{ run: 1, rows: [0] }] });
     expect(runState(engine.state.runs.get(1)!)).toBe("FAILED");
+    await journal.close();
+  });
+
+  it("tells of moves that core refused, and goes on", async () => {
+    const { engine, journal } = await start();
+    const heard: string[] = [];
+    engine.listeners.moveRefused = ({ type }) => heard.push(refusedMoves(engine.state, type));
+    submit(engine, 1);
+    engine.commit({ type: "run.canceled", at: 2, run: 1, reason: "enough" });
+    expect(heard).toEqual([]);
+    // as a fault might have left it: the run is over, its task is not
+    touch(engine.state.runs.get(1)!.table, 0).state[0] = Task.EXECUTING;
+    engine.commit({ type: "run.retried", at: 3, run: 1, which: "all" });
+    expect(heard).toEqual(["run.retried: 1 move of states refused, the last of run 1, row 0: AGENT_EXECUTING to NEW"]);
+    expect(heard[0]).toMatch(REFUSED_MOVES);
     await journal.close();
   });
 });

@@ -16,8 +16,8 @@ import { type Engine, createEngine } from "../../../src/server/engine.ts";
 import type { Fleet } from "../../../src/server/fleets/fleet.ts";
 import { type Pilots, createPilots } from "../../../src/server/fleets/pilots.ts";
 import { type Journal, openJournal } from "../../../src/server/journal/index.ts";
-import { group, spec } from "../core/model.ts";
 import { createPeer, helloOf } from "../../cli/protocol-peer.ts";
+import { group, noRefusals, spec } from "../core/model.ts";
 
 /** Keepers of fleets with a real journal, a workload manager in memory, and agents at the other end of a stream. */
 
@@ -147,6 +147,7 @@ export const startKeepers = async (
       pilots.close();
       agents.close();
       if (journal.state !== "closed") await journal.close();
+      noRefusals(state);
     },
   };
 };
