@@ -2,9 +2,11 @@ import { join } from "node:path";
 import { SlipwayError } from "../../errors.ts";
 import { createChain } from "./chain.ts";
 import { FIRST_INTERNAL_TYPE } from "./format.ts";
-import { type Batch, createGatherer } from "./gather.ts";
+import { createDurable, tell } from "./durable.ts";
+import { createGatherer } from "./gather.ts";
 import { type JournalIo, isFull, nodeIo } from "./io.ts";
 import { type SegmentMark, parseName } from "./names.ts";
+import { type Writing, createPump } from "./pump.ts";
 import { loadJournal } from "./read.ts";
 import { type Retry, type RetryTimes, createRetry, defaultRetryTimes } from "./retry.ts";
 import type { Reserve } from "./reserve.ts";
@@ -81,31 +83,13 @@ export interface JournalOptions {
   readonly reserve?: Pick<Reserve, "lend">;
 }
 
-interface Work {
-  readonly batch: Batch;
-  readonly rolled?: { resolve(value: { upTo: SegmentMark }): void; reject(error: unknown): void };
-}
-
 const SEGMENT_BYTES = 64 * 1024 * 1024;
-const NOTHING: Batch = { chunks: [], bytes: 0, count: 0, lastLsn: 0 };
-
-/** A listener's error is nobody's here to handle, but must neither stop the journal nor vanish. */
-const tell = (call: () => void): void => {
-  try {
-    call();
-  } catch (error) {
-    setImmediate(() => {
-      throw error;
-    });
-  }
-};
-
 /**
  * Replays what is there, puts it on disk, seals it (rule 1) and opens the journal for writing. A full disk does not keep it from opening:
  * its state is then `full`.
  */
 export const openJournal = async (options: JournalOptions, replay: Replay): Promise<Journal> => {
-  const { dir, epoch, io = nodeIo, segmentBytes = SEGMENT_BYTES, fence } = options;
+  const { dir, epoch, io = nodeIo, segmentBytes = SEGMENT_BYTES } = options;
   const loaded = await loadJournal(io, dir, replay);
   if (epoch <= loaded.plan.highest.epoch) {
     const detail = `epoch ${epoch} is not newer than epoch ${loaded.plan.highest.epoch} in ${dir}`;
@@ -113,19 +97,11 @@ export const openJournal = async (options: JournalOptions, replay: Replay): Prom
   }
   const chain = createChain({ io, dir, epoch, segmentBytes, keepHistory: options.keepHistory }, loaded);
   const gatherer = createGatherer(loaded.lastLsn);
-  const commitListeners: (() => void)[] = [];
-  const durableListeners: ((lsn: number) => void)[] = [];
+  const durable = createDurable();
+  const writing: Writing = { bytes: 0 };
   const stateListeners: ((state: JournalState, detail: JournalStateDetail) => void)[] = [];
-  let waiters: { lsn: number; resolve(): void; reject(error: unknown): void }[] = [];
-  const queue: Work[] = [];
-  /** What was replayed counts when it is on disk, which the first segment waits for. */
-  let durable = 0;
   let state: JournalState = "ok";
-  let underWay = 0;
-  let running: Promise<void> | undefined;
-  let scheduled = false;
   let closing: Promise<void> | undefined;
-  let failure: unknown;
 
   const setState = (to: JournalState, detail: JournalStateDetail): void => {
     if (state === to || state === "closed") return;
@@ -136,157 +112,84 @@ export const openJournal = async (options: JournalOptions, replay: Replay): Prom
   const retry: Retry = createRetry({ ...defaultRetryTimes, ...options.retry }, dir, {
     full: (error) => setState("full", { reason: (error as Error).message, error, fatal: false }),
     ok: () => setState("ok", { reason: "there is room again", fatal: false }),
-    relieve: async () => (await options.reserve?.lend(underWay).catch(() => false)) ?? false,
+    relieve: async () => (await options.reserve?.lend(writing.bytes).catch(() => false)) ?? false,
   });
 
-  const publish = (lsn: number): void => {
-    durable = lsn;
-    for (const listener of durableListeners) tell(() => listener(lsn));
-    if (waiters.length === 0) return;
-    const ready = waiters.filter((waiter) => waiter.lsn <= lsn);
-    waiters = waiters.filter((waiter) => waiter.lsn > lsn);
-    for (const waiter of ready) waiter.resolve();
-  };
+  const pump = createPump({
+    gatherer,
+    chain,
+    retry,
+    durable,
+    writing,
+    replayed: loaded.lastLsn,
+    dir,
+    fence: options.fence,
+    isClosed: () => state === "closed",
+    onFailure: (error) => setState("closed", { reason: (error as Error).message, error, fatal: true }),
+  });
 
-  const settle = async ({ batch, rolled }: Work): Promise<void> => {
-    if (batch.count > 0) {
-      await retry.run(() => chain.commit(batch));
-      if (fence !== undefined && !(await fence())) {
-        throw new SlipwayError("journal-failed", { home: dir, detail: "this server does not hold its home any more" });
-      }
-      gatherer.recycle(batch);
-      publish(batch.lastLsn);
-    } else {
-      await retry.run(() => chain.ensure());
-      if (durable < loaded.lastLsn) publish(loaded.lastLsn);
-    }
-    if (rolled === undefined) return;
-    const upTo = await retry.run(() => chain.seal());
-    await retry.run(() => chain.ensure());
-    rolled.resolve({ upTo });
-  };
-
-  const fail = (error: unknown, rolled: Work["rolled"]): void => {
-    failure = error;
-    const lost = [rolled, ...queue.map((work) => work.rolled), ...waiters];
-    queue.length = 0;
-    waiters = [];
-    for (const one of lost) one?.reject(error);
-    setState("closed", { reason: (error as Error).message, error, fatal: true });
-  };
-
-  const take = (): Work | undefined => {
-    if (queue.length > 0) return queue.shift();
-    if (gatherer.count === 0) return undefined;
-    for (const listener of commitListeners) tell(listener);
-    return { batch: gatherer.take() };
-  };
-
-  /** Commits one batch after the other until nothing is left; what arrives during a commit shares the next one. */
-  const pump = async (first: Work | undefined): Promise<void> => {
-    let work = first;
-    for (;;) {
-      if (work === undefined) {
-        await chain.note();
-        work = take();
-        if (work === undefined) return;
-      }
-      underWay = work.batch.bytes;
-      try {
-        await settle(work);
-      } catch (error) {
-        fail(error, work.rolled);
-        return;
-      } finally {
-        underWay = 0;
-      }
-      work = take();
-    }
-  };
-
-  const start = (first: Work | undefined): void => {
-    running = pump(first).finally(() => {
-      running = undefined;
-      if (failure === undefined && (queue.length > 0 || gatherer.count > 0)) start(take());
-    });
-  };
-
-  const schedule = (): void => {
-    if (scheduled || running !== undefined) return;
-    scheduled = true;
-    setImmediate(() => {
-      scheduled = false;
-      if (running === undefined && failure === undefined && state !== "closed") start(take());
-    });
-  };
+  /** Why nothing is written any more. */
+  const refusal = (): unknown =>
+    pump.failure ?? new SlipwayError("journal-failed", { home: dir, detail: "it is closed" });
 
   const refuseIfClosed = (): void => {
-    if (failure !== undefined) throw failure;
-    if (closing !== undefined) throw new SlipwayError("journal-failed", { home: dir, detail: "it is closed" });
+    if (closing !== undefined || pump.failure !== undefined) throw refusal();
   };
 
   const finish = async (): Promise<void> => {
     retry.last();
-    if (running === undefined && failure === undefined) start(take());
-    for (let busy = running; busy !== undefined; busy = running) await busy;
+    await pump.drain();
     // Without END the next start reads the tail more carefully; nothing is lost.
-    if (failure === undefined && state === "ok") await chain.end().catch(() => undefined);
+    if (pump.failure === undefined && state === "ok") await chain.end().catch(() => undefined);
     await chain.close();
     setState("closed", { reason: "closed", fatal: false });
-    for (const waiter of waiters)
-      waiter.reject(new SlipwayError("journal-failed", { home: dir, detail: "it is closed" }));
-    waiters = [];
-    if (failure !== undefined) throw failure;
+    durable.giveUp(refusal());
+    if (pump.failure !== undefined) throw pump.failure;
   };
 
   try {
     await retry.run(() => chain.ensure(), { wait: false });
-    durable = loaded.lastLsn;
+    durable.reached(loaded.lastLsn);
   } catch (error) {
     if (!isFull(error)) throw error;
-    start({ batch: NOTHING });
+    pump.openLater();
   }
 
   return {
     append: (type, payload) => {
-      if (closing !== undefined || failure !== undefined) refuseIfClosed();
+      refuseIfClosed();
       if (!(type >= 0 && type < FIRST_INTERNAL_TYPE)) throw new RangeError(`journal record type ${type}`);
       const lsn = gatherer.add(type, payload);
-      if (!scheduled && running === undefined) schedule();
+      pump.wake();
       return lsn;
     },
     get appended() {
       return gatherer.lastLsn;
     },
     get durable() {
-      return durable;
+      return durable.lsn;
     },
     get pendingBytes() {
-      return queue.reduce((sum, work) => sum + work.batch.bytes, gatherer.bytes + underWay);
+      return pump.pendingBytes;
     },
-    beforeCommit: (listener) => void commitListeners.push(listener),
-    onDurable: (listener) => void durableListeners.push(listener),
+    beforeCommit: pump.beforeCommit,
+    onDurable: durable.onReached,
     whenDurable: (lsn) => {
-      if (lsn <= durable) return Promise.resolve();
-      return new Promise((resolve, reject) => {
-        if (failure !== undefined || state === "closed") refuseIfClosed();
-        waiters.push({ lsn, resolve, reject });
-      });
+      if (lsn <= durable.lsn) return Promise.resolve();
+      return pump.failure !== undefined || state === "closed" ? Promise.reject(refusal()) : durable.when(lsn);
     },
     get state() {
       return state;
     },
     onState: (listener) => void stateListeners.push(listener),
     retryNow: retry.now,
-    roll: () =>
-      new Promise((resolve, reject) => {
-        refuseIfClosed();
-        queue.push({ batch: gatherer.take(), rolled: { resolve, reject } });
-        schedule();
-      }),
+    roll: async () => {
+      refuseIfClosed();
+      return pump.roll();
+    },
     snapshotWritten: (snapshot) => chain.release(snapshot),
     get bytesSinceSnapshot() {
-      return chain.bytes + gatherer.bytes + underWay;
+      return chain.bytes + gatherer.bytes + writing.bytes;
     },
     sizeOnDisk: async () => {
       let sum = 0;
