@@ -21,7 +21,7 @@ import type { Stored, Home } from "./open-home.ts";
 import { createPilotService } from "./service/pilot-service.ts";
 import { createService } from "./service/service.ts";
 import { createStrangers } from "./strangers.ts";
-import { createSubmission } from "./submission.ts";
+import { createSubmission } from "./submission/submission.ts";
 
 /** All that is reached from outside: launches, the service behind the API, and the doors. */
 export interface Front {

@@ -12,7 +12,7 @@ import { pageCodec, writeArchive } from "../../../src/server/archive/archive.ts"
 import { createClock } from "../../../src/server/clock.ts";
 import { createEngine } from "../../../src/server/engine.ts";
 import { type Journal, openJournal } from "../../../src/server/journal/index.ts";
-import { createSubmission } from "../../../src/server/submission.ts";
+import { createSubmission } from "../../../src/server/submission/submission.ts";
 import { type FakeDisk, fakeDisk } from "./journal.disk.ts";
 
 /** One submit, one run: requests with the same uuid, at once, one after the other, and across a restart. */

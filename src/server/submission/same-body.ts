@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { PackedItems } from "../core/items.ts";
+import type { PackedItems } from "../../core/items.ts";
 
 /** Whether a request says what an earlier one with its uuid said. */
 
