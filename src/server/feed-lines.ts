@@ -1,0 +1,94 @@
+import type { EventView } from "../api/schemas.ts";
+import type { Event } from "../core/events.ts";
+import { type Attempt, type Run, indexOfRow } from "../core/run.ts";
+import { taskStateName } from "../core/states.ts";
+import { peek } from "../core/table.ts";
+import { signalName } from "./views.ts";
+
+/** What people and scripts are told of what happens: an event of the journal as none, one or several lines. */
+export type FeedLine = Omit<EventView, "seq" | "time">;
+
+const NONE: readonly FeedLine[] = [];
+
+const countOf = ({ ranges }: { readonly ranges: readonly number[] }): number =>
+  ranges.reduce((sum, value, i) => (i % 2 === 1 ? sum + value : sum), 0);
+
+export const linesOf = (event: Event): readonly FeedLine[] => {
+  switch (event.type) {
+    case "run.committed":
+      return [{ event: "run.submitted", run: event.run }];
+    case "run.canceled":
+      return [{ event: "run.cancel", run: event.run, detail: { reason: event.reason } }];
+    case "run.retried":
+      return [{ event: "run.retry", run: event.run, detail: { which: event.which } }];
+    case "tasks.assigned":
+      return event.parts.map((part) => ({
+        event: "tasks.assigned",
+        run: part.run,
+        detail: { agent: event.agent, tasks: countOf(part) },
+      }));
+    case "tasks.failed":
+      return event.parts.map((part) => ({
+        event: "tasks.failed",
+        run: part.run,
+        detail: { tasks: countOf(part), reason: event.reason },
+      }));
+    case "agent.joined":
+      return [{ event: "agent.joined", detail: { agent: event.agent, host: event.host, pilot: event.pilot } }];
+    case "agents.lost": {
+      const name = event.orderly === true ? "agent.left" : "agent.lost";
+      return [{ event: name, detail: { agents: event.agents, reason: event.reason } }];
+    }
+    case "pilot.requested":
+      return [{ event: "pilot.requested", detail: { pilot: event.pilot, cluster: event.cluster, queue: event.queue } }];
+    case "pilot.changed":
+      return [
+        { event: "pilot.state", detail: { pilot: event.pilot, state: event.state, reason: event.reason ?? null } },
+      ];
+    case "launch.requested":
+      return [
+        { event: "launch.requested", detail: { launch: event.launch, cluster: event.cluster, user: event.user } },
+      ];
+    case "launch.changed":
+      if (event.state === undefined) return NONE;
+      return [
+        { event: "launch.state", detail: { launch: event.launch, state: event.state, reason: event.reason ?? null } },
+      ];
+    case "server.started":
+      return [{ event: "server.started", detail: { epoch: event.epoch, host: event.host, pid: event.pid } }];
+    default:
+      return NONE;
+  }
+};
+
+const nameOf = (run: Run, row: number): string => `${run.id}.${indexOfRow(run, row)}`;
+
+/** The name of a task's state; undefined where nothing is known of it. */
+export const endOf = (run: Run, row: number): string | undefined => {
+  const page = peek(run.table, row);
+  return page === undefined ? undefined : taskStateName(page.state[row % run.table.pageRows]!);
+};
+
+export const lineOfEnd = (run: Run, row: number, state: string): FeedLine => {
+  const page = peek(run.table, row)!;
+  const slot = row % run.table.pageRows;
+  return {
+    event: "task.ended",
+    run: run.id,
+    task: nameOf(run, row),
+    detail: { state, attempt: page.attempt[slot], reason: run.reasons[page.reason[slot]!] || null },
+  };
+};
+
+export const lineOfAttempt = (run: Run, row: number, attempt: Attempt): FeedLine => ({
+  event: attempt.lost ? "attempt.lost" : "attempt.failed",
+  run: run.id,
+  task: nameOf(run, row),
+  detail: {
+    attempt: attempt.n,
+    agent: String(attempt.agent),
+    exitCode: attempt.exit < 0 ? null : attempt.exit,
+    signal: signalName(attempt.signal),
+    reason: attempt.reason || null,
+  },
+});
