@@ -44,7 +44,8 @@ const submitRoute = createRoute({
   ),
 });
 
-export const addRuns = (app: Api, service: Service): void => {
+/** Taking runs in, and what they are now. */
+const addRunList = (app: Api, service: Service): void => {
   // documented here, but not validated as a whole: bodies are checked line by line as they come
   app.openAPIRegistry.registerPath(submitRoute);
   app.post(`${BASE}/runs`, async (context) => {
@@ -73,6 +74,10 @@ export const addRuns = (app: Api, service: Service): void => {
     }),
     async (context) => context.json(await service.run(context.req.valid("param").run), 200),
   );
+};
+
+/** What goes on for as long as the run does. */
+const addRunStreams = (app: Api, service: Service): void => {
   app.openapi(
     createRoute({
       method: "get",
@@ -115,6 +120,9 @@ export const addRuns = (app: Api, service: Service): void => {
       return sendLines(context.env.outgoing, pieces, abort) as never;
     },
   );
+};
+
+const addRunChanges = (app: Api, service: Service): void => {
   app.openapi(
     createRoute({
       method: "post",
@@ -167,6 +175,9 @@ export const addRuns = (app: Api, service: Service): void => {
         200,
       ),
   );
+};
+
+const addWhy = (app: Api, service: Service): void => {
   app.openapi(
     createRoute({
       method: "get",
@@ -177,4 +188,11 @@ export const addRuns = (app: Api, service: Service): void => {
     }),
     async (context) => context.json(await service.why(context.req.valid("param").run, undefined), 200),
   );
+};
+
+export const addRuns = (app: Api, service: Service): void => {
+  addRunList(app, service);
+  addRunStreams(app, service);
+  addRunChanges(app, service);
+  addWhy(app, service);
 };

@@ -15,15 +15,15 @@ import type {
   WhyView,
 } from "../api/schemas.ts";
 import type { LogPiece } from "../api/service.ts";
-import { SlipwayError } from "../errors.ts";
 import type { Endpoint } from "../protocol/endpoint.ts";
 import { createLaunchClient, type LaunchClient } from "./launches.ts";
 import { readJsonLines } from "./lines.ts";
 import { isFinalRun } from "./outcome.ts";
 import { findEndpoint } from "./remote.ts";
+import { createRequests } from "./requests.ts";
 import { type FollowOptions, pause, resumed } from "./resume.ts";
 import { type ItemStream, type RunDocument, submission, withUuid } from "./submit.ts";
-import { isConnectionLost, openTransport, readJson, type Request, type Transport } from "./transport.ts";
+import { isConnectionLost, readJson, type Request } from "./transport.ts";
 
 export { isFinalView, type LaunchClient, type LaunchDocument, type LaunchLogOptions } from "./launches.ts";
 export type { FollowOptions } from "./resume.ts";
@@ -114,67 +114,8 @@ const query = (values: Readonly<Record<string, string | number | undefined>>): s
 
 /** A client of the server of a home. The endpoint is read when needed and again after a lost connection. */
 export const connect = ({ home, endpoint = async () => findEndpoint(home) }: ConnectOptions): Client => {
-  let open: Promise<Transport> | undefined;
-  const opened: Transport[] = [];
-  let clockOffset: number | undefined;
-
-  const find = async (): Promise<Endpoint> => {
-    const found = await endpoint();
-    if (found === undefined) throw new SlipwayError("no-server", { home });
-    return found;
-  };
-  const transport = async (): Promise<Transport> => {
-    open ??= find().then(async (found) => {
-      const made = await openTransport(home, found);
-      opened.push(made);
-      return made;
-    });
-    try {
-      return await open;
-    } catch (error) {
-      open = undefined;
-      throw error;
-    }
-  };
-  /** The next request looks for the server anew. What still goes through the old connections is left alone. */
-  const forget = (): void => {
-    open = undefined;
-  };
-  const close = (): void => {
-    forget();
-    for (const each of opened.splice(0)) each.close();
-  };
-
-  const send = async (request: Request): Promise<AsyncIterable<Buffer>> => {
-    const through = await transport();
-    try {
-      return await through.send(request);
-    } catch (error) {
-      if (isConnectionLost(error)) forget();
-      throw error;
-    } finally {
-      clockOffset = through.clockOffset ?? clockOffset;
-    }
-  };
-  const following = (options: FollowOptions): FollowOptions => ({
-    ...options,
-    onLost: (error) => {
-      forget();
-      options.onLost?.(error);
-    },
-  });
-  /** Reading again after a lost connection is always safe. */
-  const get = async <T>(path: string): Promise<T> => {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return (await readJson(await send({ path }))) as T;
-      } catch (error) {
-        if (attempt === 2 || !isConnectionLost(error)) throw error;
-      }
-    }
-  };
-  const post = async <T>(path: string, json: unknown): Promise<T> =>
-    (await readJson(await send({ method: "POST", path, json }))) as T;
+  const requests = createRequests(home, endpoint);
+  const { send, get, post, following } = requests;
 
   const submit = async (
     document: RunDocument,
@@ -215,7 +156,7 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
     let last = since;
     let epoch: number | undefined;
     return resumed(async function* (connected): AsyncGenerator<EventView, boolean> {
-      const now = (await transport()).endpoint.epoch;
+      const { epoch: now } = await requests.server();
       // Each server counts its events from the start: of a successor, all are new.
       if (epoch !== undefined && epoch !== now) last = undefined;
       epoch = now;
@@ -245,8 +186,8 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
   }
 
   return {
-    ...createLaunchClient({ send, get, following }),
-    endpoint: find,
+    ...createLaunchClient(requests),
+    endpoint: requests.find,
     server: () => get("/server"),
     stop: ({ now = false, idle = false } = {}) => post("/server/stop", { now, idle }),
     status: () => get("/status"),
@@ -269,8 +210,8 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
     clusters: () => get("/clusters"),
     cluster: (name) => get(`/clusters/${encodeURIComponent(name)}`),
     checkCluster: (name) => post(`/clusters/${encodeURIComponent(name)}/check`, {}),
-    now: () => (clockOffset === undefined ? Date.now() : clockOffset + performance.now()),
-    close,
+    now: requests.now,
+    close: requests.close,
   };
 };
 

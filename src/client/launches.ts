@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { LaunchPreview, LaunchView, NewToken, TokenView } from "../api/launch-schemas.ts";
 import { readJsonLines } from "./lines.ts";
+import type { Requests } from "./requests.ts";
 import { type FollowOptions, pause, resumed } from "./resume.ts";
 import { isConnectionLost, readJson, type Request } from "./transport.ts";
 
@@ -32,13 +33,11 @@ export interface LaunchClient {
 
 export const isFinalView = ({ state }: LaunchView): boolean => state !== "pending" && state !== "running";
 
-export interface Requests {
-  readonly send: (request: Request) => Promise<AsyncIterable<Buffer>>;
-  readonly get: <T>(path: string) => Promise<T>;
-  readonly following: (options: FollowOptions) => FollowOptions;
-}
-
-export const createLaunchClient = ({ send, get, following }: Requests): LaunchClient => {
+export const createLaunchClient = ({
+  send,
+  get,
+  following,
+}: Pick<Requests, "send" | "get" | "following">): LaunchClient => {
   const ask = async <T>(request: Request): Promise<T> => (await readJson(await send(request))) as T;
 
   const launch = async (document: LaunchDocument): Promise<LaunchView> => {
