@@ -7,7 +7,7 @@ import { createProxy } from "./proxy.ts";
 import { createRandom } from "./random.ts";
 import { type Schedule, clustersOf, showSchedule } from "./schedule.ts";
 import type { Tools } from "./tools.ts";
-import { journalProblems } from "./verify.ts";
+import { journalProblems, refusedMoves } from "./verify.ts";
 import { expectedTotal } from "./workload.ts";
 import { type World, createWorld } from "./world.ts";
 
@@ -51,7 +51,7 @@ const judge = async (world: World, schedule: Schedule): Promise<{ problems: stri
     problems.push(...compare(before, await describeAll(world)));
   }
   for (const left of await world.leave()) problems.push(`left behind: ${left}`);
-  problems.push(...(await journalProblems(world)), ...(await unforeseen(world)));
+  problems.push(...(await journalProblems(world)), ...(await refusedMoves(world)), ...(await unforeseen(world)));
   return { problems, tasks: driven.submitted.reduce((sum, { plan }) => sum + expectedTotal(plan), 0) };
 };
 

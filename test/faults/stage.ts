@@ -1,6 +1,6 @@
 import { type Play, type Scenario, openPlay } from "./scenarios/scenario.ts";
 import type { Tools } from "./tools.ts";
-import { journalProblems } from "./verify.ts";
+import { journalProblems, refusedMoves } from "./verify.ts";
 
 /** Runs one scenario in worlds of its own, and sees to it that nothing is left of them. */
 
@@ -34,7 +34,7 @@ export const runScenario = async (
     });
     for (const { world } of plays) {
       for (const left of await world.leave()) problems.push(`left behind: ${left}`);
-      problems.push(...(await journalProblems(world)));
+      problems.push(...(await journalProblems(world)), ...(await refusedMoves(world)));
     }
   } catch (error) {
     problems.push((error as Error).stack ?? String(error));
