@@ -4,7 +4,7 @@ import { directory, name as nameKind, planOf, readKeys, shapeOf, words, type Val
 import { suggest } from "./nearest.ts";
 import { badValue } from "./source.ts";
 
-/** What starts the agent on every node of a pilot's job; src/launchers/ has one file for each. */
+/** What starts the agent on every node of a pilot's job; src/starters/ has one file for each. */
 export const LAUNCHERS = [
   "single",
   "simple",

@@ -1,8 +1,8 @@
 import type { ClusterType } from "../config/cluster-keys.ts";
 import type { LauncherConfig } from "../config/launcher-keys.ts";
 import { quoteFor } from "../core/shell-quoting.ts";
-import { shellWords } from "../launchers/launcher.ts";
-import { launchWith } from "../launchers/launchers.ts";
+import { shellWords } from "../starters/starter.ts";
+import { launchWith } from "../starters/starters.ts";
 import { cpusHere, type HostCpus } from "./host-cpus.ts";
 
 /**

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { ClusterConfig, QueueConfig } from "../../config/clusters-file.ts";
 import type { LauncherConfig, LauncherName } from "../../config/launcher-keys.ts";
 import { toUnits, type Resources } from "../../core/resources.ts";
-import { defaultLauncher } from "../../launchers/launchers.ts";
+import { defaultLauncher } from "../../starters/starters.ts";
 import { agentSettings } from "../../protocol/agent-settings.ts";
 import { askOfQueue } from "../../providers/ask-of-queue.ts";
 import { hostCpus } from "../../providers/host-cpus.ts";

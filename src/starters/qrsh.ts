@@ -1,4 +1,4 @@
-import { hostsOf, type Launcher, managerProgram, shellWords } from "./launcher.ts";
+import { hostsOf, type Launcher, managerProgram, shellWords } from "./starter.ts";
 
 /**
  * Grid Engine's `qrsh -inherit`, once for each node of a parallel environment with `control_slaves TRUE`. The first line

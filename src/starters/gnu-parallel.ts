@@ -1,4 +1,4 @@
-import { hostsOf, type Launcher, launcherWords, shellWords } from "./launcher.ts";
+import { hostsOf, type Launcher, launcherWords, shellWords } from "./starter.ts";
 
 /** GNU parallel over ssh: the command once on each host of a list, all at the same time, lines kept whole. */
 export const gnuParallel: Launcher = (launch) => {

@@ -3,7 +3,7 @@ import type { LauncherConfig, LauncherName } from "../config/launcher-keys.ts";
 import { aprun } from "./aprun.ts";
 import { gnuParallel } from "./gnu-parallel.ts";
 import { jsrun } from "./jsrun.ts";
-import type { Launch, Launched, Launcher } from "./launcher.ts";
+import type { Launch, Launched, Launcher } from "./starter.ts";
 import { mpiexec, mpirun } from "./mpiexec.ts";
 import { pbsTmrsh } from "./pbs-tmrsh.ts";
 import { pbsdsh } from "./pbsdsh.ts";

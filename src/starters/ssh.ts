@@ -1,5 +1,5 @@
 import { quoteFor } from "../core/shell-quoting.ts";
-import { hostsOf, type Launch, type Launched, type Launcher, launcherWords, shellWords } from "./launcher.ts";
+import { hostsOf, type Launch, type Launched, type Launcher, launcherWords, shellWords } from "./starter.ts";
 
 /**
  * A remote shell, once for each node that the manager names. It asks nothing (BatchMode), and what it is given is read

@@ -1,4 +1,4 @@
-import { type Launcher, launcherWords, shellWords } from "./launcher.ts";
+import { type Launcher, launcherWords, shellWords } from "./starter.ts";
 
 /** IBM's jsrun: one resource set per host that holds all its cores and GPUs, one task in each. */
 const ALL = ["--rs_per_host", "1", "--tasks_per_rs", "1", "--cpu_per_rs", "ALL_CPUS", "--gpu_per_rs", "ALL_GPUS"];

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ClusterType } from "../../../src/config/cluster-keys.ts";
 import { LAUNCHERS, type LauncherConfig, type LauncherName } from "../../../src/config/launcher-keys.ts";
-import { defaultLauncher } from "../../../src/launchers/launchers.ts";
+import { defaultLauncher } from "../../../src/starters/starters.ts";
 import { hostCpus } from "../../../src/providers/host-cpus.ts";
 import type { PilotAsk } from "../../../src/providers/pilot-ask.ts";
 import { pilotScripts, type PilotScriptPlan } from "../../../src/providers/pilot-script.ts";

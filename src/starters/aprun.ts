@@ -1,4 +1,4 @@
-import { type Launcher, launcherWords, shellWords } from "./launcher.ts";
+import { type Launcher, launcherWords, shellWords } from "./starter.ts";
 
 /** Cray ALPS: one process per node (-N 1), bound to nothing, the program taken where it lies (-b). */
 export const aprun: Launcher = (launch) => ({

@@ -1,4 +1,4 @@
-import { type Launcher, managerProgram, shellWords } from "./launcher.ts";
+import { type Launcher, managerProgram, shellWords } from "./starter.ts";
 
 /**
  * PBS's pbsdsh, once for each node: `-n` counts the lines of the node file, of which a node may have several. It passes

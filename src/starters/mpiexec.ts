@@ -1,4 +1,4 @@
-import { type Launch, type Launched, type Launcher, hostsOf, shellWords } from "./launcher.ts";
+import { type Launch, type Launched, type Launcher, hostsOf, shellWords } from "./starter.ts";
 
 /**
  * mpiexec and mpirun with one rank on each node, bound to nothing. Open MPI, the Hydra family (MPICH, Intel) and Cray's

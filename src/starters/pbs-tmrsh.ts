@@ -1,4 +1,4 @@
-import { hostsOf, type Launcher, managerProgram, shellWords } from "./launcher.ts";
+import { hostsOf, type Launcher, managerProgram, shellWords } from "./starter.ts";
 
 /**
  * PBS's own remote shell, once for each node. What it starts belongs to the job, so that qdel ends it; but it passes no

@@ -1,4 +1,4 @@
-import { type Launch, type Launcher, launcherWords, shellWords } from "./launcher.ts";
+import { type Launch, type Launcher, launcherWords, shellWords } from "./starter.ts";
 
 /**
  * Slurm's srun. The agent gets all that the job has on its node: no core is bound (the agent binds tasks), all memory
