@@ -9,7 +9,7 @@ import { CLUSTERS_PLAN, CLUSTER_NAMES, ClustersInput, LimitsInput, QUEUE_NAMES }
 import { FLEET, type FleetConfig, FleetInput, LOCAL_FLEET, finishFleet } from "./fleet-keys.ts";
 import { pickKeys, type ReadKeys } from "./key-table.ts";
 import { launchKeys, OVERRIDE_KEYS, type LaunchKeys } from "./launch-keys.ts";
-import { LAUNCHER_KEYS } from "./launcher-keys.ts";
+import { STARTER_KEYS } from "./starter-keys.ts";
 import { suggest } from "./nearest.ts";
 import { overlay, queueJob, refuseForeign, type QueueJob } from "./queue-job.ts";
 import type { QueueValues } from "./queue-keys.ts";
@@ -71,7 +71,7 @@ export const DEFAULT_QUEUE = "default";
 const keysAt: KeysAt = (path) => {
   if (path.at(-1) === "limits") return Object.keys(LimitsInput.shape);
   if (path.at(-1) === "fleet") return Object.keys(FleetInput.shape);
-  if (path.at(-1) === "launcher") return Object.keys(LAUNCHER_KEYS);
+  if (path.at(-1) === "launcher") return Object.keys(STARTER_KEYS);
   if (path.at(-1) === "simulation") return Object.keys(SIMULATION_KEYS);
   if (path.at(-2) === "partition_overrides") return OVERRIDE_KEYS;
   if (path.length === 4) return QUEUE_NAMES;

@@ -52,8 +52,8 @@ export const refuseForeign = (type: ClusterType, { places }: ReadKeys): void => 
   }
 };
 
-/** What no launcher could do. */
-const launcherProblem = (
+/** What no starter could do. */
+const starterProblem = (
   job: QueueJob,
 ): { readonly key: string; readonly detail: string; readonly remedy: string } | undefined => {
   const parts = job.slurm?.parts?.length ?? 1;
@@ -104,7 +104,7 @@ export const queueJob = (type: ClusterType, keys: ReadKeys): QueueJob => {
   const problem =
     (job.sge === undefined ? undefined : sgeProblem(job.sge, job)) ??
     (job.oar === undefined ? undefined : oarProblem(job.oar, job)) ??
-    launcherProblem(job);
+    starterProblem(job);
   if (problem !== undefined) {
     const { source, path } = keys.places[problem.key]!;
     badValue(source, path, problem.detail, problem.remedy);

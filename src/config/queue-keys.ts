@@ -15,7 +15,7 @@ import {
   type Values,
 } from "./key-table.ts";
 import { readSignal } from "./fleet-keys.ts";
-import { launcher } from "./launcher-keys.ts";
+import { launcher } from "./starter-keys.ts";
 import { badValue } from "./source.ts";
 
 /**

@@ -1,5 +1,5 @@
 import type { ClusterType } from "../config/cluster-keys.ts";
-import type { LauncherName } from "../config/launcher-keys.ts";
+import type { StarterName } from "../config/starter-keys.ts";
 import { quoteFor } from "../core/shell-quoting.ts";
 import type { PilotAsk } from "./pilot-ask.ts";
 
@@ -17,7 +17,7 @@ export interface HostCpus {
 
 const FILE = "cpus";
 
-/** One line is for all hosts. A launcher may tell the host's name as $1; else it is that of the node, or its first part. */
+/** One line is for all hosts. A starter may tell the host's name as $1; else it is that of the node, or its first part. */
 const LOOK = [
   `{ only = $2; count[$1] = $2; name = $1; sub(/[.].*/, "", name); same[name]++; short[name] = $2 }`,
   `END { if (NR == 1) print only; else if (host in count) print count[host];`,
@@ -42,9 +42,9 @@ const pbs = (nodes: number, directives: readonly string[]): HostCpus | undefined
   return { script: [`if ${apart}; then echo "- \${NCPUS:-}" >${FILE}; fi`], here };
 };
 
-const slurm = (launcher: LauncherName, ask: PilotAsk): HostCpus | undefined => {
+const slurm = (starter: StarterName, ask: PilotAsk): HostCpus | undefined => {
   // each step has its own
-  if (launcher === "srun" || launcher === "srun-mpi") return { script: [], here: () => '"${SLURM_CPUS_ON_NODE:-}"' };
+  if (starter === "srun" || starter === "srun-mpi") return { script: [], here: () => '"${SLURM_CPUS_ON_NODE:-}"' };
   if ((ask.slurm?.parts?.length ?? 1) > 1) return undefined;
   const script = [`if [ "\${SLURM_JOB_NUM_NODES:-}" = 1 ]; then echo "- \${SLURM_CPUS_ON_NODE:-}" >${FILE}; fi`];
   return { script, here };
@@ -58,13 +58,13 @@ const isAlone = (ask: PilotAsk, directives: readonly string[]): boolean =>
 
 export const hostCpus = (
   manager: ClusterType,
-  launcher: LauncherName,
+  starter: StarterName,
   ask: PilotAsk,
   directives: readonly string[],
 ): HostCpus | undefined => {
   switch (manager) {
     case "slurm":
-      return slurm(launcher, ask);
+      return slurm(starter, ask);
     case "pbs":
       return isAlone(ask, directives) ? undefined : pbs(ask.nodes, directives);
     case "sge":

@@ -1,12 +1,12 @@
 import type { ClusterType } from "../config/cluster-keys.ts";
-import type { LauncherConfig } from "../config/launcher-keys.ts";
+import type { StarterConfig } from "../config/starter-keys.ts";
 import { quoteFor } from "../core/shell-quoting.ts";
 import { shellWords } from "../starters/starter.ts";
-import { launchWith } from "../starters/starters.ts";
+import { startWith } from "../starters/starters.ts";
 import { cpusHere, type HostCpus } from "./host-cpus.ts";
 
 /**
- * The two scripts of a pilot's job, as text: what the manager runs once, and what its launcher runs on each node. The
+ * The two scripts of a pilot's job, as text: what the manager runs once, and what its starter runs on each node. The
  * same plan always gives the same text. The job's exit status is the worst of its agents'; TERM, INT, USR1 and USR2 are
  * passed on to the agents, and the script stays until they have ended.
  */
@@ -19,7 +19,7 @@ export interface PilotScriptPlan {
   readonly environment: Readonly<Record<string, string>>;
   readonly prologue: readonly string[];
   readonly epilogue: readonly string[];
-  readonly launcher: LauncherConfig;
+  readonly starter: StarterConfig;
   /** Where the manager's own programs are, when the cluster says. */
   readonly bin?: string | undefined;
   readonly manager: ClusterType;
@@ -38,7 +38,7 @@ export interface PilotScriptPlan {
 export interface PilotScripts {
   /** Given to the manager. */
   readonly script: string;
-  /** Lies in `directory` under this name; the launcher runs it on each node. */
+  /** Lies in `directory` under this name; the starter runs it on each node. */
   readonly agentScript: string;
 }
 
@@ -92,16 +92,16 @@ const forward = (directory: string, remoteKill: string | undefined): string => {
 
 export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
   const directory = word(plan.directory);
-  const launched = launchWith({
+  const started = startWith({
     command: ["/bin/sh", `${plan.directory}/${AGENT_SCRIPT}`],
     nodes: plan.nodes,
     parts: plan.parts,
     manager: plan.manager,
-    config: plan.launcher,
+    config: plan.starter,
     bin: plan.bin,
     directory: plan.directory,
   });
-  const { bare = false, remoteKill } = launched;
+  const { bare = false, remoteKill } = started;
   const exports = Object.entries(plan.environment).map(([name, value]) => `export ${name}=${word(value)}`);
   const script = [
     plan.shebang,
@@ -123,7 +123,7 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     ...(plan.prologue.length === 0 ? [] : ["# prologue", ...plan.prologue]),
     "# one agent on each node",
     ...(bare ? [`(umask 077 && /bin/sh -c 'export -p' >${directory}/environment)`] : []),
-    ...launched.start,
+    ...started.start,
     WAIT,
     ...(plan.epilogue.length === 0 ? [] : ["# epilogue", ...plan.epilogue]),
     `exit "$slipway_status"`,
@@ -137,7 +137,7 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     ...cpus.find,
     ...(bare ? [`. ${directory}/environment`] : []),
     ...(remoteKill === undefined ? [] : [`echo "$$" >${directory}/pid."\${1:-$(hostname)}"`]),
-    ...(plan.launcher.workingDirectory === undefined ? [] : [`cd ${word(plan.launcher.workingDirectory)} || exit 1`]),
+    ...(plan.starter.workingDirectory === undefined ? [] : [`cd ${word(plan.starter.workingDirectory)} || exit 1`]),
     `slipway_node=${pathWord(plan.node)}`,
     `if [ ! -x "$slipway_node" ]; then`,
     `  slipway_missing=$slipway_node`,
@@ -147,7 +147,7 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     `    exit 127`,
     `  }`,
     `fi`,
-    `exec ${plan.launcher.prefix.length === 0 ? "" : `${shellWords(plan.launcher.prefix)} `}"$slipway_node" ${shellWords(plan.agent)}${cpus.option}`,
+    `exec ${plan.starter.prefix.length === 0 ? "" : `${shellWords(plan.starter.prefix)} `}"$slipway_node" ${shellWords(plan.agent)}${cpus.option}`,
     "",
   ].join("\n");
   return { script, agentScript };

@@ -1,17 +1,17 @@
-import { type Launch, type Launched, type Launcher, hostsOf, shellWords } from "./starter.ts";
+import { type StartAsk, type StartLines, type Starter, hostsOf, shellWords } from "./starter.ts";
 
 /**
  * mpiexec and mpirun with one rank on each node, bound to nothing. Open MPI, the Hydra family (MPICH, Intel) and Cray's
  * PALS say this differently: which one it is, it tells itself. Where Open MPI does not know the manager (OAR), the
  * nodes are given as a list.
  */
-const mpi = (launch: Launch, program: string): Launched => {
-  const name = shellWords([launch.config.program ?? program]);
-  const list = launch.manager === "oar";
-  const hosts = `${launch.directory}/hosts`;
+const mpi = (ask: StartAsk, program: string): StartLines => {
+  const name = shellWords([ask.config.program ?? program]);
+  const list = ask.manager === "oar";
+  const hosts = `${ask.directory}/hosts`;
   return {
     start: [
-      ...(list ? [`${hostsOf(launch)} >${shellWords([hosts])}`] : []),
+      ...(list ? [`${hostsOf(ask)} >${shellWords([hosts])}`] : []),
       `case $(${name} --version 2>&1) in`,
       `*"Open MPI"* | *OpenRTE* | *PRTE*) set -- --map-by ppr:1:node --bind-to none${
         list ? ` --mca plm_rsh_agent oarsh --hostfile ${shellWords([hosts])}` : ""
@@ -20,12 +20,12 @@ const mpi = (launch: Launch, program: string): Launched => {
       `*PALS*) set -- --ppn 1 --cpu-bind none ;;`,
       `*) set -- ;;`,
       `esac`,
-      `slipway_start ${name} -n ${launch.nodes} "$@" ${[shellWords(launch.config.overrides), shellWords(launch.command)]
+      `slipway_start ${name} -n ${ask.nodes} "$@" ${[shellWords(ask.config.overrides), shellWords(ask.command)]
         .filter((text) => text !== "")
         .join(" ")}`,
     ],
   };
 };
 
-export const mpiexec: Launcher = (launch) => mpi(launch, "mpiexec");
-export const mpirun: Launcher = (launch) => mpi(launch, "mpirun");
+export const mpiexec: Starter = (ask) => mpi(ask, "mpiexec");
+export const mpirun: Starter = (ask) => mpi(ask, "mpirun");

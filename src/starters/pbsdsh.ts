@@ -1,17 +1,17 @@
-import { type Launcher, managerProgram, shellWords } from "./starter.ts";
+import { type Starter, managerProgram, shellWords } from "./starter.ts";
 
 /**
  * PBS's pbsdsh, once for each node: `-n` counts the lines of the node file, of which a node may have several. It passes
  * no environment, and returns 0 even when what it started failed: whether an agent came up, its connection tells.
  */
-export const pbsdsh: Launcher = (launch) => {
-  const { find, words } = managerProgram(launch, "pbsdsh");
+export const pbsdsh: Starter = (ask) => {
+  const { find, words } = managerProgram(ask, "pbsdsh");
   return {
     start: [
       ...find,
       `slipway_hosts=$(awk '!seen[$1]++ { print NR - 1 ":" $1 }' "$PBS_NODEFILE")`,
       `for slipway_host in $slipway_hosts; do`,
-      `  slipway_start ${words} -n "\${slipway_host%%:*}" -- ${shellWords(launch.command)} "\${slipway_host#*:}"`,
+      `  slipway_start ${words} -n "\${slipway_host%%:*}" -- ${shellWords(ask.command)} "\${slipway_host#*:}"`,
       `done`,
     ],
     bare: true,

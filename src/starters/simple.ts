@@ -1,4 +1,4 @@
-import { type Launcher, shellWords } from "./starter.ts";
+import { type Starter, shellWords } from "./starter.ts";
 
 /** For managers that run the script itself on every node. */
-export const simple: Launcher = ({ command }) => ({ start: [`slipway_start ${shellWords(command)}`] });
+export const simple: Starter = ({ command }) => ({ start: [`slipway_start ${shellWords(command)}`] });

@@ -1,4 +1,4 @@
-import { type Launch, type Launcher, launcherWords, shellWords } from "./starter.ts";
+import { type StartAsk, type Starter, starterWords, shellWords } from "./starter.ts";
 
 /**
  * Slurm's srun. The agent gets all that the job has on its node: no core is bound (the agent binds tasks), all memory
@@ -15,15 +15,15 @@ const OPTIONS = [
   "--kill-on-bad-exit=0",
 ];
 
-const lines = (launch: Launch, own: readonly string[]): string[] => {
+const lines = (ask: StartAsk, own: readonly string[]): string[] => {
   const start = (where: readonly string[]): string =>
-    `slipway_start ${launcherWords(launch, "srun", [...where, ...OPTIONS, ...own])} ${shellWords(launch.command)}`;
-  if (launch.parts <= 1) return [start([`--nodes=${launch.nodes}`, `--ntasks=${launch.nodes}`])];
+    `slipway_start ${starterWords(ask, "srun", [...where, ...OPTIONS, ...own])} ${shellWords(ask.command)}`;
+  if (ask.parts <= 1) return [start([`--nodes=${ask.nodes}`, `--ntasks=${ask.nodes}`])];
   // one step for each part: how many nodes it has, Slurm knows
-  return Array.from({ length: launch.parts }, (_, part) => start([`--het-group=${part}`]));
+  return Array.from({ length: ask.parts }, (_, part) => start([`--het-group=${part}`]));
 };
 
-export const srun: Launcher = (launch) => ({ start: lines(launch, ["--mpi=none"]) });
+export const srun: Starter = (ask) => ({ start: lines(ask, ["--mpi=none"]) });
 
 /** The same with the site's own kind of MPI, for agents that start MPI programs. */
-export const srunMpi: Launcher = (launch) => ({ start: lines(launch, []) });
+export const srunMpi: Starter = (ask) => ({ start: lines(ask, []) });

@@ -1,29 +1,29 @@
 import type { ClusterType } from "../config/cluster-keys.ts";
-import type { LauncherConfig } from "../config/launcher-keys.ts";
+import type { StarterConfig } from "../config/starter-keys.ts";
 import { quoteFor } from "../core/shell-quoting.ts";
 
 /**
- * The contract of a launcher: lines of shell that start a command on every node of a job, exactly once on each. Pure:
+ * The contract of a starter: lines of shell that start a command on every node of a job, exactly once on each. Pure:
  * it builds text. The lines run inside a pilot's script (src/providers/pilot-script.ts), which gives them
  * `slipway_start WORDS…`: starts the words in the background and waits for them later.
  */
-export type Launcher = (launch: Launch) => Launched;
+export type Starter = (ask: StartAsk) => StartLines;
 
-export interface Launch {
-  /** What each node runs. A launcher that names the nodes one by one adds the node's name as a last word. */
+export interface StartAsk {
+  /** What each node runs. A starter that names the nodes one by one adds the node's name as a last word. */
   readonly command: readonly string[];
   readonly nodes: number;
   /** Parts of a heterogeneous job (Slurm); 1 for every other. */
   readonly parts: number;
   readonly manager: ClusterType;
-  readonly config: LauncherConfig;
+  readonly config: StarterConfig;
   /** Where the manager's own programs are, when the cluster says. */
   readonly bin?: string | undefined;
   /** Shared by the nodes and private to the job. */
   readonly directory: string;
 }
 
-export interface Launched {
+export interface StartLines {
   readonly start: readonly string[];
   /**
    * How the signal $1 reaches the node $2's process $3, where a signal to what was started here does not: words as
@@ -37,8 +37,8 @@ export interface Launched {
 /** Words as shell text, each one data. */
 export const shellWords = (words: readonly string[]): string => words.map((word) => quoteFor(word, "word")).join(" ");
 
-/** The launcher's program and its own options (plain words), with what the configuration puts behind them. */
-export const launcherWords = ({ config }: Launch, program: string, options: readonly string[]): string =>
+/** The starter's program and its own options (plain words), with what the configuration puts behind them. */
+export const starterWords = ({ config }: StartAsk, program: string, options: readonly string[]): string =>
   [shellWords([config.program ?? program]), ...options, ...config.overrides.map((word) => shellWords([word]))].join(
     " ",
   );
@@ -48,22 +48,22 @@ const PROGRAMS: Readonly<Partial<Record<ClusterType, string>>> = { pbs: "$PBS_O_
 
 /** A program of the manager's own: the line that finds it, and the word for it from then on. */
 export const managerProgram = (
-  launch: Launch,
+  ask: StartAsk,
   program: string,
 ): { readonly find: readonly string[]; readonly words: string } =>
-  launch.config.program === undefined
+  ask.config.program === undefined
     ? {
         find: [
-          `slipway_program=$(PATH="$PATH:${PROGRAMS[launch.manager] ?? ""}"; command -v ${program}) || slipway_program=${program}`,
+          `slipway_program=$(PATH="$PATH:${PROGRAMS[ask.manager] ?? ""}"; command -v ${program}) || slipway_program=${program}`,
         ],
-        words: ['"$slipway_program"', ...launch.config.overrides.map((word) => shellWords([word]))].join(" "),
+        words: ['"$slipway_program"', ...ask.config.overrides.map((word) => shellWords([word]))].join(" "),
       }
-    : { find: [], words: launcherWords(launch, program, []) };
+    : { find: [], words: starterWords(ask, program, []) };
 
 const UNIQUE = `awk '!seen[$1]++ { print $1 }'`;
 
 /** Shell text that prints the job's nodes, one per line, each once. */
-export const hostsOf = ({ manager, bin }: Pick<Launch, "manager" | "bin">): string => {
+export const hostsOf = ({ manager, bin }: Pick<StartAsk, "manager" | "bin">): string => {
   switch (manager) {
     case "slurm":
       return `${shellWords([bin === undefined ? "scontrol" : `${bin}/scontrol`])} show hostnames "$SLURM_JOB_NODELIST"`;

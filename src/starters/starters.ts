@@ -1,9 +1,9 @@
 import type { ClusterType } from "../config/cluster-keys.ts";
-import type { LauncherConfig, LauncherName } from "../config/launcher-keys.ts";
+import type { StarterConfig, StarterName } from "../config/starter-keys.ts";
 import { aprun } from "./aprun.ts";
 import { gnuParallel } from "./gnu-parallel.ts";
 import { jsrun } from "./jsrun.ts";
-import type { Launch, Launched, Launcher } from "./starter.ts";
+import type { StartAsk, StartLines, Starter } from "./starter.ts";
 import { mpiexec, mpirun } from "./mpiexec.ts";
 import { pbsTmrsh } from "./pbs-tmrsh.ts";
 import { pbsdsh } from "./pbsdsh.ts";
@@ -13,7 +13,7 @@ import { single } from "./single.ts";
 import { srun, srunMpi } from "./srun.ts";
 import { oarsh, ssh } from "./ssh.ts";
 
-const LAUNCH: Readonly<Record<LauncherName, Launcher>> = {
+const STARTERS: Readonly<Record<StarterName, Starter>> = {
   single,
   simple,
   srun,
@@ -31,9 +31,9 @@ const LAUNCH: Readonly<Record<LauncherName, Launcher>> = {
   wrapped: single,
 };
 
-export const launchWith = (launch: Launch): Launched => LAUNCH[launch.config.name](launch);
+export const startWith = (ask: StartAsk): StartLines => STARTERS[ask.config.name](ask);
 
-const SEVERAL: Readonly<Record<ClusterType, LauncherName>> = {
+const SEVERAL: Readonly<Record<ClusterType, StarterName>> = {
   slurm: "srun",
   pbs: "pbs_tmrsh",
   sge: "qrsh",
@@ -43,7 +43,7 @@ const SEVERAL: Readonly<Record<ClusterType, LauncherName>> = {
 };
 
 /** On one node nothing is needed; on several, what comes with the manager. */
-export const defaultLauncher = (type: ClusterType, nodes: number, parts = 1): LauncherConfig => ({
+export const defaultStarter = (type: ClusterType, nodes: number, parts = 1): StarterConfig => ({
   name: nodes === 1 && parts === 1 ? "single" : SEVERAL[type],
   overrides: [],
   prefix: [],

@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ClusterConfig, QueueConfig } from "../../config/clusters-file.ts";
-import type { LauncherConfig, LauncherName } from "../../config/launcher-keys.ts";
+import type { StarterConfig, StarterName } from "../../config/starter-keys.ts";
 import { toUnits, type Resources } from "../../core/resources.ts";
-import { defaultLauncher } from "../../starters/starters.ts";
+import { defaultStarter } from "../../starters/starters.ts";
 import { agentSettings } from "../../protocol/agent-settings.ts";
 import { askOfQueue } from "../../providers/ask-of-queue.ts";
 import { hostCpus } from "../../providers/host-cpus.ts";
@@ -14,7 +14,7 @@ import { BUNDLE_MARK } from "./bundle.ts";
 import type { PilotStart } from "./fleet.ts";
 
 /**
- * Makes the job of a pilot for a workload manager: its script, what its launcher runs on each node, and the agents'
+ * Makes the job of a pilot for a workload manager: its script, what its starter runs on each node, and the agents'
  * settings, all in the pilot's own directory. Settings are in a file that only this user can read, not in a command
  * line that everybody sees.
  */
@@ -47,17 +47,17 @@ export const declaredBy = (queue: QueueConfig): Resources => ({
   ...(queue.tmp === undefined ? {} : { tmp: queue.tmp }),
 });
 
-/** Launchers that lie beside their manager's other commands. */
-const IN_BIN: Readonly<Partial<Record<LauncherName, string>>> = {
+/** Starters that lie beside their manager's other commands. */
+const IN_BIN: Readonly<Partial<Record<StarterName, string>>> = {
   srun: "srun",
   "srun-mpi": "srun",
   pbs_tmrsh: "pbs_tmrsh",
   pbsdsh: "pbsdsh",
 };
 
-const inBin = (launcher: LauncherConfig, bin: string | undefined): LauncherConfig => {
-  const program = IN_BIN[launcher.name];
-  return bin === undefined || program === undefined ? launcher : { program: join(bin, program), ...launcher };
+const inBin = (starter: StarterConfig, bin: string | undefined): StarterConfig => {
+  const program = IN_BIN[starter.name];
+  return bin === undefined || program === undefined ? starter : { program: join(bin, program), ...starter };
 };
 
 export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart): Promise<JobRequest> => {
@@ -84,7 +84,7 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
     stderr: join(directory, STDERR),
   });
   const directives = manager.directives(ask);
-  const launcher = inBin(queue.launcher ?? defaultLauncher(cluster.type, queue.nodes, parts), cluster.bin);
+  const starter = inBin(queue.launcher ?? defaultStarter(cluster.type, queue.nodes, parts), cluster.bin);
   const { script, agentScript } = pilotScripts({
     title: `pilot ${pilot.id} of ${cluster.name}/${queue.name}, made by Slipway from clusters.yaml`,
     shebang: queue.shebang ?? "#!/bin/bash",
@@ -92,7 +92,7 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
     environment: queue.environment,
     prologue: queue.prologue,
     epilogue: queue.epilogue,
-    launcher,
+    starter,
     bin: cluster.bin,
     manager: cluster.type,
     nodes: queue.nodes,
@@ -100,7 +100,7 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
     directory,
     node: queue.node ?? process.execPath,
     agent: [join(home, "bundles", bundle, "agent.js"), "--settings-file", join(directory, SETTINGS)],
-    hostCpus: hostCpus(cluster.type, launcher.name, ask, directives),
+    hostCpus: hostCpus(cluster.type, starter.name, ask, directives),
   });
   await writeFile(join(directory, SETTINGS), `${JSON.stringify(settings)}\n`, { mode: 0o600 });
   await writeFile(join(directory, BUNDLE_MARK), `${bundle}\n`, { mode: 0o600 });

@@ -12,7 +12,7 @@ import {
 } from "../../../src/config/clusters-schema.ts";
 import { FleetInput } from "../../../src/config/fleet-keys.ts";
 import { MINIMAL, NOT_EXPORTED } from "../../../src/config/environment.ts";
-import { LAUNCHER_KEYS, LAUNCHERS } from "../../../src/config/launcher-keys.ts";
+import { STARTER_KEYS, STARTERS } from "../../../src/config/starter-keys.ts";
 import { readRunFile } from "../../../src/config/run-file.ts";
 import { SIMULATION_KEYS } from "../../../src/config/simulated-keys.ts";
 import { EachInput, RUN_KEYS, TASK_KEYS } from "../../../src/config/run-schema.ts";
@@ -54,8 +54,8 @@ describe("docs/clusters-file.md", () => {
     ...[ClustersInput, LimitsInput, FleetInput].flatMap(({ shape }) => Object.keys(shape)),
     ...CLUSTER_NAMES,
     ...QUEUE_NAMES,
-    ...Object.keys(LAUNCHER_KEYS),
-    ...LAUNCHERS,
+    ...Object.keys(STARTER_KEYS),
+    ...STARTERS,
     ...Object.keys(SIMULATION_KEYS),
   ];
   it.each([...new Set(known)].filter((key) => !/\d$/.test(key)))("tells about %s", (key) =>

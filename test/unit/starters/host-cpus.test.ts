@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ClusterType } from "../../../src/config/cluster-keys.ts";
-import type { LauncherName } from "../../../src/config/launcher-keys.ts";
+import type { StarterName } from "../../../src/config/starter-keys.ts";
 import { hostCpus } from "../../../src/providers/host-cpus.ts";
 import type { PilotAsk } from "../../../src/providers/pilot-ask.ts";
 import { pilotScripts } from "../../../src/providers/pilot-script.ts";
 
-/** What each node's agent is told of the CPUs that the manager gave its job there. stand-ins.sh plays the launchers. */
+/** What each node's agent is told of the CPUs that the manager gave its job there. stand-ins.sh plays the starters. */
 
 const HOSTS = ["head.site", "n2.site", "n3.site"];
 let lab: string;
@@ -30,7 +30,7 @@ afterEach(() => rm(lab, { recursive: true, force: true }));
 
 interface Case {
   readonly manager: ClusterType;
-  readonly launcher: LauncherName;
+  readonly starter: StarterName;
   readonly hosts: readonly string[];
   readonly ask?: Partial<PilotAsk>;
   readonly directives?: readonly string[];
@@ -42,7 +42,7 @@ interface Case {
 
 /** What each agent was told, in the order of the hosts: a number, or "" where the count is not known. */
 const told = async (given: Case): Promise<string[]> => {
-  const { manager, launcher, hosts } = given;
+  const { manager, starter, hosts } = given;
   const ask: PilotAsk = { name: "x", stdout: "", stderr: "", nodes: hosts.length, extra: [], skip: [], ...given.ask };
   const directives = given.directives ?? (manager === "pbs" ? [`#PBS -l select=${hosts.length}`] : []);
   const { script, agentScript } = pilotScripts({
@@ -52,14 +52,14 @@ const told = async (given: Case): Promise<string[]> => {
     environment: { NCPUS: "77", SLURM_CPUS_ON_NODE: "77" },
     prologue: given.prologue ?? [],
     epilogue: [],
-    launcher: { name: launcher, overrides: [], prefix: [] },
+    starter: { name: starter, overrides: [], prefix: [] },
     manager,
     nodes: hosts.length,
     parts: ask.slurm?.parts?.length ?? 1,
     directory: join(lab, "job dir's"),
     node: "/bin/sh",
     agent: [join(lab, "agent"), "--settings-file"],
-    hostCpus: hostCpus(manager, launcher, ask, directives),
+    hostCpus: hostCpus(manager, starter, ask, directives),
   });
   for (const name of await readdir(lab)) if (name.startsWith("told.")) await rm(join(lab, name));
   await rm(join(lab, "job dir's", "cpus"), { force: true });
@@ -89,20 +89,20 @@ const chunks = (...hosts: string[]): string => `${hosts.join("\n")}\n`;
 describe("PBS", () => {
   const pbs: Case = {
     manager: "pbs",
-    launcher: "single",
+    starter: "single",
     hosts: ["head.site"],
     env: { NCPUS: "1" },
     file: chunks("head.site"),
   };
-  const three: Case = { ...pbs, launcher: "pbs_tmrsh", hosts: HOSTS, env: { NCPUS: "4" }, file: chunks(...HOSTS) };
+  const three: Case = { ...pbs, starter: "pbs_tmrsh", hosts: HOSTS, env: { NCPUS: "4" }, file: chunks(...HOSTS) };
 
   it("NCPUS, which one without `cores` has as 1", async () => expect(await told(pbs)).toEqual(["1"]));
 
-  it.each(["pbs_tmrsh", "pbsdsh", "ssh", "mpiexec"] as const)("on every node, by %s", async (launcher) => {
-    expect(await told({ ...three, launcher })).toEqual(["4", "4", "4"]);
+  it.each(["pbs_tmrsh", "pbsdsh", "ssh", "mpiexec"] as const)("on every node, by %s", async (starter) => {
+    expect(await told({ ...three, starter })).toEqual(["4", "4", "4"]);
     // mpiprocs=2
     const file = chunks(...HOSTS.flatMap((host) => [host, host]));
-    expect(await told({ ...three, launcher, file })).toEqual(["4", "4", "4"]);
+    expect(await told({ ...three, starter, file })).toEqual(["4", "4", "4"]);
   });
 
   it("is not known where NCPUS does not tell it", async () => {
@@ -127,7 +127,7 @@ describe("PBS", () => {
 describe("Slurm", () => {
   const slurm: Case = {
     manager: "slurm",
-    launcher: "single",
+    starter: "single",
     hosts: ["head.site"],
     env: { SLURM_CPUS_ON_NODE: "6", SLURM_JOB_NUM_NODES: "1" },
   };
@@ -135,14 +135,14 @@ describe("Slurm", () => {
   it("SLURM_CPUS_ON_NODE of the script on one node", async () => {
     expect(await told(slurm)).toEqual(["6"]);
     expect(await told({ ...slurm, prologue: ["export SLURM_CPUS_ON_NODE=99"] })).toEqual(["6"]);
-    expect(await told({ ...slurm, launcher: "ssh" })).toEqual(["6"]);
+    expect(await told({ ...slurm, starter: "ssh" })).toEqual(["6"]);
   });
 
-  it("on several nodes that of each step; another launcher cannot tell", async () => {
+  it("on several nodes that of each step; another starter cannot tell", async () => {
     const env = { SLURM_CPUS_ON_NODE: "6", SLURM_JOB_NUM_NODES: "3", CPUS_OF_STEPS: "2 4 8" };
-    expect(await told({ ...slurm, launcher: "srun", hosts: HOSTS, env })).toEqual(["2", "4", "8"]);
-    expect(await told({ ...slurm, launcher: "ssh", hosts: HOSTS, env })).toEqual(["", "", ""]);
-    expect(await told({ ...slurm, launcher: "mpiexec", hosts: HOSTS, env })).toEqual(["", "", ""]);
+    expect(await told({ ...slurm, starter: "srun", hosts: HOSTS, env })).toEqual(["2", "4", "8"]);
+    expect(await told({ ...slurm, starter: "ssh", hosts: HOSTS, env })).toEqual(["", "", ""]);
+    expect(await told({ ...slurm, starter: "mpiexec", hosts: HOSTS, env })).toEqual(["", "", ""]);
   });
 });
 
@@ -150,7 +150,7 @@ describe("Grid Engine", () => {
   const file = "head.site 2 a.q@head UNDEFINED\nn2.site 4 a.q@n2 UNDEFINED\nn3 1 a.q@n3 x\nn2.site 1 b.q@n2 x\n";
   const sge = (): Case => ({
     manager: "sge",
-    launcher: "qrsh",
+    starter: "qrsh",
     hosts: HOSTS,
     file: file.replace("n3 ", "n3.site "),
     env: { PE_HOSTFILE: join(lab, "file") },
@@ -159,11 +159,11 @@ describe("Grid Engine", () => {
   it("slots of the host in all its queues", async () => {
     expect(await told(sge())).toEqual(["2", "5", "1"]);
     // with its own name for a host, and without being told it
-    expect(await told({ ...sge(), launcher: "mpiexec", file })).toEqual(["2", "5", "1"]);
+    expect(await told({ ...sge(), starter: "mpiexec", file })).toEqual(["2", "5", "1"]);
   });
 
   it("is not known without a parallel environment, nor where slots are no cores, nor on a node of its own", async () => {
-    const one = { ...sge(), launcher: "single" as const, hosts: ["head.site"] };
+    const one = { ...sge(), starter: "single" as const, hosts: ["head.site"] };
     expect(await told({ ...one, env: {} })).toEqual([""]);
     expect(await told({ ...one, file: "head.site 1 a.q x\n" })).toEqual(["1"]);
     expect(await told({ ...one, file: "head.site 1 a.q x\n", ask: { sge: { cpuResource: "c" } } })).toEqual([""]);
@@ -174,8 +174,8 @@ describe("Grid Engine", () => {
 describe("OAR", () => {
   it("lines of the host, of which each is a core", async () => {
     const file = chunks("head.site", "n2.site", "n2.site", "head.site", "n3.site", "n2.site");
-    expect(await told({ manager: "oar", launcher: "oarsh", hosts: HOSTS, file })).toEqual(["2", "3", "1"]);
-    const one = { manager: "oar", launcher: "single", hosts: ["head.site"] } as const;
+    expect(await told({ manager: "oar", starter: "oarsh", hosts: HOSTS, file })).toEqual(["2", "3", "1"]);
+    const one = { manager: "oar", starter: "single", hosts: ["head.site"] } as const;
     expect(await told({ ...one, file: chunks("other", "other") })).toEqual(["2"]);
     expect(await told({ ...one, file: "" })).toEqual([""]);
   });

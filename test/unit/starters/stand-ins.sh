@@ -1,5 +1,5 @@
 #!/bin/bash
-# Stands in for launchers that are not installed here: linked under their names, each starts what it is given once per
+# Stands in for starters that are not installed here: linked under their names, each starts what it is given once per
 # node as the real one would, refuses options it would refuse, and passes the environment or does not. @LAB@ is the
 # test's directory; HOSTS names the nodes, the first being where the script runs.
 LAB='@LAB@'

@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ClusterType } from "../../../src/config/cluster-keys.ts";
-import { LAUNCHERS, type LauncherConfig, type LauncherName } from "../../../src/config/launcher-keys.ts";
-import { defaultLauncher } from "../../../src/starters/starters.ts";
+import { STARTERS, type StarterConfig, type StarterName } from "../../../src/config/starter-keys.ts";
+import { defaultStarter } from "../../../src/starters/starters.ts";
 import { hostCpus } from "../../../src/providers/host-cpus.ts";
 import type { PilotAsk } from "../../../src/providers/pilot-ask.ts";
 import { pilotScripts, type PilotScriptPlan } from "../../../src/providers/pilot-script.ts";
 
 /**
- * Pilots' scripts run by a real shell. Where a launcher is not installed here, stand-ins.sh plays it, strictly: what the
+ * Pilots' scripts run by a real shell. Where a starter is not installed here, stand-ins.sh plays it, strictly: what the
  * real one would refuse is refused, and what does not carry the environment there does not carry it here.
  */
 
@@ -53,14 +53,14 @@ beforeEach(async () => {
 
 afterEach(() => rm(lab, { recursive: true, force: true }));
 
-const plan = (launcher: LauncherConfig, manager: ClusterType, nodes: number, more: object = {}): PilotScriptPlan => ({
+const plan = (starter: StarterConfig, manager: ClusterType, nodes: number, more: object = {}): PilotScriptPlan => ({
   title: "pilot 7\nof a home",
   shebang: "#!/bin/bash",
   directives: ["#SBATCH --nodes=3"],
   environment: { GREETING: NASTY, LAB: lab },
   prologue: ["PROLOGUE=here"],
   epilogue: ['echo "$PROLOGUE $slipway_status" >"$LAB/epilogue"'],
-  launcher,
+  starter,
   manager,
   nodes,
   parts: 1,
@@ -110,7 +110,7 @@ const until = async (what: string, condition: () => Promise<boolean>): Promise<v
   throw new Error(`never came: ${what}`);
 };
 
-const SEVERAL: [LauncherName, ClusterType][] = [
+const SEVERAL: [StarterName, ClusterType][] = [
   ["srun", "slurm"],
   ["srun-mpi", "slurm"],
   ["mpiexec", "pbs"],
@@ -128,8 +128,8 @@ const SEVERAL: [LauncherName, ClusterType][] = [
 ];
 
 /** pbsdsh tells nothing of how its tasks ended, and no signal reaches them but the manager's own. */
-const SILENT = new Set<LauncherName>(["pbsdsh"]);
-const config = (name: LauncherName, more: Partial<LauncherConfig> = {}): LauncherConfig => ({
+const SILENT = new Set<StarterName>(["pbsdsh"]);
+const config = (name: StarterName, more: Partial<StarterConfig> = {}): StarterConfig => ({
   name,
   overrides: [],
   prefix: [],
@@ -233,7 +233,7 @@ const ASK: PilotAsk = { name: "x", stdout: "", stderr: "", nodes: 2, extra: [], 
 describe("every script", () => {
   const managers: ClusterType[] = ["slurm", "pbs", "sge", "oar"];
   const scripts = (): string[] =>
-    LAUNCHERS.flatMap((name) =>
+    STARTERS.flatMap((name) =>
       managers.flatMap((manager) => {
         const given = plan(
           config(name, { prefix: name === "wrapped" ? ["env"] : [], overrides: ["--x=it's"] }),
@@ -280,10 +280,10 @@ describe("every script", () => {
   });
 });
 
-it("the default launcher is the manager's own where there are several nodes", () => {
+it("the default starter is the manager's own where there are several nodes", () => {
   const names = (nodes: number) =>
-    (["slurm", "pbs", "sge", "oar", "local", "simulated"] as const).map((type) => defaultLauncher(type, nodes).name);
+    (["slurm", "pbs", "sge", "oar", "local", "simulated"] as const).map((type) => defaultStarter(type, nodes).name);
   expect(names(1)).toEqual(Array(6).fill("single"));
   expect(names(2)).toEqual(["srun", "pbs_tmrsh", "qrsh", "oarsh", "single", "single"]);
-  expect(defaultLauncher("slurm", 1, 2).name).toBe("srun");
+  expect(defaultStarter("slurm", 1, 2).name).toBe("srun");
 });

@@ -5,7 +5,7 @@ import { suggest } from "./nearest.ts";
 import { badValue } from "./source.ts";
 
 /** What starts the agent on every node of a pilot's job; src/starters/ has one file for each. */
-export const LAUNCHERS = [
+export const STARTERS = [
   "single",
   "simple",
   "srun",
@@ -23,9 +23,9 @@ export const LAUNCHERS = [
   "wrapped",
 ] as const;
 
-export type LauncherName = (typeof LAUNCHERS)[number];
+export type StarterName = (typeof STARTERS)[number];
 
-export const LAUNCHER_KEYS = {
+export const STARTER_KEYS = {
   name: nameKind,
   program: nameKind,
   overrides: words,
@@ -33,10 +33,10 @@ export const LAUNCHER_KEYS = {
   "working-directory": directory(),
 } as const;
 
-type LauncherValues = Values<typeof LAUNCHER_KEYS>;
+type StarterValues = Values<typeof STARTER_KEYS>;
 
-export interface LauncherConfig {
-  readonly name: LauncherName;
+export interface StarterConfig {
+  readonly name: StarterName;
   /** Its program, when not the one of its name on the PATH. */
   readonly program?: string;
   /** Words put before the command, after the launcher's own options. */
@@ -47,25 +47,25 @@ export interface LauncherConfig {
   readonly workingDirectory?: string;
 }
 
-const LauncherMap = z.strictObject(shapeOf(LAUNCHER_KEYS), { error: "must be a launcher's name, or a map" });
+const StarterMap = z.strictObject(shapeOf(STARTER_KEYS), { error: "must be a launcher's name, or a map" });
 
-const isLauncher = (value: string): value is LauncherName => (LAUNCHERS as readonly string[]).includes(value);
+const isStarter = (value: string): value is StarterName => (STARTERS as readonly string[]).includes(value);
 
 /** A name, or a map with the name and what is to be different about it. */
-export const launcher: Kind<LauncherConfig> = {
-  schema: z.union([z.string(), LauncherMap], { error: "must be a launcher's name, or a map with a name" }),
-  plan: { text: true, keys: planOf(LAUNCHER_KEYS) },
-  read: (value: string | z.infer<typeof LauncherMap>, source, at) => {
-    const read = typeof value === "string" ? { name: value } : readKeys(LAUNCHER_KEYS, source, at, value).values;
-    const { name, overrides = [], prefix = [], ...rest } = read as LauncherValues;
+export const launcher: Kind<StarterConfig> = {
+  schema: z.union([z.string(), StarterMap], { error: "must be a launcher's name, or a map with a name" }),
+  plan: { text: true, keys: planOf(STARTER_KEYS) },
+  read: (value: string | z.infer<typeof StarterMap>, source, at) => {
+    const read = typeof value === "string" ? { name: value } : readKeys(STARTER_KEYS, source, at, value).values;
+    const { name, overrides = [], prefix = [], ...rest } = read as StarterValues;
     const where = typeof value === "string" ? at : [...at, "name"];
-    if (name === undefined) return badValue(source, at, "has no name", `Add name: ${LAUNCHERS.join(", ")}.`);
-    if (!isLauncher(name))
+    if (name === undefined) return badValue(source, at, "has no name", `Add name: ${STARTERS.join(", ")}.`);
+    if (!isStarter(name))
       return badValue(
         source,
         where,
-        `there is no launcher '${name}'${suggest(name, LAUNCHERS)}`,
-        `Known launchers: ${LAUNCHERS.join(", ")}.`,
+        `there is no launcher '${name}'${suggest(name, STARTERS)}`,
+        `Known launchers: ${STARTERS.join(", ")}.`,
       );
     if (name === "wrapped" && prefix.length === 0)
       badValue(source, at, "wrapped needs a prefix", "Write launcher: { name: wrapped, prefix: [words, …] }.");
