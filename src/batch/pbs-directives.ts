@@ -1,5 +1,5 @@
 import type { QueueConfig } from "../config/clusters-file.ts";
-import { chunkResource } from "../providers/pbs/directives.ts";
+import { chunkResource } from "../managers/pbs/directives.ts";
 import { readPbsArgs, pbsWord } from "./pbs-options.ts";
 import type { PbsSizing } from "./sizing.ts";
 import type { DirectiveInput, Directives } from "./slurm-directives.ts";

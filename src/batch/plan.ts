@@ -1,7 +1,7 @@
 import type { QueueConfig } from "../config/clusters-file.ts";
 import type { RunType, SlotType } from "../config/launch-keys.ts";
 import { SlipwayError } from "../errors.ts";
-import type { Partition } from "../providers/provider.ts";
+import type { Partition } from "../managers/provider.ts";
 import { containerFor, directoriesOf, jobFiles } from "./job-files.ts";
 import { jobNameOf, projectOf } from "./job-labels.ts";
 import { type JobScriptInput, pbsScript, slurmScript } from "./job-scripts.ts";

@@ -2,7 +2,7 @@ import type { QueueConfig } from "../config/clusters-file.ts";
 import type { SlotType } from "../config/launch-keys.ts";
 import { suggest } from "../config/nearest.ts";
 import { SlipwayError } from "../errors.ts";
-import type { Partition } from "../providers/provider.ts";
+import type { Partition } from "../managers/provider.ts";
 import type { LaunchSpec } from "./launch-spec.ts";
 import type { ChosenPool } from "./plan.ts";
 import type { LaunchSettings } from "./settings.ts";

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { directory, flag, name, seconds, type Keys, type Kind, type Values } from "./key-table.ts";
 import { LAUNCH_KEYS } from "./launch-keys.ts";
-import { OAR_KEYS } from "./oar-keys.ts";
-import { PBS_KEYS } from "./pbs-keys.ts";
+import { OAR_KEYS } from "../managers/oar/keys.ts";
+import { PBS_KEYS } from "../managers/pbs/keys.ts";
 import { QUEUE_ALIASES, QUEUE_KEYS } from "./queue-keys.ts";
-import { SGE_ALIASES, SGE_KEYS } from "./sge-keys.ts";
-import { simulation } from "./simulated-keys.ts";
-import { SLURM_ALIASES, SLURM_KEYS, SLURM_SUGGESTED } from "./slurm-keys.ts";
+import { SGE_ALIASES, SGE_KEYS } from "../managers/sge/keys.ts";
+import { simulation } from "../managers/simulated/keys.ts";
+import { SLURM_ALIASES, SLURM_KEYS, SLURM_SUGGESTED } from "../managers/slurm/keys.ts";
 
 /** Which keys a cluster and a queue may have, and which manager understands which of them. */
 

@@ -14,7 +14,7 @@ import { suggest } from "./nearest.ts";
 import { overlay, queueJob, refuseForeign, type QueueJob } from "./queue-job.ts";
 import type { QueueValues } from "./queue-keys.ts";
 import { decodeUtf8, reasonOf } from "./run-file.ts";
-import { SIMULATION_KEYS } from "./simulated-keys.ts";
+import { SIMULATION_KEYS } from "../managers/simulated/keys.ts";
 import { badValue, type Path, type Source } from "./source.ts";
 import { readYaml } from "./yaml-document.ts";
 

@@ -1,11 +1,11 @@
 import type { Resources } from "../core/resources.ts";
 import { foreignKey, type ClusterType } from "./cluster-keys.ts";
 import { pickKeys, type ReadKeys } from "./key-table.ts";
-import { OAR_KEYS, oarProblem, type OarQueue } from "./oar-keys.ts";
-import { PBS_KEYS, type PbsQueue } from "./pbs-keys.ts";
+import { OAR_KEYS, oarProblem, type OarQueue } from "../managers/oar/keys.ts";
+import { PBS_KEYS, type PbsQueue } from "../managers/pbs/keys.ts";
 import { QUEUE_KEYS, type QueueValues } from "./queue-keys.ts";
-import { SGE_KEYS, sgeProblem, type SgeQueue } from "./sge-keys.ts";
-import { slurmQueue, type SlurmQueue } from "./slurm-keys.ts";
+import { SGE_KEYS, sgeProblem, type SgeQueue } from "../managers/sge/keys.ts";
+import { slurmQueue, type SlurmQueue } from "../managers/slurm/keys.ts";
 import { badValue } from "./source.ts";
 
 /** What a pilot's job of a queue is. Sizes in bytes, times in seconds, `resources` in units; per node where it matters. */

@@ -6,7 +6,7 @@ import type { ClusterConfig, ClustersConfig } from "../config/clusters-file.ts";
 import type { Resources } from "../core/resources.ts";
 import { isFinalPilot } from "../core/states.ts";
 import { VERSION } from "../protocol/package-version.ts";
-import { isManaged } from "../providers/registry.ts";
+import { isManaged } from "../managers/registry.ts";
 import { DEFAULT_PREFETCH } from "../scheduler/capacity.ts";
 import { createScheduler } from "../scheduler/scheduler.ts";
 import { readArchiveSync } from "./archive/archive.ts";

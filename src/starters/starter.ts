@@ -4,7 +4,7 @@ import { quoteFor } from "../core/shell-quoting.ts";
 
 /**
  * The contract of a starter: lines of shell that start a command on every node of a job, exactly once on each. Pure:
- * it builds text. The lines run inside a pilot's script (src/providers/pilot-script.ts), which gives them
+ * it builds text. The lines run inside a pilot's script (src/managers/pilot-script.ts), which gives them
  * `slipway_start WORDS…`: starts the words in the background and waits for them later.
  */
 export type Starter = (ask: StartAsk) => StartLines;

@@ -1,8 +1,8 @@
 import { chmod, copyFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createCommands, type RunCommand } from "../../src/providers/commands.ts";
-import { oarDirectives } from "../../src/providers/oar/directives.ts";
-import { createOarProvider, oarIsTransient } from "../../src/providers/oar/provider.ts";
+import { createCommands, type RunCommand } from "../../src/managers/commands.ts";
+import { oarDirectives } from "../../src/managers/oar/directives.ts";
+import { createOarProvider, oarIsTransient } from "../../src/managers/oar/driver/provider.ts";
 import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
 import { freePorts } from "./lab/daemons.ts";
 import { skipReason, startOar } from "./lab/oar.ts";

@@ -1,6 +1,6 @@
-import { createCommands, type RunCommand } from "../../src/providers/commands.ts";
-import { pbsDirectives } from "../../src/providers/pbs/directives.ts";
-import { createPbsProvider, pbsIsTransient } from "../../src/providers/pbs/provider.ts";
+import { createCommands, type RunCommand } from "../../src/managers/commands.ts";
+import { pbsDirectives } from "../../src/managers/pbs/directives.ts";
+import { createPbsProvider, pbsIsTransient } from "../../src/managers/pbs/driver/provider.ts";
 import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
 import { startPbs, type PbsLabOptions } from "./lab/pbs.ts";
 

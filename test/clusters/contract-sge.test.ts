@@ -1,6 +1,6 @@
-import { createCommands, type RunCommand } from "../../src/providers/commands.ts";
-import { sgeDirectives } from "../../src/providers/sge/directives.ts";
-import { createSgeProvider, sgeIsTransient } from "../../src/providers/sge/provider.ts";
+import { createCommands, type RunCommand } from "../../src/managers/commands.ts";
+import { sgeDirectives } from "../../src/managers/sge/directives.ts";
+import { createSgeProvider, sgeIsTransient } from "../../src/managers/sge/driver/provider.ts";
 import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
 import { freePorts } from "./lab/daemons.ts";
 import { skipReason, startSge } from "./lab/sge.ts";

@@ -1,9 +1,9 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { RunCommand } from "../../src/providers/commands.ts";
-import { createCommands } from "../../src/providers/commands.ts";
-import { slurmDirectives } from "../../src/providers/slurm/directives.ts";
-import { createSlurmProvider, slurmIsTransient } from "../../src/providers/slurm/provider.ts";
+import type { RunCommand } from "../../src/managers/commands.ts";
+import { createCommands } from "../../src/managers/commands.ts";
+import { slurmDirectives } from "../../src/managers/slurm/directives.ts";
+import { createSlurmProvider, slurmIsTransient } from "../../src/managers/slurm/driver/provider.ts";
 import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
 import { freePorts } from "./lab/daemons.ts";
 import { skipReason, startSlurm } from "./lab/slurm.ts";

@@ -3,7 +3,7 @@ import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { planLaunch, type LaunchPlan } from "../../src/batch/plan.ts";
-import type { Partition } from "../../src/providers/provider.ts";
+import type { Partition } from "../../src/managers/provider.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { sampleInput } from "../unit/batch/sample.ts";
 import { until } from "./lab/daemons.ts";

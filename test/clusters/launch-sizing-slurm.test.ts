@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { planLaunch, type LaunchPlan } from "../../src/batch/plan.ts";
 import { SHORT, WITH_VALUE, WITHOUT_VALUE } from "../../src/batch/sbatch-table.ts";
-import type { Partition } from "../../src/providers/provider.ts";
+import type { Partition } from "../../src/managers/provider.ts";
 import { sampleInput } from "../unit/batch/sample.ts";
 import { until } from "./lab/daemons.ts";
 import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";

@@ -1,6 +1,6 @@
 import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { parseOarstat, type OarJob } from "../../src/providers/oar/parse.ts";
+import { parseOarstat, type OarJob } from "../../src/managers/oar/driver/parse.ts";
 import { skipReason, startOar } from "./lab/oar.ts";
 import { pilotSuite } from "./pilot-suite.ts";
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { parseJson, type Records } from "../../src/providers/pbs/parse.ts";
-import { hostsOf } from "../../src/providers/pbs/status.ts";
+import { parseJson, type Records } from "../../src/managers/pbs/driver/parse.ts";
+import { hostsOf } from "../../src/managers/pbs/driver/status.ts";
 import { startPbs } from "./lab/pbs.ts";
 import { pilotSuite } from "./pilot-suite.ts";
 

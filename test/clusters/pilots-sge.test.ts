@@ -1,4 +1,4 @@
-import { parseQstat, type SgeRow } from "../../src/providers/sge/parse.ts";
+import { parseQstat, type SgeRow } from "../../src/managers/sge/driver/parse.ts";
 import { skipReason, startSge } from "./lab/sge.ts";
 import { pilotSuite } from "./pilot-suite.ts";
 

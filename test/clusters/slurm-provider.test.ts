@@ -2,11 +2,11 @@ import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { createCommands, type RunCommand } from "../../src/providers/commands.ts";
-import type { PilotAsk } from "../../src/providers/pilot-ask.ts";
-import type { JobStatus, Provider } from "../../src/providers/provider.ts";
-import { slurmDirectives } from "../../src/providers/slurm/directives.ts";
-import { createSlurmProvider, slurmIsTransient } from "../../src/providers/slurm/provider.ts";
+import { createCommands, type RunCommand } from "../../src/managers/commands.ts";
+import type { PilotAsk } from "../../src/managers/pilot-ask.ts";
+import type { JobStatus, Provider } from "../../src/managers/provider.ts";
+import { slurmDirectives } from "../../src/managers/slurm/directives.ts";
+import { createSlurmProvider, slurmIsTransient } from "../../src/managers/slurm/driver/provider.ts";
 import { scriptRequest } from "../contract/provider-contract.ts";
 import { until } from "./lab/daemons.ts";
 import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";

@@ -1,5 +1,5 @@
 import { FRACTION } from "../../src/core/resources.ts";
-import { createLocalProvider } from "../../src/providers/local.ts";
+import { createLocalProvider } from "../../src/managers/local/driver/provider.ts";
 import { providerContract } from "./provider-contract.ts";
 
 providerContract({

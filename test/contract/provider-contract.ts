@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ClusterType } from "../../src/config/cluster-keys.ts";
-import type { PilotAsk } from "../../src/providers/pilot-ask.ts";
-import type { JobRequest, JobStatus, Provider } from "../../src/providers/provider.ts";
-import { waitingReason } from "../../src/providers/waiting-reasons.ts";
+import type { PilotAsk } from "../../src/managers/pilot-ask.ts";
+import type { JobRequest, JobStatus, Provider } from "../../src/managers/provider.ts";
+import { waitingReason } from "../../src/managers/waiting-reasons.ts";
 
 /**
  * What every provider promises. A driver of another workload manager passes this suite unchanged; what it cannot do is

@@ -2,9 +2,9 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { JobRequest, JobStatus, Provider } from "../../src/providers/provider.ts";
-import { createSimulatedProvider } from "../../src/providers/simulated/provider.ts";
-import { QUIET, type Simulation } from "../../src/providers/simulated/simulation.ts";
+import type { JobRequest, JobStatus, Provider } from "../../src/managers/provider.ts";
+import { createSimulatedProvider } from "../../src/managers/simulated/driver/provider.ts";
+import { QUIET, type Simulation } from "../../src/managers/simulated/driver/simulation.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { providerContract } from "./provider-contract.ts";
 

@@ -2,8 +2,8 @@ import type { CheckView } from "../../api/schemas.ts";
 import type { QueueConfig } from "../../config/clusters-file.ts";
 import { suggest } from "../../config/nearest.ts";
 import { formatDuration, formatSize } from "../../core/quantities.ts";
-import type { Partition } from "../../providers/provider.ts";
-import type { Manager } from "../../providers/registry.ts";
+import type { Partition } from "../../managers/provider.ts";
+import type { Manager } from "../../managers/registry.ts";
 
 /** A queue against the partitions that its manager describes: whether they exist, take jobs, and have room for a pilot. */
 

@@ -1,6 +1,6 @@
 import type { CheckView } from "../../api/schemas.ts";
 import type { QueueConfig } from "../../config/clusters-file.ts";
-import type { RunCommand } from "../../providers/commands.ts";
+import type { RunCommand } from "../../managers/commands.ts";
 import { findProgram } from "../../find-program.ts";
 
 /** The oldest that runs an agent. */

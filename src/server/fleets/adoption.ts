@@ -1,6 +1,6 @@
 import type { Pilot } from "../../core/state.ts";
 import { isFinalPilot } from "../../core/states.ts";
-import type { FoundJob, Provider } from "../../providers/provider.ts";
+import type { FoundJob, Provider } from "../../managers/provider.ts";
 import { jobPrefixOf, type KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
 import type { PilotStarts } from "./pilot-starts.ts";

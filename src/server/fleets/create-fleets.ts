@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { ClusterConfig, ClustersConfig } from "../../config/clusters-file.ts";
 import type { Resources } from "../../core/resources.ts";
 import { agentSettings } from "../../protocol/agent-settings.ts";
-import { createLocalProvider } from "../../providers/local.ts";
+import { createLocalProvider } from "../../managers/local/driver/provider.ts";
 import { placeBundle, pruneBundles } from "./bundle.ts";
 import type { Fleet } from "./fleet.ts";
 import { simulatedFleets } from "./simulated-fleets.ts";

@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import type { JobOutcome, JobStatus } from "../../providers/provider.ts";
+import type { JobOutcome, JobStatus } from "../../managers/provider.ts";
 
 /** How the end of a pilot's job is told. */
 

@@ -1,7 +1,7 @@
 import type { FleetConfig } from "../../config/fleet-keys.ts";
 import type { Lifetime } from "../../core/lifetime.ts";
 import type { Resources } from "../../core/resources.ts";
-import type { JobRequest, Provider } from "../../providers/provider.ts";
+import type { JobRequest, Provider } from "../../managers/provider.ts";
 
 /** The pilots of one queue: what they are, how many there should be, and how one is made. */
 export interface Fleet {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { ClusterConfig } from "../../config/clusters-file.ts";
-import { createProvider, MANAGERS } from "../../providers/registry.ts";
+import { createProvider, MANAGERS } from "../../managers/registry.ts";
 import type { Fleet } from "./fleet.ts";
 import { declaredBy, preparePilot, STDERR, STDOUT } from "./pilot-job.ts";
 

@@ -1,4 +1,4 @@
-import type { Provider } from "../../providers/provider.ts";
+import type { Provider } from "../../managers/provider.ts";
 import type { Adoption } from "./adoption.ts";
 import type { KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";

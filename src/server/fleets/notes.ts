@@ -1,5 +1,5 @@
-import type { JobStatus } from "../../providers/provider.ts";
-import { waitingReason } from "../../providers/waiting-reasons.ts";
+import type { JobStatus } from "../../managers/provider.ts";
+import { waitingReason } from "../../managers/waiting-reasons.ts";
 
 /** What a keeper remembers between two looks. None of it outlives the server: all of it is found out again. */
 

@@ -1,5 +1,5 @@
 import type { Pilot } from "../../core/state.ts";
-import type { Provider } from "../../providers/provider.ts";
+import type { Provider } from "../../managers/provider.ts";
 
 /** Ends jobs of pilots: all with one command, and each asked again only after a while, however often it is wanted. */
 export interface PilotCancels {

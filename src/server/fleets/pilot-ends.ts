@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import type { Pilot } from "../../core/state.ts";
 import { isFinalPilot } from "../../core/states.ts";
-import type { JobStatus } from "../../providers/provider.ts";
+import type { JobStatus } from "../../managers/provider.ts";
 import type { KeeperContext } from "./context.ts";
 import { endingText } from "./ending.ts";
 import type { Fleet } from "./fleet.ts";

@@ -5,11 +5,11 @@ import type { StarterConfig, StarterName } from "../../config/starter-keys.ts";
 import { toUnits, type Resources } from "../../core/resources.ts";
 import { defaultStarter } from "../../starters/starters.ts";
 import { agentSettings } from "../../protocol/agent-settings.ts";
-import { askOfQueue } from "../../providers/ask-of-queue.ts";
-import { hostCpus } from "../../providers/host-cpus.ts";
-import { AGENT_SCRIPT, BEFORE_FILE, pilotScripts } from "../../providers/pilot-script.ts";
-import type { JobRequest } from "../../providers/provider.ts";
-import type { Manager } from "../../providers/registry.ts";
+import { askOfQueue } from "../../managers/ask-of-queue.ts";
+import { hostCpus } from "../../managers/host-cpus.ts";
+import { AGENT_SCRIPT, BEFORE_FILE, pilotScripts } from "../../managers/pilot-script.ts";
+import type { JobRequest } from "../../managers/provider.ts";
+import type { Manager } from "../../managers/registry.ts";
 import { BUNDLE_MARK } from "./bundle.ts";
 import type { PilotStart } from "./fleet.ts";
 

@@ -2,10 +2,10 @@ import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 import type { ClusterConfig, QueueConfig } from "../../config/clusters-file.ts";
 import { toUnits, type Resources } from "../../core/resources.ts";
-import type { Provider } from "../../providers/provider.ts";
-import { simulatedOptions } from "../../providers/simulated/options.ts";
-import { createSimulatedProvider } from "../../providers/simulated/provider.ts";
-import { type Simulation, simulationOf } from "../../providers/simulated/simulation.ts";
+import type { Provider } from "../../managers/provider.ts";
+import { simulatedOptions } from "../../managers/simulated/options.ts";
+import { createSimulatedProvider } from "../../managers/simulated/driver/provider.ts";
+import { type Simulation, simulationOf } from "../../managers/simulated/driver/simulation.ts";
 import type { Fleet } from "./fleet.ts";
 
 /** The fleets of a simulated cluster: agents as the local cluster starts them, one for each node of a pilot. */

@@ -8,9 +8,9 @@ import type { ClusterConfig } from "../../config/clusters-file.ts";
 import { findProgram } from "../../find-program.ts";
 import { quoteFor } from "../../core/shell-quoting.ts";
 import { preflightOf } from "../../containers/preflight.ts";
-import { type RunCommand, createCommands } from "../../providers/commands.ts";
-import type { ClusterDescription, Provider } from "../../providers/provider.ts";
-import { createProviders, MANAGERS } from "../../providers/registry.ts";
+import { type RunCommand, createCommands } from "../../managers/commands.ts";
+import type { ClusterDescription, Provider } from "../../managers/provider.ts";
+import { createProviders, MANAGERS } from "../../managers/registry.ts";
 import { becomeUser } from "./identity.ts";
 
 /** A cluster that jobs can be launched on: its manager's driver in each user's name, and what is found there. */

@@ -2,7 +2,7 @@ import { readFile, readdir } from "node:fs/promises";
 import type { State } from "../../core/state.ts";
 import type { Launch } from "../../core/launch.ts";
 import { SlipwayError } from "../../errors.ts";
-import { CommandError } from "../../providers/commands.ts";
+import { CommandError } from "../../managers/commands.ts";
 import type { LaunchCluster } from "./cluster.ts";
 import type { Endings } from "./endings.ts";
 import type { LaunchNews } from "./news.ts";

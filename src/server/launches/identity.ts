@@ -3,7 +3,7 @@ import { isAuthorized, type UserFacts } from "../../batch/runas-list.ts";
 import { KEPT_VARIABLES } from "../../batch/sudoers.ts";
 import type { Caller } from "../../api/caller.ts";
 import { SlipwayError } from "../../errors.ts";
-import type { RunCommand } from "../../providers/commands.ts";
+import type { RunCommand } from "../../managers/commands.ts";
 
 /** In whose name a job runs, and how the server acts in that name. */
 

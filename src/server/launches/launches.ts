@@ -4,7 +4,7 @@ import { settingsOf } from "../../batch/settings.ts";
 import type { ClustersConfig } from "../../config/clusters-file.ts";
 import { isFinalLaunch } from "../../core/launch.ts";
 import type { Reachable } from "../../protocol/dial-server.ts";
-import { createCommands } from "../../providers/commands.ts";
+import { createCommands } from "../../managers/commands.ts";
 import type { Engine } from "../engine.ts";
 import { type LaunchCluster, createLaunchCluster } from "./cluster.ts";
 import { becomeUser, createIdentity, ownUser } from "./identity.ts";

@@ -1,5 +1,5 @@
 import type { Launch, LaunchState } from "../../core/launch.ts";
-import type { JobStatus } from "../../providers/provider.ts";
+import type { JobStatus } from "../../managers/provider.ts";
 
 /** What a manager's answer, and what the job itself left behind, mean for a launch. */
 

@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { chownWords, DIRECTORY_NAME } from "../../batch/sudoers.ts";
 import type { PlannedFile } from "../../batch/plan.ts";
 import { SlipwayError } from "../../errors.ts";
-import type { RunCommand } from "../../providers/commands.ts";
+import type { RunCommand } from "../../managers/commands.ts";
 import { makeDirectory } from "../home/files.ts";
 import { removeJobDirectory } from "./removal.ts";
 

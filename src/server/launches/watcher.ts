@@ -1,5 +1,5 @@
 import { type Launch, isFinalLaunch } from "../../core/launch.ts";
-import type { JobStatus } from "../../providers/provider.ts";
+import type { JobStatus } from "../../managers/provider.ts";
 import type { Engine } from "../engine.ts";
 import type { LaunchCluster } from "./cluster.ts";
 import { createEndings } from "./endings.ts";

@@ -15,7 +15,7 @@ import {
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createCommands, type RunCommand } from "../../../src/providers/commands.ts";
+import { createCommands, type RunCommand } from "../../../src/managers/commands.ts";
 import { freePorts, startDaemon, until, type Daemon } from "./daemons.ts";
 import { createNodeNetwork, withBareEnvironment, type NodeNetwork } from "./node-network.ts";
 import { becomeUser, holdUsers } from "./users.ts";

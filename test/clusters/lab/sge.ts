@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import { createCommands, type RunCommand } from "../../../src/providers/commands.ts";
+import { createCommands, type RunCommand } from "../../../src/managers/commands.ts";
 import { freePorts, startDaemon, until, type Daemon } from "./daemons.ts";
 import { createNodeNetwork, withBareEnvironment, withHosts } from "./node-network.ts";
 import {

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import type { RunCommand } from "../../../src/providers/commands.ts";
+import type { RunCommand } from "../../../src/managers/commands.ts";
 import { startDaemon, until, type Daemon } from "./daemons.ts";
 import { slurmdbdConf, type LabPlan } from "./slurm-config.ts";
 

@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { createCommands, type RunCommand } from "../../../src/providers/commands.ts";
+import { createCommands, type RunCommand } from "../../../src/managers/commands.ts";
 import { childrenOf, freePorts, startDaemon, until, type Daemon } from "./daemons.ts";
 import { createNodeNetwork, type NodeNetwork } from "./node-network.ts";
 import { startAccounting } from "./slurm-accounting.ts";

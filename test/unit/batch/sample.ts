@@ -4,7 +4,7 @@ import { planLaunch } from "../../../src/batch/plan.ts";
 import { buildLaunch, readLaunchBody } from "../../../src/batch/launch-spec.ts";
 import { settingsOf } from "../../../src/batch/settings.ts";
 import { SlipwayError } from "../../../src/errors.ts";
-import type { Partition } from "../../../src/providers/provider.ts";
+import type { Partition } from "../../../src/managers/provider.ts";
 
 /** A partition of two nodes with four GPUs each, and one without. */
 export const GPU: Partition = {

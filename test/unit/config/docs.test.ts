@@ -14,7 +14,7 @@ import { FleetInput } from "../../../src/config/fleet-keys.ts";
 import { MINIMAL, NOT_EXPORTED } from "../../../src/config/environment.ts";
 import { STARTER_KEYS, STARTERS } from "../../../src/config/starter-keys.ts";
 import { readRunFile } from "../../../src/config/run-file.ts";
-import { SIMULATION_KEYS } from "../../../src/config/simulated-keys.ts";
+import { SIMULATION_KEYS } from "../../../src/managers/simulated/keys.ts";
 import { EachInput, RUN_KEYS, TASK_KEYS } from "../../../src/config/run-schema.ts";
 
 const read = (name: string): string => readFileSync(new URL(`../../../docs/${name}`, import.meta.url), "utf8");

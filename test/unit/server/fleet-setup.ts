@@ -7,7 +7,7 @@ import { FRACTION } from "../../../src/core/resources.ts";
 import { createReplay } from "../../../src/core/snapshot.ts";
 import { type Pilot, createState } from "../../../src/core/state.ts";
 import type { AgentMessage, ServerMessage } from "../../../src/protocol/messages.ts";
-import type { JobRequest, JobStatus, Provider } from "../../../src/providers/provider.ts";
+import type { JobRequest, JobStatus, Provider } from "../../../src/managers/provider.ts";
 import { DEFAULT_PREFETCH } from "../../../src/scheduler/capacity.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
 import { type Agents, createAgents } from "../../../src/agent-links/agents.ts";

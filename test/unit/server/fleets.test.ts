@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { FLEET } from "../../../src/config/fleet-keys.ts";
 import { Task } from "../../../src/core/states.ts";
 import { peek } from "../../../src/core/table.ts";
-import { CommandError } from "../../../src/providers/commands.ts";
-import type { JobStatus } from "../../../src/providers/provider.ts";
+import { CommandError } from "../../../src/managers/commands.ts";
+import type { JobStatus } from "../../../src/managers/provider.ts";
 import { type Setup, connectAgent, createManager, fleetOf, startKeepers, until } from "./fleet-setup.ts";
 
 vi.setConfig({ testTimeout: 60_000 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { JobStatus } from "../../../src/providers/provider.ts";
+import type { JobStatus } from "../../../src/managers/provider.ts";
 import { excerptOf, verdictOf } from "../../../src/server/launches/outcome.ts";
 
 const ended = (facts: Partial<JobStatus>): JobStatus => ({ state: "ended", raw: "X", ...facts });

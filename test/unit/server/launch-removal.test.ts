@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { RunCommand } from "../../../src/providers/commands.ts";
+import type { RunCommand } from "../../../src/managers/commands.ts";
 import { createStorage } from "../../../src/server/launches/storage.ts";
 import { ROOT } from "../../cli/slipway-process.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
-import { MANAGERS } from "../../../src/providers/registry.ts";
+import { MANAGERS } from "../../../src/managers/registry.ts";
 import { preparePilot } from "../../../src/server/fleets/pilot-job.ts";
 
 let root: string;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LOCAL_FLEET } from "../../../src/config/fleet-keys.ts";
 import { createState } from "../../../src/core/state.ts";
-import type { JobRequest, Provider } from "../../../src/providers/provider.ts";
+import type { JobRequest, Provider } from "../../../src/managers/provider.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
 import { createAgents } from "../../../src/agent-links/agents.ts";
 import { createClock } from "../../../src/server/clock.ts";

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ClusterType } from "../../../src/config/cluster-keys.ts";
 import type { StarterName } from "../../../src/config/starter-keys.ts";
-import { hostCpus } from "../../../src/providers/host-cpus.ts";
-import type { PilotAsk } from "../../../src/providers/pilot-ask.ts";
-import { pilotScripts } from "../../../src/providers/pilot-script.ts";
+import { hostCpus } from "../../../src/managers/host-cpus.ts";
+import type { PilotAsk } from "../../../src/managers/pilot-ask.ts";
+import { pilotScripts } from "../../../src/managers/pilot-script.ts";
 
 /** What each node's agent is told of the CPUs that the manager gave its job there. stand-ins.sh plays the starters. */
 

@@ -7,9 +7,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ClusterType } from "../../../src/config/cluster-keys.ts";
 import { STARTERS, type StarterConfig, type StarterName } from "../../../src/config/starter-keys.ts";
 import { defaultStarter } from "../../../src/starters/starters.ts";
-import { hostCpus } from "../../../src/providers/host-cpus.ts";
-import type { PilotAsk } from "../../../src/providers/pilot-ask.ts";
-import { pilotScripts, type PilotScriptPlan } from "../../../src/providers/pilot-script.ts";
+import { hostCpus } from "../../../src/managers/host-cpus.ts";
+import type { PilotAsk } from "../../../src/managers/pilot-ask.ts";
+import { pilotScripts, type PilotScriptPlan } from "../../../src/managers/pilot-script.ts";
 
 /**
  * Pilots' scripts run by a real shell. Where a starter is not installed here, stand-ins.sh plays it, strictly: what the

@@ -1,9 +1,0 @@
-import { line } from "./key-table.ts";
-
-/** What PBS alone understands. */
-export const PBS_KEYS = { "select-options": line, place: line } as const;
-
-export interface PbsQueue {
-  readonly selectOptions?: string;
-  readonly place?: string;
-}

@@ -1,0 +1,47 @@
+import { line, name, type Kind } from "../../config/key-table.ts";
+import { badValue } from "../../config/source.ts";
+
+/** What OAR alone understands. */
+
+const propertyName: Kind<string | null> = {
+  ...name,
+  read: (value: string, source, at) => {
+    if (value === "none") return null;
+    if (!/^\w+$/.test(value))
+      badValue(source, at, "must be the name of a property, or none", "`oarnodes` shows the properties.");
+    return value;
+  },
+};
+
+export const OAR_KEYS = {
+  "resource-spec": line,
+  property: line,
+  "memory-per-core-property-name": propertyName,
+} as const;
+
+export interface OarQueue {
+  readonly resourceSpec?: string;
+  readonly property?: string;
+  /** Null: declared not applicable. */
+  readonly memoryPerCorePropertyName?: string | null;
+}
+
+export const oarProblem = (
+  oar: OarQueue,
+  asks: { readonly memory?: number; readonly gpus?: number },
+): { readonly key: string; readonly detail: string; readonly remedy: string } | undefined => {
+  if (asks.memory !== undefined && oar.memoryPerCorePropertyName === undefined)
+    return {
+      key: "memory",
+      detail: "OAR knows memory only as a property of its resources: memory-per-core-property-name must name it",
+      remedy:
+        "Add memory-per-core-property-name: NAME (`oarnodes` shows the properties), or none to ask for no memory.",
+    };
+  if ((asks.gpus ?? 0) > 0 && oar.resourceSpec === undefined)
+    return {
+      key: "gpus",
+      detail: "how GPUs are asked for differs between OAR sites",
+      remedy: "Write the request yourself: resource-spec: /nodes=1/gpu=2.",
+    };
+  return undefined;
+};
