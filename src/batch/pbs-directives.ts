@@ -1,5 +1,6 @@
 import type { QueueConfig } from "../config/clusters-file.ts";
 import { chunkResource } from "../managers/pbs/directives.ts";
+import type { PbsQueue } from "../managers/pbs/keys.ts";
 import { readPbsArgs, pbsWord } from "./pbs-options.ts";
 import type { PbsSizing } from "./sizing.ts";
 import type { DirectiveInput, Directives } from "./slurm-directives.ts";
@@ -43,10 +44,10 @@ const placeOf = (
 };
 
 /** What the queue asks of each chunk and of the job, as options. */
-const queueArgs = (queue: QueueConfig | undefined): string[] => [
+const queueArgs = (queue: QueueConfig<PbsQueue> | undefined): string[] => [
   ...(queue?.options ?? []),
   ...(queue?.constraint === undefined ? [] : [`-l select=1:${chunkResource(queue.constraint)}`]),
-  ...(queue?.pbs?.selectOptions === undefined ? [] : [`-l select=1:${queue.pbs.selectOptions}`]),
+  ...(queue?.own.selectOptions === undefined ? [] : [`-l select=1:${queue.own.selectOptions}`]),
 ];
 
 const pbsTime = (seconds: number): string => {
@@ -57,11 +58,12 @@ const pbsTime = (seconds: number): string => {
 
 export const pbsDirectives = (input: DirectiveInput, sized: PbsSizing): PbsDirectives => {
   const { spec, pool, refuse } = input;
+  const poolQueue = pool.queue as QueueConfig<PbsQueue> | undefined;
   const counted = sized.counted ?? (sized.sizing.slotType === "cpu" ? "ncpus" : "ngpus");
   const user = readPbsArgs(spec.pbs.args, counted, refuse);
   const notes = user.ignored.map((what) => `of pbsbatch_args is left out: ${what}`);
   // an administrator's options of a queue were written for pilots: what a launch decides itself is left out
-  const queue = readPbsArgs(queueArgs(pool.queue), counted, ({ option, detail }) => {
+  const queue = readPbsArgs(queueArgs(poolQueue), counted, ({ option, detail }) => {
     notes.push(`of the queue's options is left out: ${option ?? detail}`);
   });
   const job = new Map([...queue.job, ...user.job]);
@@ -82,7 +84,7 @@ export const pbsDirectives = (input: DirectiveInput, sized: PbsSizing): PbsDirec
   const project = input.project ?? pool.queue?.account;
   if (project !== undefined) options.push(["P", project]);
   const place = placeOf(
-    { user: user.place, queue: pool.queue?.pbs?.place ?? queue.place },
+    { user: user.place, queue: poolQueue?.own.place ?? queue.place },
     pool.queue?.exclusive === true,
     sized,
     notes,

@@ -1,5 +1,6 @@
 import { SlipwayError } from "../errors.ts";
-import type { LaunchManager } from "./plan.ts";
+import type { Manager } from "../managers/manager.ts";
+import { MANAGERS } from "../managers/managers.ts";
 import { isRunasEntry } from "./runas-list.ts";
 
 /**
@@ -9,13 +10,9 @@ import { isRunasEntry } from "./runas-list.ts";
  */
 
 /** Variables that the manager's commands need and that sudo would drop. */
-export const KEPT_VARIABLES = ["SLURM_CONF", "PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT"] as const;
-
-/** What runs in users' names, submitting first; everything else the server asks in its own. */
-export const USERS_COMMANDS: Readonly<Record<LaunchManager, readonly [submit: string, cancel: string]>> = {
-  slurm: ["sbatch", "scancel"],
-  pbs: ["qsub", "qdel"],
-};
+export const KEPT_VARIABLES: readonly string[] = Object.values<Manager>(MANAGERS).flatMap(
+  ({ launch }) => launch?.variables ?? [],
+);
 
 export interface SudoersCluster {
   readonly name: string;

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { settingsOf } from "../batch/settings.ts";
-import { type SudoersCluster, sudoersText, USERS_COMMANDS } from "../batch/sudoers.ts";
+import { type SudoersCluster, sudoersText } from "../batch/sudoers.ts";
 import { loadClusters } from "../config/clusters-file.ts";
 import { findProgram } from "../find-program.ts";
 import { storageRootError, storageRootFault } from "../config/storage-root.ts";
@@ -57,10 +57,11 @@ export const define: Define = (command, { act }) =>
           });
         const clusters: SudoersCluster[] = [];
         for (const cluster of config.clusters.values()) {
-          if (cluster.type !== "slurm" && cluster.type !== "pbs") continue;
+          const { launch } = cluster.manager;
+          if (launch === undefined) continue;
           const { sudoAuthorized, storageRoot } = settingsOf(cluster);
           const commands: string[] = [];
-          for (const name of USERS_COMMANDS[cluster.type]) commands.push(await pathOf(context, name, cluster.bin));
+          for (const name of launch.commands) commands.push(await pathOf(context, name, cluster.bin));
           clusters.push({
             name: cluster.name,
             authorized: sudoAuthorized,

@@ -2,32 +2,38 @@ import { readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { SlipwayError } from "../errors.ts";
 import type { Resources } from "../core/resources.ts";
-import { checkShape, type KeysAt } from "./check-shape.ts";
-import { CLUSTER_KEYS, type ClusterType, type ClusterValues } from "./cluster-keys.ts";
+import type { Manager } from "../managers/manager.ts";
+import { checkShape } from "./check-shape.ts";
+import { BUILT_IN, CLUSTER_KEYS, type ClusterKeys, type ClusterValues } from "./cluster-keys.ts";
 import { layerOf, type ClusterLayer, type Layer, type QueueLayer } from "./clusters-layer.ts";
-import { CLUSTERS_PLAN, CLUSTER_NAMES, ClustersInput, LimitsInput, QUEUE_NAMES } from "./clusters-schema.ts";
-import { FLEET, type FleetConfig, FleetInput, LOCAL_FLEET, finishFleet } from "./fleet-keys.ts";
+import { BUILT_IN_FORMAT, type ClustersFormat } from "./clusters-schema.ts";
+import { FLEET, type FleetConfig, finishFleet } from "./fleet-keys.ts";
 import { pickKeys, type ReadKeys } from "./key-table.ts";
-import { launchKeys, OVERRIDE_KEYS, type LaunchKeys } from "./launch-keys.ts";
-import { STARTER_KEYS } from "./starter-keys.ts";
+import { launchKeys, type LaunchKeys } from "./launch-keys.ts";
 import { suggest } from "./nearest.ts";
 import { overlay, queueJob, refuseForeign, type QueueJob } from "./queue-job.ts";
 import type { QueueValues } from "./queue-keys.ts";
 import { decodeUtf8, reasonOf } from "./run-file.ts";
-import { SIMULATION_KEYS } from "../managers/simulated/keys.ts";
 import { badValue, type Path, type Source } from "./source.ts";
 import { readYaml } from "./yaml-document.ts";
 
 /** A named way to ask a cluster for jobs. */
-export interface QueueConfig extends QueueJob {
+export interface QueueConfig<Own = unknown> extends QueueJob<Own> {
   readonly name: string;
   readonly fleet: FleetConfig;
 }
 
-export interface ClusterConfig extends Omit<ClusterValues, "grace" | "pin" | "executor"> {
+export interface ClusterConfig<Own = unknown, OwnOfCluster = unknown> extends Omit<
+  ClusterValues,
+  "grace" | "pin" | "executor"
+> {
   readonly name: string;
-  readonly type: ClusterType;
-  readonly queues: ReadonlyMap<string, QueueConfig>;
+  readonly type: string;
+  /** Of this type. */
+  readonly manager: Manager;
+  /** What its manager alone understands. */
+  readonly own: OwnOfCluster;
+  readonly queues: ReadonlyMap<string, QueueConfig<Own>>;
   /** What was declared, in units; a name that is not there is detected. */
   readonly resources: Resources;
   /** Directory for the tasks' TMPDIRs; undefined: chosen by the agent. */
@@ -68,20 +74,11 @@ export interface ClustersLocation {
 /** The queue of a cluster that declares none. */
 export const DEFAULT_QUEUE = "default";
 
-const keysAt: KeysAt = (path) => {
-  if (path.at(-1) === "limits") return Object.keys(LimitsInput.shape);
-  if (path.at(-1) === "fleet") return Object.keys(FleetInput.shape);
-  if (path.at(-1) === "launcher") return Object.keys(STARTER_KEYS);
-  if (path.at(-1) === "simulation") return Object.keys(SIMULATION_KEYS);
-  if (path.at(-2) === "partition_overrides") return OVERRIDE_KEYS;
-  if (path.length === 4) return QUEUE_NAMES;
-  return path.length === 2 ? CLUSTER_NAMES : Object.keys(ClustersInput.shape);
-};
-
 /** Reads the text of one clusters.yaml. Every problem is a SlipwayError with file, line and key. */
-export const readClustersFile = (text: string, fileName: string): Layer => {
-  const yaml = readYaml(text, fileName, CLUSTERS_PLAN);
-  return layerOf(checkShape(ClustersInput, yaml.value ?? {}, yaml, keysAt), yaml, fileName);
+export const readClustersFile = (text: string, fileName: string, format: ClustersFormat = BUILT_IN_FORMAT): Layer => {
+  const yaml = readYaml(text, fileName, format.plan);
+  const input = checkShape(format.ClustersInput, yaml.value ?? {}, yaml, format.keysAt);
+  return layerOf(format.keys, input, yaml, fileName);
 };
 
 const loadLayer = (path: string, required: boolean): Layer | undefined => {
@@ -109,7 +106,7 @@ export const loadClusters = ({ home, explicitPath, besideFile }: ClustersLocatio
 };
 
 /** Puts layers together, weakest first: clusters and queues by name, their keys one by one. */
-export const combineClusters = (layers: readonly Layer[]): ClustersConfig => {
+export const combineClusters = (layers: readonly Layer[], keys: ClusterKeys = BUILT_IN): ClustersConfig => {
   const merged = new Map<string, ClusterLayer>([
     ["local", { source: NOWHERE, path: [], type: "local", own: NOTHING, shared: NOTHING, queues: new Map() }],
   ]);
@@ -121,7 +118,7 @@ export const combineClusters = (layers: readonly Layer[]): ClustersConfig => {
       merged.set(name, before === undefined || other ? cluster : mergeCluster(before, cluster));
     }
   }
-  const clusters = new Map([...merged].map(([name, cluster]) => [name, finishCluster(name, cluster)]));
+  const clusters = new Map([...merged].map(([name, cluster]) => [name, finishCluster(keys, name, cluster)]));
   const named = layers.findLast((layer) => layer.default !== undefined);
   const chosen = named?.default ?? "local";
   if (named !== undefined && !clusters.has(chosen)) {
@@ -187,21 +184,25 @@ const withTemplates = (name: string, queues: ReadonlyMap<string, QueueLayer>): Q
 };
 
 const finishQueue = (
+  keys: ClusterKeys,
   name: string,
-  type: ClusterType,
+  type: string,
   cluster: Pick<ClusterLayer, "shared" | "fleet" | "source" | "path">,
   layer: QueueLayer,
   defaults: FleetConfig,
 ): QueueConfig => {
   const { source, path } = Object.keys(layer.fleet ?? {}).length > 0 ? layer : cluster;
   const fleet = finishFleet(source, [...path, "fleet"], defaults, { ...cluster.fleet, ...layer.fleet });
-  return { ...queueJob(type, overlay(cluster.shared, layer)), name, fleet };
+  return { ...queueJob(keys, type, overlay(cluster.shared, layer)), name, fleet };
 };
 
-const finishCluster = (name: string, cluster: ClusterLayer): ClusterConfig => {
+/** `slurm, pbs or local`. */
+const either = (names: readonly string[]): string => `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+
+const finishCluster = (keys: ClusterKeys, name: string, cluster: ClusterLayer): ClusterConfig => {
   const { source, path, type, own, shared, queues: layers } = cluster;
   if (type === undefined) {
-    return badValue(source, path, "has no type", "Add type: slurm, pbs, sge, oar, local or simulated.");
+    return badValue(source, path, "has no type", `Add type: ${either(Object.keys(keys.managers))}.`);
   }
   if (name === "local" && type !== "local") {
     badValue(
@@ -211,11 +212,12 @@ const finishCluster = (name: string, cluster: ClusterLayer): ClusterConfig => {
       "Give this cluster another name.",
     );
   }
-  refuseForeign(type, own);
-  const fleet = type === "local" ? LOCAL_FLEET : FLEET;
+  refuseForeign(keys, type, own);
+  const manager = keys.managers[type]!;
+  const fleet = { ...FLEET, ...manager.fleet };
   const finish = (queue: string, layer: QueueLayer): [string, QueueConfig] => [
     queue,
-    finishQueue(queue, type, cluster, layer, fleet),
+    finishQueue(keys, queue, type, cluster, layer, fleet),
   ];
   const queues = new Map([...layers.keys()].map((queue) => finish(queue, withTemplates(queue, layers))));
   if (queues.size === 0) queues.set(...finish(DEFAULT_QUEUE, { ...NOTHING, source, path }));
@@ -230,6 +232,8 @@ const finishCluster = (name: string, cluster: ClusterLayer): ClusterConfig => {
     resources,
     name,
     type,
+    manager,
+    own: manager.cluster?.(own.values) ?? {},
     queues,
   };
 };

@@ -1,8 +1,7 @@
-import { ALL_QUEUE_KEYS, CLUSTER_KEYS, KEY_ALIASES } from "./cluster-keys.ts";
+import type { ClusterKeys } from "./cluster-keys.ts";
 import type { ClusterInput, ClustersInput, QueueInput } from "./clusters-schema.ts";
 import { readFleet, type FleetLayer } from "./fleet-keys.ts";
 import { readKeys, type ReadKeys, type Written } from "./key-table.ts";
-import { LAUNCH_KEYS } from "./launch-keys.ts";
 import { reader } from "./layer-reader.ts";
 import type { Path, Source } from "./source.ts";
 import { checkName } from "./text-rules.ts";
@@ -37,25 +36,25 @@ export interface QueueLayer extends Written, ReadKeys {
 
 const MAX_TASKS = 1_000_000_000;
 
-const readQueue = (source: Source, path: Path, input: QueueInput): QueueLayer => ({
-  ...readKeys(ALL_QUEUE_KEYS, source, path, input, KEY_ALIASES),
+const readQueue = (keys: ClusterKeys, source: Source, path: Path, input: QueueInput): QueueLayer => ({
+  ...readKeys(keys.queue, source, path, input, keys.aliases),
   ...(input.template === undefined ? {} : { template: checkName(source, [...path, "template"], input.template) }),
   ...(input.fleet === undefined ? {} : { fleet: readFleet(source, [...path, "fleet"], input.fleet) }),
   source,
   path,
 });
 
-const readCluster = (source: Source, path: Path, input: ClusterInput): ClusterLayer => {
+const readCluster = (keys: ClusterKeys, source: Source, path: Path, input: ClusterInput): ClusterLayer => {
   const queues = new Map<string, QueueLayer>();
   for (const [queue, inner] of Object.entries(input.queues ?? {})) {
     const at = [...path, "queues", queue];
     checkName(source, at, queue);
-    queues.set(queue, readQueue(source, at, inner));
+    queues.set(queue, readQueue(keys, source, at, inner));
   }
   return {
     ...(input.type === undefined ? {} : { type: input.type }),
-    own: readKeys({ ...CLUSTER_KEYS, ...LAUNCH_KEYS }, source, path, input),
-    shared: readKeys(ALL_QUEUE_KEYS, source, path, input, KEY_ALIASES),
+    own: readKeys(keys.cluster, source, path, input),
+    shared: readKeys(keys.queue, source, path, input, keys.aliases),
     ...(input.fleet === undefined ? {} : { fleet: readFleet(source, [...path, "fleet"], input.fleet) }),
     queues,
     source,
@@ -64,12 +63,12 @@ const readCluster = (source: Source, path: Path, input: ClusterInput): ClusterLa
 };
 
 /** Works a file's values out. */
-export const layerOf = (input: ClustersInput, source: Source, file: string): Layer => {
+export const layerOf = (keys: ClusterKeys, input: ClustersInput, source: Source, file: string): Layer => {
   const clusters = new Map<string, ClusterLayer>();
   for (const [name, cluster] of Object.entries(input.clusters ?? {})) {
     const path = ["clusters", name];
     checkName(source, path, name);
-    clusters.set(name, readCluster(source, path, cluster));
+    clusters.set(name, readCluster(keys, source, path, cluster));
   }
   const { out, key, whole, bytes } = reader(source, ["limits"], input.limits ?? {});
   key("tasks-per-run", whole(1, MAX_TASKS));

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { ALL_QUEUE_KEYS, CLUSTER_KEYS, CLUSTER_TYPES, SUGGESTED_QUEUE_KEYS } from "./cluster-keys.ts";
+import type { KeysAt } from "./check-shape.ts";
+import { BUILT_IN, type ClusterKeys } from "./cluster-keys.ts";
 import { FleetInput } from "./fleet-keys.ts";
-import { planOf, shapeOf } from "./key-table.ts";
-import { LAUNCH_KEYS } from "./launch-keys.ts";
+import { planOf, shapeOf, type Keys } from "./key-table.ts";
+import { OVERRIDE_KEYS } from "./launch-keys.ts";
 import type { TextPlan } from "./yaml-document.ts";
 
 /** The shape of clusters.yaml; clusters-file.ts checks what the values mean and puts the layers together. */
@@ -12,23 +13,6 @@ const whole = z.number({ error: "must be a whole number" }).int({ error: "must b
 const size = z.union([z.number(), z.string()], { error: "must be a size such as 500M or 1G" });
 
 const map = { error: "must be a map of keys and values" };
-
-export const QueueInput = z.strictObject(
-  { template: text.optional(), fleet: FleetInput.optional(), ...shapeOf(ALL_QUEUE_KEYS) },
-  map,
-);
-
-export const ClusterInput = z.strictObject(
-  {
-    type: z.enum(CLUSTER_TYPES, { error: `must be one of ${CLUSTER_TYPES.join(", ")}` }).optional(),
-    queues: z.record(z.string(), QueueInput, map).optional(),
-    fleet: FleetInput.optional(),
-    ...shapeOf(CLUSTER_KEYS),
-    ...shapeOf(LAUNCH_KEYS),
-    ...shapeOf(ALL_QUEUE_KEYS),
-  },
-  map,
-);
 
 export const LimitsInput = z.strictObject(
   {
@@ -40,46 +24,82 @@ export const LimitsInput = z.strictObject(
   map,
 );
 
-export const ClustersInput = z.strictObject(
-  {
-    default: text.optional(),
-    clusters: z.record(z.string(), ClusterInput, map).optional(),
-    "keep-history": z.boolean({ error: "must be true or false" }).optional(),
-    limits: LimitsInput.optional(),
-  },
-  map,
-);
-
-export type QueueInput = z.infer<typeof QueueInput>;
-export type ClusterInput = z.infer<typeof ClusterInput>;
-export type ClustersInput = z.infer<typeof ClustersInput>;
-
 const asText: TextPlan = { text: true };
-const queuePlan = planOf(ALL_QUEUE_KEYS);
 
-export const CLUSTERS_PLAN: TextPlan = {
-  keys: {
-    default: asText,
-    clusters: {
-      rest: {
-        keys: {
-          ...planOf(CLUSTER_KEYS),
-          ...planOf(LAUNCH_KEYS),
-          ...queuePlan,
-          queues: { rest: { keys: { template: asText, ...queuePlan } } },
+const shapesOf = ({ managers, queue, cluster }: ClusterKeys) => {
+  const types = Object.keys(managers);
+  const QueueInput = z.strictObject(
+    { template: text.optional(), fleet: FleetInput.optional(), ...shapeOf(queue) },
+    map,
+  );
+  const ClusterInput = z.strictObject(
+    {
+      type: z.enum(types, { error: `must be one of ${types.join(", ")}` }).optional(),
+      queues: z.record(z.string(), QueueInput, map).optional(),
+      fleet: FleetInput.optional(),
+      ...shapeOf(cluster),
+      ...shapeOf(queue),
+    },
+    map,
+  );
+  const ClustersInput = z.strictObject(
+    {
+      default: text.optional(),
+      clusters: z.record(z.string(), ClusterInput, map).optional(),
+      "keep-history": z.boolean({ error: "must be true or false" }).optional(),
+      limits: LimitsInput.optional(),
+    },
+    map,
+  );
+  return { QueueInput, ClusterInput, ClustersInput };
+};
+
+type Shapes = ReturnType<typeof shapesOf>;
+export type QueueInput = z.infer<Shapes["QueueInput"]>;
+export type ClusterInput = z.infer<Shapes["ClusterInput"]>;
+export type ClustersInput = z.infer<Shapes["ClustersInput"]>;
+
+/** How a clusters.yaml is read whose clusters may be of these managers. */
+export interface ClustersFormat extends Shapes {
+  readonly keys: ClusterKeys;
+  readonly plan: TextPlan;
+  readonly keysAt: KeysAt;
+}
+
+export const clustersFormat = (keys: ClusterKeys): ClustersFormat => {
+  const shapes = shapesOf(keys);
+  const queuePlan = planOf(keys.queue);
+  const nested: Keys = { ...keys.queue, ...keys.cluster };
+  const names = [...Object.keys(keys.cluster), ...keys.suggested];
+  return {
+    ...shapes,
+    keys,
+    plan: {
+      keys: {
+        default: asText,
+        clusters: {
+          rest: {
+            keys: {
+              ...planOf(keys.cluster),
+              ...queuePlan,
+              queues: { rest: { keys: { template: asText, ...queuePlan } } },
+            },
+          },
         },
       },
     },
-  },
+    keysAt: (path) => {
+      const last = String(path.at(-1));
+      if (last === "limits") return Object.keys(LimitsInput.shape);
+      if (last === "fleet") return Object.keys(FleetInput.shape);
+      if (path.at(-2) === "partition_overrides") return OVERRIDE_KEYS;
+      if (path.length === 4) return ["template", "fleet", ...keys.suggested];
+      if (path.length === 2) return ["type", "queues", "fleet", ...names];
+      const within = Object.hasOwn(nested, last) ? nested[last]!.names : undefined;
+      return within ?? Object.keys(shapes.ClustersInput.shape);
+    },
+  };
 };
 
-/** Names worth suggesting for a key that is not known. */
-export const QUEUE_NAMES: readonly string[] = ["template", "fleet", ...SUGGESTED_QUEUE_KEYS];
-export const CLUSTER_NAMES: readonly string[] = [
-  "type",
-  "queues",
-  "fleet",
-  ...Object.keys(CLUSTER_KEYS),
-  ...Object.keys(LAUNCH_KEYS),
-  ...SUGGESTED_QUEUE_KEYS,
-];
+/** With the managers that come with Slipway. */
+export const BUILT_IN_FORMAT = clustersFormat(BUILT_IN);

@@ -88,9 +88,6 @@ export const FLEET: FleetConfig = {
   waitCount: 3,
 };
 
-/** One agent uses all of a machine, and looking at processes costs nothing. */
-export const LOCAL_FLEET: FleetConfig = { ...FLEET, max: 1, period: 1 };
-
 const MAX_PILOTS = 100_000;
 const MAX_COUNT = 1_000;
 

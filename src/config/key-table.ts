@@ -12,6 +12,8 @@ import type { TextPlan } from "./yaml-document.ts";
 export interface Kind<T> {
   readonly schema: z.ZodType;
   readonly plan?: TextPlan;
+  /** Of a map: names worth suggesting for a key of it that is not known. */
+  readonly names?: readonly string[];
   /** Works the value out; throws with the place and what to do. */
   readonly read: (value: never, source: Source, at: Path) => T;
 }

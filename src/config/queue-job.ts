@@ -1,15 +1,12 @@
 import type { Resources } from "../core/resources.ts";
-import { foreignKey, type ClusterType } from "./cluster-keys.ts";
+import type { Manager, Problem } from "../managers/manager.ts";
+import type { ClusterKeys } from "./cluster-keys.ts";
 import { pickKeys, type ReadKeys } from "./key-table.ts";
-import { OAR_KEYS, oarProblem, type OarQueue } from "../managers/oar/keys.ts";
-import { PBS_KEYS, type PbsQueue } from "../managers/pbs/keys.ts";
 import { QUEUE_KEYS, type QueueValues } from "./queue-keys.ts";
-import { SGE_KEYS, sgeProblem, type SgeQueue } from "../managers/sge/keys.ts";
-import { slurmQueue, type SlurmQueue } from "../managers/slurm/keys.ts";
 import { badValue } from "./source.ts";
 
 /** What a pilot's job of a queue is. Sizes in bytes, times in seconds, `resources` in units; per node where it matters. */
-export interface QueueJob extends Omit<QueueValues, "nodes" | "cleanup" | "signal" | "signalBefore"> {
+export interface QueueJob<Own = unknown> extends Omit<QueueValues, "nodes" | "cleanup" | "signal" | "signalBefore"> {
   readonly nodes: number;
   /** Named resources of a node. */
   readonly resources: Resources;
@@ -26,10 +23,8 @@ export interface QueueJob extends Omit<QueueValues, "nodes" | "cleanup" | "signa
   /** What tasks get that still run so many seconds before their pilot's end. */
   readonly signal: string;
   readonly signalBefore: number;
-  readonly slurm?: SlurmQueue;
-  readonly sge?: SgeQueue;
-  readonly oar?: OarQueue;
-  readonly pbs?: PbsQueue;
+  /** What its manager alone understands. */
+  readonly own: Own;
 }
 
 type Maps = { readonly resources?: object; readonly environment?: object };
@@ -45,18 +40,16 @@ export const overlay = (weak: ReadKeys | undefined, strong: ReadKeys): ReadKeys 
 };
 
 /** Refuses keys that a cluster of this type does not understand, each where it was written. */
-export const refuseForeign = (type: ClusterType, { places }: ReadKeys): void => {
+export const refuseForeign = (keys: ClusterKeys, type: string, { places }: ReadKeys): void => {
   for (const [key, { source, path }] of Object.entries(places)) {
-    const foreign = foreignKey(key, type);
+    const foreign = keys.foreign(key, type);
     if (foreign !== undefined) badValue(source, path, foreign.detail, foreign.remedy);
   }
 };
 
 /** What no starter could do. */
-const starterProblem = (
-  job: QueueJob,
-): { readonly key: string; readonly detail: string; readonly remedy: string } | undefined => {
-  const parts = job.slurm?.parts?.length ?? 1;
+const starterProblem = (manager: Manager, job: QueueJob): Problem | undefined => {
+  const parts = manager.parts?.(job.own) ?? 1;
   const name = job.launcher?.name;
   if (name === undefined) return undefined;
   if ((name === "single" || name === "wrapped") && (job.nodes > 1 || parts > 1))
@@ -74,19 +67,10 @@ const starterProblem = (
   return undefined;
 };
 
-const managerPart = (
-  type: ClusterType,
-  values: ReadKeys["values"],
-): Pick<QueueJob, "slurm" | "sge" | "oar" | "pbs"> => {
-  if (type === "slurm") return { slurm: slurmQueue(values) };
-  if (type === "sge") return { sge: pickKeys(SGE_KEYS, values) };
-  if (type === "oar") return { oar: pickKeys(OAR_KEYS, values) };
-  return type === "pbs" ? { pbs: pickKeys(PBS_KEYS, values) } : {};
-};
-
 /** The job from all that was written for a queue; what its manager cannot say is refused here. */
-export const queueJob = (type: ClusterType, keys: ReadKeys): QueueJob => {
-  refuseForeign(type, keys);
+export const queueJob = (known: ClusterKeys, type: string, keys: ReadKeys): QueueJob => {
+  const manager = known.managers[type]!;
+  refuseForeign(known, type, keys);
   const job: QueueJob = {
     nodes: 1,
     options: [],
@@ -99,12 +83,9 @@ export const queueJob = (type: ClusterType, keys: ReadKeys): QueueJob => {
     signal: "SIGTERM",
     signalBefore: 30,
     ...pickKeys(QUEUE_KEYS, keys.values),
-    ...managerPart(type, keys.values),
+    own: manager.queue(keys.values),
   };
-  const problem =
-    (job.sge === undefined ? undefined : sgeProblem(job.sge, job)) ??
-    (job.oar === undefined ? undefined : oarProblem(job.oar, job)) ??
-    starterProblem(job);
+  const problem = manager.problem?.(job) ?? starterProblem(manager, job);
   if (problem !== undefined) {
     const { source, path } = keys.places[problem.key]!;
     badValue(source, path, problem.detail, problem.remedy);

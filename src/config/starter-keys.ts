@@ -1,29 +1,9 @@
 import { z } from "zod";
+import { isStarter, type StarterName, STARTERS } from "../starters/starters.ts";
 import type { Kind } from "./key-table.ts";
 import { directory, name as nameKind, planOf, readKeys, shapeOf, words, type Values } from "./key-table.ts";
 import { suggest } from "./nearest.ts";
 import { badValue } from "./source.ts";
-
-/** What starts the agent on every node of a pilot's job; src/starters/ has one file for each. */
-export const STARTERS = [
-  "single",
-  "simple",
-  "srun",
-  "srun-mpi",
-  "mpiexec",
-  "mpirun",
-  "aprun",
-  "jsrun",
-  "pbs_tmrsh",
-  "pbsdsh",
-  "qrsh",
-  "ssh",
-  "oarsh",
-  "gnu-parallel",
-  "wrapped",
-] as const;
-
-export type StarterName = (typeof STARTERS)[number];
 
 export const STARTER_KEYS = {
   name: nameKind,
@@ -35,6 +15,7 @@ export const STARTER_KEYS = {
 
 type StarterValues = Values<typeof STARTER_KEYS>;
 
+/** What starts the agent on every node of a pilot's job: the key `launcher`. */
 export interface StarterConfig {
   readonly name: StarterName;
   /** Its program, when not the one of its name on the PATH. */
@@ -49,23 +30,24 @@ export interface StarterConfig {
 
 const StarterMap = z.strictObject(shapeOf(STARTER_KEYS), { error: "must be a launcher's name, or a map" });
 
-const isStarter = (value: string): value is StarterName => (STARTERS as readonly string[]).includes(value);
+const NAMES = Object.keys(STARTERS);
 
 /** A name, or a map with the name and what is to be different about it. */
 export const launcher: Kind<StarterConfig> = {
   schema: z.union([z.string(), StarterMap], { error: "must be a launcher's name, or a map with a name" }),
   plan: { text: true, keys: planOf(STARTER_KEYS) },
+  names: Object.keys(STARTER_KEYS),
   read: (value: string | z.infer<typeof StarterMap>, source, at) => {
     const read = typeof value === "string" ? { name: value } : readKeys(STARTER_KEYS, source, at, value).values;
     const { name, overrides = [], prefix = [], ...rest } = read as StarterValues;
     const where = typeof value === "string" ? at : [...at, "name"];
-    if (name === undefined) return badValue(source, at, "has no name", `Add name: ${STARTERS.join(", ")}.`);
+    if (name === undefined) return badValue(source, at, "has no name", `Add name: ${NAMES.join(", ")}.`);
     if (!isStarter(name))
       return badValue(
         source,
         where,
-        `there is no launcher '${name}'${suggest(name, STARTERS)}`,
-        `Known launchers: ${STARTERS.join(", ")}.`,
+        `there is no launcher '${name}'${suggest(name, NAMES)}`,
+        `Known launchers: ${NAMES.join(", ")}.`,
       );
     if (name === "wrapped" && prefix.length === 0)
       badValue(source, at, "wrapped needs a prefix", "Write launcher: { name: wrapped, prefix: [words, …] }.");

@@ -1,7 +1,5 @@
-import type { ClusterType } from "../config/cluster-keys.ts";
-import type { StarterName } from "../config/starter-keys.ts";
 import { quoteFor } from "../core/shell-quoting.ts";
-import type { PilotAsk } from "./pilot-ask.ts";
+import type { PilotAsk } from "./manager.ts";
 
 /**
  * How many CPUs the manager gave a pilot's job on each of its nodes. Where nothing enforces them, an agent would take
@@ -27,55 +25,20 @@ const LOOK = [
 const here = (directory: string): string =>
   `$(awk -v host="\${1:-$(hostname)}" '${LOOK}' ${directory}/${FILE} 2>/dev/null)`;
 
-const counted = (each: string, file: string): HostCpus => ({
+/** The sum of `each` over a host's lines in a file of the manager's. */
+export const counted = (each: string, file: string): HostCpus => ({
   script: [`awk '{ cpus[$1] += ${each} } END { for (host in cpus) print host, cpus[host] }' "${file}" >${FILE} || :`],
   here,
 });
 
-/** NCPUS is that of one chunk of the first node: all have it alike, and only where each is on a node of its own. */
-const pbs = (nodes: number, directives: readonly string[]): HostCpus | undefined => {
-  const selects = directives.filter((line) => /\bselect=/.test(line));
-  if (selects.length !== 1 || !new RegExp(`\\bselect=${nodes}(:[^+]*)?$`).test(selects[0]!)) return undefined;
-  // then it would be the number of threads
-  if (selects[0]!.includes("ompthreads")) return undefined;
-  const apart = `awk '!seen[$1]++ { hosts++ } END { exit hosts != ${nodes} }' "\${PBS_NODEFILE:-/dev/null}"`;
-  return { script: [`if ${apart}; then echo "- \${NCPUS:-}" >${FILE}; fi`], here };
-};
+/** One count for all hosts: shell text of it. */
+export const alike = (count: string): string => `echo "- ${count}" >${FILE}`;
 
-const slurm = (starter: StarterName, ask: PilotAsk): HostCpus | undefined => {
-  // each step has its own
-  if (starter === "srun" || starter === "srun-mpi") return { script: [], here: () => '"${SLURM_CPUS_ON_NODE:-}"' };
-  if ((ask.slurm?.parts?.length ?? 1) > 1) return undefined;
-  const script = [`if [ "\${SLURM_JOB_NUM_NODES:-}" = 1 ]; then echo "- \${SLURM_CPUS_ON_NODE:-}" >${FILE}; fi`];
-  return { script, here };
-};
+export const lookedUp = (script: readonly string[]): HostCpus => ({ script, here });
 
 /** A node that the job has alone, whatever it counts there. */
-const isAlone = (ask: PilotAsk, directives: readonly string[]): boolean =>
-  ask.exclusive === true ||
-  /excl/.test(ask.pbs?.place ?? "") ||
-  directives.some((line) => /-l.*(\bplace=\S*excl|\bexclusive\b)/.test(line));
-
-export const hostCpus = (
-  manager: ClusterType,
-  starter: StarterName,
-  ask: PilotAsk,
-  directives: readonly string[],
-): HostCpus | undefined => {
-  switch (manager) {
-    case "slurm":
-      return slurm(starter, ask);
-    case "pbs":
-      return isAlone(ask, directives) ? undefined : pbs(ask.nodes, directives);
-    case "sge":
-      if (isAlone(ask, directives) || ask.sge?.cpuResource !== undefined) return undefined;
-      return counted("$2", "${PE_HOSTFILE:-/dev/null}");
-    case "oar":
-      return counted("1", "${OAR_NODEFILE:-/dev/null}");
-    default:
-      return undefined;
-  }
-};
+export const isAlone = (ask: Pick<PilotAsk, "exclusive">, directives: readonly string[]): boolean =>
+  ask.exclusive === true || directives.some((line) => /-l.*(\bplace=\S*excl|\bexclusive\b)/.test(line));
 
 /** For the agent's script: the lines that find the count, and the option that tells it, if there is one. */
 export const cpusHere = (cpus: HostCpus | undefined, directory: string): { find: string[]; option: string } =>

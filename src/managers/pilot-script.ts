@@ -1,7 +1,6 @@
-import type { ClusterType } from "../config/cluster-keys.ts";
 import type { StarterConfig } from "../config/starter-keys.ts";
 import { quoteFor } from "../core/shell-quoting.ts";
-import { shellWords } from "../starters/starter.ts";
+import { type JobFacts, shellWords } from "../starters/starter.ts";
 import { startWith } from "../starters/starters.ts";
 import { cpusHere, type HostCpus } from "./host-cpus.ts";
 
@@ -22,7 +21,7 @@ export interface PilotScriptPlan {
   readonly starter: StarterConfig;
   /** Where the manager's own programs are, when the cluster says. */
   readonly bin?: string | undefined;
-  readonly manager: ClusterType;
+  readonly job: JobFacts;
   readonly nodes: number;
   readonly parts: number;
   /** Of this job alone, on storage that the nodes share. */
@@ -96,7 +95,7 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     command: ["/bin/sh", `${plan.directory}/${AGENT_SCRIPT}`],
     nodes: plan.nodes,
     parts: plan.parts,
-    manager: plan.manager,
+    job: plan.job,
     config: plan.starter,
     bin: plan.bin,
     directory: plan.directory,

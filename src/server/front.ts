@@ -7,7 +7,6 @@ import { SlipwayError } from "../errors.ts";
 import { isLoopback } from "../protocol/endpoint.ts";
 import { VERSION } from "../protocol/package-version.ts";
 import { createCommands } from "../managers/commands.ts";
-import { isManaged } from "../managers/registry.ts";
 import { checkCluster } from "./clusters/check.ts";
 import { runtimeDirectory, socketPath } from "./home/index.ts";
 import { type Doors, openDoors } from "./http.ts";
@@ -63,7 +62,7 @@ const stateNow = (lifecycle: Lifecycle, reserve: Reserve): Pick<ServerView, "sta
 
 /** Says so where nodes of a cluster could never reach this server. */
 const warnOfLoopback = ({ clusters }: Home, { host }: Listening, log: Log): void => {
-  const far = [...clusters.clusters.values()].filter(({ type }) => isManaged(type)).map(({ name }) => name);
+  const far = [...clusters.clusters.values()].filter(({ manager }) => manager.isHere !== true).map(({ name }) => name);
   if (far.length > 0 && isLoopback(host))
     log(`agents of ${far.join(", ")} cannot reach ${host}: start the server without --host, or with another`);
 };

@@ -6,7 +6,6 @@ import type { ClusterConfig, ClustersConfig } from "../config/clusters-file.ts";
 import type { Resources } from "../core/resources.ts";
 import { isFinalPilot } from "../core/states.ts";
 import { VERSION } from "../protocol/package-version.ts";
-import { isManaged } from "../managers/registry.ts";
 import { DEFAULT_PREFETCH } from "../scheduler/capacity.ts";
 import { createScheduler } from "../scheduler/scheduler.ts";
 import { readArchiveSync } from "./archive/archive.ts";
@@ -61,7 +60,7 @@ const largestNodes = async ({ clusters }: ClustersConfig, detect: Detect): Promi
     if (cluster.type === "local") largest.set(cluster.name, await detect(scratchOf(cluster), cluster.resources));
     else if (cluster.type === "simulated")
       largest.set(cluster.name, await detect(scratchOf(cluster), simulatedNode(cluster)));
-    else if (isManaged(cluster.type)) largest.set(cluster.name, largestOf(cluster));
+    else largest.set(cluster.name, largestOf(cluster));
   return largest;
 };
 

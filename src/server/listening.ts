@@ -26,7 +26,7 @@ const EVERYWHERE = "0.0.0.0";
 
 /** What of this home is on other machines, the first that is found; undefined: nothing. */
 const elsewhere = ({ clusters, state, hostname }: ListeningFacts): string | undefined => {
-  const isHere = (name: string): boolean => ["local", "simulated"].includes(clusters.get(name)?.type ?? "");
+  const isHere = (name: string): boolean => clusters.get(name)?.manager.isHere === true;
   for (const { name, type } of clusters.values())
     if (!isHere(name)) return `the nodes of cluster ${name} (${type}) must reach it`;
   // those of clusters that are no longer in the file

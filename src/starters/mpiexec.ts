@@ -1,4 +1,4 @@
-import { type StartAsk, type StartLines, type Starter, hostsOf, shellWords } from "./starter.ts";
+import { hostsOf, type StartAsk, type StartLines, type Starter, shellWords } from "./starter.ts";
 
 /**
  * mpiexec and mpirun with one rank on each node, bound to nothing. Open MPI, the Hydra family (MPICH, Intel) and Cray's
@@ -7,16 +7,17 @@ import { type StartAsk, type StartLines, type Starter, hostsOf, shellWords } fro
  */
 const mpi = (ask: StartAsk, program: string): StartLines => {
   const name = shellWords([ask.config.program ?? program]);
-  const list = ask.manager === "oar";
+  const { remoteShell } = ask.job;
+  const list = remoteShell !== undefined;
   const hosts = `${ask.directory}/hosts`;
   return {
     start: [
       ...(list ? [`${hostsOf(ask)} >${shellWords([hosts])}`] : []),
       `case $(${name} --version 2>&1) in`,
       `*"Open MPI"* | *OpenRTE* | *PRTE*) set -- --map-by ppr:1:node --bind-to none${
-        list ? ` --mca plm_rsh_agent oarsh --hostfile ${shellWords([hosts])}` : ""
+        list ? ` --mca plm_rsh_agent ${remoteShell} --hostfile ${shellWords([hosts])}` : ""
       } ;;`,
-      `*HYDRA* | *Hydra* | *Intel*) set -- -ppn 1 -bind-to none${list ? ` -launcher-exec oarsh -f ${shellWords([hosts])}` : ""} ;;`,
+      `*HYDRA* | *Hydra* | *Intel*) set -- -ppn 1 -bind-to none${list ? ` -launcher-exec ${remoteShell} -f ${shellWords([hosts])}` : ""} ;;`,
       `*PALS*) set -- --ppn 1 --cpu-bind none ;;`,
       `*) set -- ;;`,
       `esac`,

@@ -1,4 +1,3 @@
-import type { ClusterType } from "../config/cluster-keys.ts";
 import type { StarterConfig } from "../config/starter-keys.ts";
 import { quoteFor } from "../core/shell-quoting.ts";
 
@@ -15,12 +14,22 @@ export interface StartAsk {
   readonly nodes: number;
   /** Parts of a heterogeneous job (Slurm); 1 for every other. */
   readonly parts: number;
-  readonly manager: ClusterType;
+  readonly job: JobFacts;
   readonly config: StarterConfig;
   /** Where the manager's own programs are, when the cluster says. */
   readonly bin?: string | undefined;
   /** Shared by the nodes and private to the job. */
   readonly directory: string;
+}
+
+/** What a job of a manager finds in its own environment, as shell text. */
+export interface JobFacts {
+  /** Prints the job's nodes, one per line, each once; `program` gives the word for one of the manager's own. */
+  hosts(program: (name: string) => string): string;
+  /** Directories of the manager's programs, where a job's PATH does not lead to them. */
+  readonly programs?: string;
+  /** The remote shell between a job's nodes, of a manager that MPI's own starters do not know. */
+  readonly remoteShell?: string;
 }
 
 export interface StartLines {
@@ -43,9 +52,6 @@ export const starterWords = ({ config }: StartAsk, program: string, options: rea
     " ",
   );
 
-/** Where a manager's programs are, in a job whose PATH does not lead to them. */
-const PROGRAMS: Readonly<Partial<Record<ClusterType, string>>> = { pbs: "$PBS_O_PATH", sge: "$SGE_BINARY_PATH" };
-
 /** A program of the manager's own: the line that finds it, and the word for it from then on. */
 export const managerProgram = (
   ask: StartAsk,
@@ -54,27 +60,15 @@ export const managerProgram = (
   ask.config.program === undefined
     ? {
         find: [
-          `slipway_program=$(PATH="$PATH:${PROGRAMS[ask.manager] ?? ""}"; command -v ${program}) || slipway_program=${program}`,
+          `slipway_program=$(PATH="$PATH:${ask.job.programs ?? ""}"; command -v ${program}) || slipway_program=${program}`,
         ],
         words: ['"$slipway_program"', ...ask.config.overrides.map((word) => shellWords([word]))].join(" "),
       }
     : { find: [], words: starterWords(ask, program, []) };
 
-const UNIQUE = `awk '!seen[$1]++ { print $1 }'`;
-
 /** Shell text that prints the job's nodes, one per line, each once. */
-export const hostsOf = ({ manager, bin }: Pick<StartAsk, "manager" | "bin">): string => {
-  switch (manager) {
-    case "slurm":
-      return `${shellWords([bin === undefined ? "scontrol" : `${bin}/scontrol`])} show hostnames "$SLURM_JOB_NODELIST"`;
-    case "pbs":
-      return `${UNIQUE} "$PBS_NODEFILE"`;
-    case "sge":
-      // without a parallel environment there is no file
-      return `awk '!seen[$1]++ { print $1 } END { if (NR == 0) system("hostname") }' "\${PE_HOSTFILE:-/dev/null}"`;
-    case "oar":
-      return `${UNIQUE} "$OAR_NODEFILE"`;
-    default:
-      return "hostname";
-  }
-};
+export const hostsOf = ({ job, bin }: Pick<StartAsk, "job" | "bin">): string =>
+  job.hosts((name) => shellWords([bin === undefined ? name : `${bin}/${name}`]));
+
+/** Shell text that prints the first word of each line of a file, each once: of most managers the nodes of a job. */
+export const uniqueOf = (file: string): string => `awk '!seen[$1]++ { print $1 }' "${file}"`;

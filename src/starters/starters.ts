@@ -1,9 +1,7 @@
-import type { ClusterType } from "../config/cluster-keys.ts";
-import type { StarterConfig, StarterName } from "../config/starter-keys.ts";
+import type { StarterConfig } from "../config/starter-keys.ts";
 import { aprun } from "./aprun.ts";
 import { gnuParallel } from "./gnu-parallel.ts";
 import { jsrun } from "./jsrun.ts";
-import type { StartAsk, StartLines, Starter } from "./starter.ts";
 import { mpiexec, mpirun } from "./mpiexec.ts";
 import { pbsTmrsh } from "./pbs-tmrsh.ts";
 import { pbsdsh } from "./pbsdsh.ts";
@@ -12,8 +10,10 @@ import { simple } from "./simple.ts";
 import { single } from "./single.ts";
 import { srun, srunMpi } from "./srun.ts";
 import { oarsh, ssh } from "./ssh.ts";
+import type { StartAsk, Starter, StartLines } from "./starter.ts";
 
-const STARTERS: Readonly<Record<StarterName, Starter>> = {
+/** What starts the agent on every node of a pilot's job, by its name in clusters.yaml. */
+export const STARTERS = {
   single,
   simple,
   srun,
@@ -29,22 +29,17 @@ const STARTERS: Readonly<Record<StarterName, Starter>> = {
   oarsh,
   "gnu-parallel": gnuParallel,
   wrapped: single,
-};
+} as const satisfies Readonly<Record<string, Starter>>;
+
+export type StarterName = keyof typeof STARTERS;
+
+export const isStarter = (name: string): name is StarterName => Object.hasOwn(STARTERS, name);
 
 export const startWith = (ask: StartAsk): StartLines => STARTERS[ask.config.name](ask);
 
-const SEVERAL: Readonly<Record<ClusterType, StarterName>> = {
-  slurm: "srun",
-  pbs: "pbs_tmrsh",
-  sge: "qrsh",
-  oar: "oarsh",
-  local: "single",
-  simulated: "single",
-};
-
 /** On one node nothing is needed; on several, what comes with the manager. */
-export const defaultStarter = (type: ClusterType, nodes: number, parts = 1): StarterConfig => ({
-  name: nodes === 1 && parts === 1 ? "single" : SEVERAL[type],
+export const defaultStarter = (several: StarterName, nodes: number, parts = 1): StarterConfig => ({
+  name: nodes === 1 && parts === 1 ? "single" : several,
   overrides: [],
   prefix: [],
 });

@@ -7,10 +7,11 @@ import { providerContract, scriptRequest } from "../contract/provider-contract.t
 import { freePorts } from "./lab/daemons.ts";
 import { skipReason, startOar } from "./lab/oar.ts";
 import { becomeUser } from "./lab/users.ts";
+import { OAR_WAITING } from "../../src/managers/oar/waiting-reasons.ts";
 
 providerContract({
   name: "OAR",
-  type: "oar",
+  reasons: OAR_WAITING,
   unavailable: skipReason(),
   boot: async () => {
     const lab = await startOar({ nodes: 2 });
@@ -25,8 +26,8 @@ providerContract({
       create: async () => createOarProvider({ run, user: lab.user }),
       request: (job) =>
         scriptRequest(job, oarDirectives, {
-          memoryBytes: 50 * 1024 * 1024,
-          oar: { memoryPerCoreProperty: "memcore", property: "drain='NO'" },
+          memory: 50 * 1024 * 1024,
+          own: { memoryPerCorePropertyName: "memcore", property: "drain='NO'" },
         }),
       unreachable: async () => {
         // its commands read one file: these find another one there, with ports where nobody listens

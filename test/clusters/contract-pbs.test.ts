@@ -3,6 +3,7 @@ import { pbsDirectives } from "../../src/managers/pbs/directives.ts";
 import { createPbsProvider, pbsIsTransient } from "../../src/managers/pbs/driver/provider.ts";
 import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
 import { startPbs, type PbsLabOptions } from "./lab/pbs.ts";
+import { PBS_WAITING } from "../../src/managers/pbs/waiting-reasons.ts";
 
 const BUILDS: Readonly<Record<string, PbsLabOptions>> = {
   "of today, without history": {},
@@ -22,7 +23,7 @@ const SKIPPED = {
 for (const [name, build] of Object.entries(BUILDS))
   providerContract({
     name: `pbs ${name}`,
-    type: "pbs",
+    reasons: PBS_WAITING,
     boot: async () => {
       const lab = await startPbs({ nodes: 2, ...build });
       const execute = createCommands({ env: lab.env, isTransient: pbsIsTransient });
@@ -33,7 +34,7 @@ for (const [name, build] of Object.entries(BUILDS))
       };
       return {
         create: async () => createPbsProvider({ run }),
-        request: (job) => scriptRequest(job, pbsDirectives, { memoryBytes: 50 * 1024 * 1024 }),
+        request: (job) => scriptRequest(job, pbsDirectives, { memory: 50 * 1024 * 1024 }),
         unreachable: async () => {
           await lab.cutServer();
           const impatient = createCommands({ env: lab.env, isTransient: pbsIsTransient, pausesMs: [10] });

@@ -4,10 +4,11 @@ import { createSgeProvider, sgeIsTransient } from "../../src/managers/sge/driver
 import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
 import { freePorts } from "./lab/daemons.ts";
 import { skipReason, startSge } from "./lab/sge.ts";
+import { SGE_WAITING } from "../../src/managers/sge/waiting-reasons.ts";
 
 providerContract({
   name: "Grid Engine",
-  type: "sge",
+  reasons: SGE_WAITING,
   unavailable: skipReason(),
   boot: async () => {
     const lab = await startSge({ nodes: 2 });
@@ -23,8 +24,8 @@ providerContract({
       create: async () => createSgeProvider({ run, bin: lab.bin, root: SGE_ROOT, cell: SGE_CELL, cluster: "lab" }),
       request: (job) =>
         scriptRequest(job, sgeDirectives, {
-          memoryBytes: 50 * 1024 * 1024,
-          sge: { parallelEnvironment: "smp", memResource: "mem_mb" },
+          memory: 50 * 1024 * 1024,
+          own: { parallelEnvironment: "smp", memResource: "mem_mb" },
         }),
       unreachable: async () => {
         const [port] = await freePorts(1);

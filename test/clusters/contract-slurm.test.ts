@@ -7,11 +7,12 @@ import { createSlurmProvider, slurmIsTransient } from "../../src/managers/slurm/
 import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
 import { freePorts } from "./lab/daemons.ts";
 import { skipReason, startSlurm } from "./lab/slurm.ts";
+import { SLURM_WAITING } from "../../src/managers/slurm/waiting-reasons.ts";
 
 for (const accounting of [false, true])
   providerContract({
     name: `slurm ${accounting ? "with" : "without"} slurmdbd`,
-    type: "slurm",
+    reasons: SLURM_WAITING,
     unavailable: skipReason({ accounting }),
     boot: async () => {
       const lab = await startSlurm({ nodes: 2, accounting });
@@ -23,7 +24,7 @@ for (const accounting of [false, true])
       };
       return {
         create: async () => createSlurmProvider({ run, mineOnly: accounting }),
-        request: (job) => scriptRequest(job, slurmDirectives, { memoryBytes: 50 * 1024 * 1024 }),
+        request: (job) => scriptRequest(job, slurmDirectives, { memory: 50 * 1024 * 1024 }),
         unreachable: async () => {
           // the same cluster at a port where nobody listens
           const [port] = await freePorts(1);

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCommands } from "../../src/managers/commands.ts";
 import { oarDirectives } from "../../src/managers/oar/directives.ts";
 import { createOarProvider, oarIsTransient } from "../../src/managers/oar/driver/provider.ts";
-import type { PilotAsk } from "../../src/managers/pilot-ask.ts";
+import type { PilotAsk } from "../../src/managers/manager.ts";
+import type { OarQueue } from "../../src/managers/oar/keys.ts";
 import type { JobRequest, JobStatus, Provider } from "../../src/managers/provider.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { scriptRequest } from "../contract/provider-contract.ts";
@@ -21,7 +22,11 @@ describe.skipIf(reason !== undefined)(title, () => {
   let lab: OarLab;
   let provider: Provider;
   let jobs = 0;
-  const request = async (line: string, ask: Partial<PilotAsk> = {}, options: string[] = []): Promise<JobRequest> => {
+  const request = async (
+    line: string,
+    ask: Partial<PilotAsk<OarQueue>> = {},
+    options: string[] = [],
+  ): Promise<JobRequest> => {
     jobs += 1;
     const directory = join(lab.root, "jobs", String(jobs));
     await mkdir(directory, { recursive: true });
@@ -76,8 +81,8 @@ describe.skipIf(reason !== undefined)(title, () => {
   });
 
   it("runs over several nodes with memory asked as a property, in the job's directory, whatever the script's mode", async () => {
-    const oar = { memoryPerCoreProperty: "memcore", property: "memnode > 100" };
-    const asked = await request('pwd; sort -u "$OAR_NODEFILE"', { nodes: 2, cores: 2, memoryBytes: 2 ** 30, oar });
+    const oar = { memoryPerCorePropertyName: "memcore", property: "memnode > 100" };
+    const asked = await request('pwd; sort -u "$OAR_NODEFILE"', { nodes: 2, cores: 2, memory: 2 ** 30, own: oar });
     await chmod(asked.script!, 0o644);
     const { nativeId } = await provider.submit(asked);
     expect(await becomes(nativeId, ["ended"])).toMatchObject({ outcome: "done", hosts: ["n1", "n2"] });
@@ -89,7 +94,7 @@ describe.skipIf(reason !== undefined)(title, () => {
       code: "cluster-refused",
       facts: { detail: expect.stringContaining(words) },
     });
-    const much = { memoryBytes: 2 ** 50, oar: { memoryPerCoreProperty: "memcore" } };
+    const much = { memory: 2 ** 50, own: { memoryPerCorePropertyName: "memcore" } };
     await expect(submit("true", much)).rejects.toMatchObject(refusal("not enough resources"));
     const { user: _, ...asRoot } = await request("true");
     await expect(provider.submit(asRoot)).rejects.toMatchObject(refusal("root and oar users are not allowed"));
@@ -107,7 +112,7 @@ describe.skipIf(reason !== undefined)(title, () => {
 
   it("follows a job that could not start on a dead node to the one that OAR starts in its place", async () => {
     await lab.killNode("n1");
-    const { nativeId } = await provider.submit(await request("true", { oar: { property: "host = 'n1'" } }));
+    const { nativeId } = await provider.submit(await request("true", { own: { property: "host = 'n1'" } }));
     const status = await becomes(nativeId, ["ended"]);
     expect(status).toMatchObject({ outcome: "lost", raw: "Error", successor: expect.stringMatching(/^\d+$/) });
     const successor = status.successor!;

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCommands } from "../../src/managers/commands.ts";
 import { pbsDirectives } from "../../src/managers/pbs/directives.ts";
 import { createPbsProvider, pbsIsTransient } from "../../src/managers/pbs/driver/provider.ts";
-import type { PilotAsk } from "../../src/managers/pilot-ask.ts";
+import type { PilotAsk } from "../../src/managers/manager.ts";
+import type { PbsQueue } from "../../src/managers/pbs/keys.ts";
 import type { JobStatus, Provider } from "../../src/managers/provider.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { scriptRequest } from "../contract/provider-contract.ts";
@@ -27,7 +28,7 @@ afterAll(() => lab.stop());
 
 const submit = async (
   line: string,
-  ask: Partial<PilotAsk> = {},
+  ask: Partial<PilotAsk<PbsQueue>> = {},
   options: readonly string[] = [],
 ): Promise<{ id: string; directory: string }> => {
   jobs += 1;
@@ -54,9 +55,9 @@ describe("ends of jobs on PBS", () => {
   });
 
   it("its node dies: lost; one that may run again is queued again, whatever its last status", async () => {
-    const on = { pbs: { selectOptions: "host=n3" } };
+    const on = { own: { selectOptions: "host=n3" } };
     const once = await submit("sleep 1000", on);
-    const again = await submit("sleep 1000", { ...on, skip: ["-r n"], extra: ["-r y"] });
+    const again = await submit("sleep 1000", { ...on, skipOptions: ["-r n"], options: ["-r y"] });
     for (const { id } of [once, again]) expect((await reaches(id, "active")).hosts).toEqual(["n3"]);
     await lab.killNode("n3");
     expect(await reaches(once.id, "ended")).toMatchObject({ outcome: "lost" });
@@ -135,7 +136,7 @@ describe("ends of jobs on PBS", () => {
       nodes: 2,
       cores: 2,
       gpus: 1,
-      memoryBytes: 100 * 1024 ** 2,
+      memory: 100 * 1024 ** 2,
       account: "proj1",
       exclusive: true,
     });

@@ -3,7 +3,8 @@ import { chmod, mkdir, readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCommands } from "../../src/managers/commands.ts";
-import type { PilotAsk } from "../../src/managers/pilot-ask.ts";
+import type { PilotAsk } from "../../src/managers/manager.ts";
+import type { SgeQueue } from "../../src/managers/sge/keys.ts";
 import type { JobRequest, JobStatus, Provider } from "../../src/managers/provider.ts";
 import { sgeDirectives } from "../../src/managers/sge/directives.ts";
 import { createSgeProvider, sgeIsTransient } from "../../src/managers/sge/driver/provider.ts";
@@ -24,7 +25,11 @@ describe.skipIf(reason !== undefined)(title, () => {
   let jobs = 0;
   const create = (): Provider =>
     createSgeProvider({ run: createCommands({ env: lab.env, isTransient: sgeIsTransient, become: becomeUser }) });
-  const request = async (line: string, ask: Partial<PilotAsk> = {}, options: string[] = []): Promise<JobRequest> => {
+  const request = async (
+    line: string,
+    ask: Partial<PilotAsk<SgeQueue>> = {},
+    options: string[] = [],
+  ): Promise<JobRequest> => {
     jobs += 1;
     const directory = join(lab.root, "jobs", String(jobs));
     await mkdir(directory, { recursive: true });
@@ -81,7 +86,7 @@ describe.skipIf(reason !== undefined)(title, () => {
   });
 
   it("refuses what could never run, and says why a job waits that can", async () => {
-    const never = await request("true", { memoryBytes: 2 ** 40, sge: { memResource: "mem_mb" } });
+    const never = await request("true", { memory: 2 ** 40, own: { memResource: "mem_mb" } });
     await expect(provider.submit(never)).rejects.toMatchObject({
       code: "cluster-refused",
       facts: { detail: expect.stringContaining("no suitable queues") },
@@ -117,7 +122,7 @@ describe.skipIf(reason !== undefined)(title, () => {
       "exit 0",
     ].join("\n");
     const sge = { parallelEnvironment: "spread", memResource: "mem_mb", hard: ["gpus=0"], soft: ["arch=lx-amd64"] };
-    const asked = await request(line, { nodes: 3, cores: 1, memoryBytes: 2 ** 20, sge });
+    const asked = await request(line, { nodes: 3, cores: 1, memory: 2 ** 20, own: sge });
     const { nativeId } = await provider.submit(asked);
     expect(await becomes(nativeId, ["ended"])).toMatchObject({ outcome: "done", exitCode: 0 });
     const output = await readFile(join(asked.directory, "stdout"), "utf8");
@@ -136,7 +141,7 @@ describe.skipIf(reason !== undefined)(title, () => {
   });
 
   it("says of a job whose node died that it was lost, when the node is back", async () => {
-    const asked = await request("echo begun; sleep 1000", { sge: { hard: ["hostname=n2"] } });
+    const asked = await request("echo begun; sleep 1000", { own: { hard: ["hostname=n2"] } });
     const { nativeId: id } = await provider.submit(asked);
     expect(await becomes(id, ["active"])).toMatchObject({ hosts: ["n2"] });
     // one that dies before the job's first command puts the job back into the queue, and takes no other

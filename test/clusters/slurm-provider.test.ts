@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createCommands, type RunCommand } from "../../src/managers/commands.ts";
-import type { PilotAsk } from "../../src/managers/pilot-ask.ts";
+import type { PilotAsk } from "../../src/managers/manager.ts";
+import type { SlurmQueue } from "../../src/managers/slurm/keys.ts";
 import type { JobStatus, Provider } from "../../src/managers/provider.ts";
 import { slurmDirectives } from "../../src/managers/slurm/directives.ts";
 import { createSlurmProvider, slurmIsTransient } from "../../src/managers/slurm/driver/provider.ts";
@@ -27,7 +28,7 @@ describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? ""
 
   const submit = async (
     line: string,
-    ask: Partial<PilotAsk> = {},
+    ask: Partial<PilotAsk<SlurmQueue>> = {},
     more: { name?: string; user?: string } = {},
   ): Promise<string> => {
     const own = join(directory, String((jobs += 1)));
@@ -75,7 +76,7 @@ describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? ""
     const id = await submit("sleep 1000", {
       nodes: 2,
       cores: 2,
-      memoryBytes: 300 * MIB,
+      memory: 300 * MIB,
       gpus: 2,
       partition: "short",
       account: "proj",
@@ -83,7 +84,7 @@ describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? ""
       constraint: "common&a100",
       walltime: 301,
       exclusive: true,
-      extra: ["--comment='two words'"],
+      options: ["--comment='two words'"],
     });
     const status = await reaches(id, "active", "ended");
     expect(status).toMatchObject({ state: "active", hosts: lab.nodes.slice(0, 2) });
@@ -111,7 +112,7 @@ describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? ""
       { features: "common", licence: "foo:1" },
       { partition: "big", gres: "gpu:a100:3" },
     ];
-    const id = await submit("sleep 1000", { slurm: { parts } }, { user: "alice" });
+    const id = await submit("sleep 1000", { own: { parts } }, { user: "alice" });
     expect(await reaches(id, "active", "ended")).toMatchObject({ state: "active" });
     const text = await shown(id);
     expect(text).toContain("HetJobOffset=1");
@@ -169,10 +170,10 @@ describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? ""
       done: await submit("true"),
       failed: await submit("exit 3"),
       killed: await submit("kill -9 $$"),
-      "out-of-memory": await submit(`head -c 300000000 /dev/zero | tail >/dev/null`, { memoryBytes: 30 * MIB }),
+      "out-of-memory": await submit(`head -c 300000000 /dev/zero | tail >/dev/null`, { memory: 30 * MIB }),
       "start-failed": await submit("true", { stdout: "/no/such/place/out" }),
-      lost: await submit("sleep 1000", { extra: [`--nodelist=${second}`] }),
-      cancelled: await submit("sleep 1000", { extra: [`--nodelist=${first}`] }),
+      lost: await submit("sleep 1000", { options: [`--nodelist=${second}`] }),
+      cancelled: await submit("sleep 1000", { options: [`--nodelist=${first}`] }),
       preempted: await submit("sleep 1000", { partition: "big", qos: "low", cores: 2 }),
     };
     for (const name of ["lost", "cancelled", "preempted"] as const) await reaches(ids[name], "active");

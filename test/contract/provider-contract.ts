@@ -4,10 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ClusterType } from "../../src/config/cluster-keys.ts";
-import type { PilotAsk } from "../../src/managers/pilot-ask.ts";
+import type { PilotAsk } from "../../src/managers/manager.ts";
 import type { JobRequest, JobStatus, Provider } from "../../src/managers/provider.ts";
-import { waitingReason } from "../../src/managers/waiting-reasons.ts";
+import { type WaitingRow, waitingReason } from "../../src/managers/waiting-reason.ts";
 
 /**
  * What every provider promises. A driver of another workload manager passes this suite unchanged; what it cannot do is
@@ -19,8 +18,8 @@ export interface ProviderUnderTest {
   readonly unavailable?: string | undefined;
   boot(): Promise<BootedManager>;
   readonly skip?: Readonly<Record<string, string>>;
-  /** The type of its clusters, by which the words for its reasons are found. */
-  readonly type?: ClusterType;
+  /** Its words for waiting, with what they mean. */
+  readonly reasons?: readonly WaitingRow[];
   /** Options with which a job is held, and with which it waits for something that does not come. */
   readonly held?: readonly string[];
   readonly waiting?: readonly string[];
@@ -56,10 +55,10 @@ export interface ContractJob {
 }
 
 /** One node, one core, five minutes: what each dialect must be able to say. */
-export const scriptRequest = async (
+export const scriptRequest = async <Own = unknown>(
   job: ContractJob,
-  directives: (ask: PilotAsk) => readonly string[],
-  ask: Partial<PilotAsk> = {},
+  directives: (ask: PilotAsk<Own>) => readonly string[],
+  ask: Partial<PilotAsk<Own>> = {},
 ): Promise<JobRequest> => {
   const lines = directives({
     name: job.name,
@@ -68,8 +67,9 @@ export const scriptRequest = async (
     nodes: 1,
     cores: 1,
     walltime: 300,
-    extra: [],
-    skip: [],
+    options: [],
+    skipOptions: [],
+    own: {} as Own,
     ...ask,
   });
   const script = join(job.directory, "script.sh");
@@ -233,7 +233,7 @@ export const providerContract = (manager: ProviderUnderTest): void => {
     });
 
     promise("says why a job is held, and why one waits, in words that have a plain meaning", async () => {
-      const type = given(manager.type, "type");
+      const reasons = given(manager.reasons, "reasons");
       for (const [options, state] of [
         [given(manager.held, "held"), "held"],
         [given(manager.waiting, "waiting"), "queued"],
@@ -244,9 +244,9 @@ export const providerContract = (manager: ProviderUnderTest): void => {
           provider,
           nativeId,
           [state],
-          ({ raw, reason = "" }) => waitingReason(type, reason === "" ? raw : reason) !== undefined,
+          ({ raw, reason = "" }) => waitingReason(reasons, reason === "" ? raw : reason) !== undefined,
         );
-        expect(waitingReason(type, status.reason ?? status.raw)).toEqual({
+        expect(waitingReason(reasons, status.reason ?? status.raw)).toEqual({
           meaning: expect.stringMatching(/^[a-z].*[a-z]$/),
           remedy: expect.stringMatching(/\.$/),
         });

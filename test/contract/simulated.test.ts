@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { JobRequest, JobStatus, Provider } from "../../src/managers/provider.ts";
 import { createSimulatedProvider } from "../../src/managers/simulated/driver/provider.ts";
-import { QUIET, type Simulation } from "../../src/managers/simulated/driver/simulation.ts";
+import { QUIET, type Simulation } from "../../src/managers/simulated/simulation.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { providerContract } from "./provider-contract.ts";
 

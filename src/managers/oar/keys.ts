@@ -1,5 +1,8 @@
 import { line, name, type Kind } from "../../config/key-table.ts";
+import type { QueueJob } from "../../config/queue-job.ts";
 import { badValue } from "../../config/source.ts";
+
+import type { Problem } from "../manager.ts";
 
 /** What OAR alone understands. */
 
@@ -26,10 +29,7 @@ export interface OarQueue {
   readonly memoryPerCorePropertyName?: string | null;
 }
 
-export const oarProblem = (
-  oar: OarQueue,
-  asks: { readonly memory?: number; readonly gpus?: number },
-): { readonly key: string; readonly detail: string; readonly remedy: string } | undefined => {
+export const oarProblem = ({ own: oar, ...asks }: QueueJob<OarQueue>): Problem | undefined => {
   if (asks.memory !== undefined && oar.memoryPerCorePropertyName === undefined)
     return {
       key: "memory",

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { type PilotAsk, withoutSkipped } from "../pilot-ask.ts";
+import { withoutSkipped, type PilotAsk } from "../manager.ts";
+import type { PbsQueue } from "./keys.ts";
 
 /** What a pilot asks, as the `#PBS` lines of its script. */
 
@@ -32,23 +33,23 @@ const word = (text: string): string =>
 export const chunkResource = (constraint: string): string =>
   constraint.includes("=") ? constraint : `${constraint}=True`;
 
-const selectOf = (ask: PilotAsk): string => {
-  const { cores, memoryBytes, gpus } = ask;
+const selectOf = (ask: PilotAsk<PbsQueue>): string => {
+  const { cores, memory, gpus } = ask;
   return [
     String(ask.nodes),
     ...(cores === undefined ? [] : [`ncpus=${cores}`]),
-    ...(memoryBytes === undefined ? [] : [`mem=${Math.ceil(memoryBytes / 1024)}kb`]),
+    ...(memory === undefined ? [] : [`mem=${Math.ceil(memory / 1024)}kb`]),
     ...(gpus === undefined || gpus === 0 ? [] : [`ngpus=${gpus}`]),
     ...(ask.constraint === undefined ? [] : [chunkResource(ask.constraint)]),
-    ...(ask.pbs?.selectOptions === undefined ? [] : [ask.pbs.selectOptions]),
+    ...(ask.own.selectOptions === undefined ? [] : [ask.own.selectOptions]),
   ].join(":");
 };
 
 /** One chunk is one node's share: several of them go to nodes of their own. */
-const placeOf = (ask: PilotAsk): string =>
-  ask.pbs?.place ?? `${ask.nodes > 1 ? "scatter" : "pack"}${ask.exclusive === true ? ":excl" : ""}`;
+const placeOf = (ask: PilotAsk<PbsQueue>): string =>
+  ask.own.place ?? `${ask.nodes > 1 ? "scatter" : "pack"}${ask.exclusive === true ? ":excl" : ""}`;
 
-export const pbsDirectives = (ask: PilotAsk): string[] => {
+export const pbsDirectives = (ask: PilotAsk<PbsQueue>): string[] => {
   // a reservation is a queue of its own
   const queue = ask.reservation ?? ask.partition;
   const options = [
@@ -63,7 +64,7 @@ export const pbsDirectives = (ask: PilotAsk): string[] => {
     // a pilot that its node took along is replaced by its fleet, not run again under the same name
     "-r n",
     "-W umask=0022",
-    ...ask.extra,
+    ...ask.options,
   ];
-  return withoutSkipped(options, ask).map((option) => `#PBS ${option}`);
+  return withoutSkipped(options, ask.skipOptions).map((option) => `#PBS ${option}`);
 };

@@ -1,5 +1,6 @@
 import { SlipwayError } from "../../errors.ts";
-import { type PilotAsk, type SgeAsk, withoutSkipped } from "../pilot-ask.ts";
+import { withoutSkipped, type PilotAsk } from "../manager.ts";
+import type { SgeQueue } from "./keys.ts";
 
 /**
  * A pilot's job in Grid Engine's language. With a cpu resource, a node is one slot that asks for so much of it; without
@@ -23,8 +24,8 @@ const megabytes = (bytes: number): number => Math.ceil(bytes / (1024 * 1024));
 /** `name=value`, or options as they are when they start with a dash. */
 const request = (text: string): string => (text.startsWith("-") ? text : `-l ${text}`);
 
-const slotLines = (ask: PilotAsk, sge: SgeAsk): string[] => {
-  const slots = ask.nodes * (sge.cpuResource === undefined ? (ask.cores ?? 1) : 1);
+const slotLines = ({ own: sge, ...ask }: PilotAsk<SgeQueue>): string[] => {
+  const slots = ask.nodes * (sge.cpuResource == null ? (ask.cores ?? 1) : 1);
   if (sge.parallelEnvironment !== undefined)
     return [`-pe ${word("parallel-environment", sge.parallelEnvironment)} ${slots}`];
   if (slots > 1)
@@ -36,24 +37,24 @@ const slotLines = (ask: PilotAsk, sge: SgeAsk): string[] => {
   return [];
 };
 
-const resourceLines = (ask: PilotAsk, sge: SgeAsk): string[] => {
+const resourceLines = ({ own: sge, ...ask }: PilotAsk<SgeQueue>): string[] => {
   // memory counts per slot; temporary space and GPUs go as they are
-  const share = sge.cpuResource === undefined && sge.parallelEnvironment !== undefined ? (ask.cores ?? 1) : 1;
-  const asked = (resource: string | undefined, amount: number | undefined): string[] =>
-    resource === undefined || amount === undefined || amount === 0 ? [] : [`-l ${resource}=${amount}`];
-  const memory = ask.memoryBytes === undefined ? undefined : Math.ceil(megabytes(ask.memoryBytes) / share);
+  const share = sge.cpuResource == null && sge.parallelEnvironment !== undefined ? (ask.cores ?? 1) : 1;
+  const asked = (resource: string | null | undefined, amount: number | undefined): string[] =>
+    resource == null || amount === undefined || amount === 0 ? [] : [`-l ${resource}=${amount}`];
+  const memory = ask.memory === undefined ? undefined : Math.ceil(megabytes(ask.memory) / share);
   return [
     ...asked(sge.cpuResource, ask.cores),
     ...asked(sge.memResource, memory),
-    ...asked(sge.tmpResource, ask.tmpBytes === undefined ? undefined : megabytes(ask.tmpBytes)),
+    ...asked(sge.tmpResource, ask.tmp === undefined ? undefined : megabytes(ask.tmp)),
     ...asked(sge.gpuResource, ask.gpus),
     ...(ask.exclusive === true ? ["-l exclusive=true"] : []),
   ];
 };
 
 /** Directive lines of a pilot's batch script. Throws `bad-value` for what Grid Engine cannot be asked. */
-export const sgeDirectives = (ask: PilotAsk): string[] => {
-  const sge = ask.sge ?? {};
+export const sgeDirectives = (ask: PilotAsk<SgeQueue>): string[] => {
+  const { own: sge } = ask;
   const lines = [
     // qsub is given the name besides, whatever its characters
     ...(/['"]/.test(ask.name) ? [] : [`-N ${word("name", ask.name)}`]),
@@ -67,15 +68,17 @@ export const sgeDirectives = (ask: PilotAsk): string[] => {
     ...(ask.partition === undefined ? [] : [`-q ${word("partition", ask.partition)}`]),
     ...(ask.account === undefined ? [] : [`-P ${word("account", ask.account)}`]),
     ...(ask.reservation === undefined ? [] : [`-ar ${word("reservation", ask.reservation)}`]),
-    ...(sge.priority === undefined ? [] : [`-p ${sge.priority}`]),
-    ...slotLines(ask, sge),
-    ...resourceLines(ask, sge),
-    ...(sge.hard ?? []).map((text) => `-hard ${request(text)}`),
+    ...(sge.defaultPrio === undefined ? [] : [`-p ${sge.defaultPrio}`]),
+    ...slotLines(ask),
+    ...resourceLines(ask),
+    ...[...(sge.hard ?? []), ...Object.entries(sge.requests ?? {}).map(([name, value]) => `${name}=${value}`)].map(
+      (text) => `-hard ${request(text)}`,
+    ),
     // what follows is hard again
     ...(sge.soft ?? []).map((text) => `-soft ${request(text)} -hard`),
-    ...ask.extra,
+    ...ask.options,
   ];
-  return withoutSkipped(lines, ask).map((line) => {
+  return withoutSkipped(lines, ask.skipOptions).map((line) => {
     if (/[\n\r\0]/.test(line)) refuse("options", "contains a line break", "Write it in one line.");
     return `#$ ${line}`;
   });

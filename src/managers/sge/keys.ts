@@ -1,5 +1,8 @@
 import { name, requests, whole, words, type Kind } from "../../config/key-table.ts";
+import type { QueueJob } from "../../config/queue-job.ts";
 import { badValue } from "../../config/source.ts";
+
+import type { Problem } from "../manager.ts";
 
 /** What Grid Engine alone understands. */
 
@@ -54,16 +57,7 @@ export interface SgeQueue {
 }
 
 /** A request that no key names a resource for; what is missing, and what to write. */
-export const sgeProblem = (
-  sge: SgeQueue,
-  asks: {
-    readonly nodes: number;
-    readonly cores?: number;
-    readonly memory?: number;
-    readonly tmp?: number;
-    readonly gpus?: number;
-  },
-): { readonly key: string; readonly detail: string; readonly remedy: string } | undefined => {
+export const sgeProblem = ({ own: sge, ...asks }: QueueJob<SgeQueue>): Problem | undefined => {
   const missing = (key: string, resource: string, example: string) => ({
     key,
     detail: `Grid Engine has no request for ${key} of its own: ${resource} must name the site's resource`,

@@ -43,6 +43,7 @@ const SimulationMap = z.strictObject(shapeOf(SIMULATION_KEYS), { error: "must be
 export const simulation: Kind<SimulationValues> = {
   schema: SimulationMap,
   plan: { keys: planOf(SIMULATION_KEYS) },
+  names: Object.keys(SIMULATION_KEYS),
   read: (value: z.infer<typeof SimulationMap>, source, at) =>
     readKeys(SIMULATION_KEYS, source, at, value).values as SimulationValues,
 };

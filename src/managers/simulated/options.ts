@@ -1,4 +1,4 @@
-import { type PilotAsk, withoutSkipped } from "../pilot-ask.ts";
+import { withoutSkipped, type PilotAsk } from "../manager.ts";
 
 /** What a simulated job asks, as the words that `submit` is given before the command. */
 export interface SimulatedAsk {
@@ -12,16 +12,19 @@ export interface SimulatedAsk {
   readonly beginMs: number;
 }
 
-export const simulatedOptions = (ask: PilotAsk): string[] =>
+type SimulatedWishes = Pick<PilotAsk, "nodes" | "cores" | "walltime" | "partition" | "options" | "skipOptions">;
+
+/** What a pilot of a queue asks of the simulation. */
+export const simulatedOptions = (ask: SimulatedWishes): string[] =>
   withoutSkipped(
     [
       `--nodes=${ask.nodes}`,
       ...(ask.cores === undefined ? [] : [`--cores=${ask.cores}`]),
       ...(ask.walltime === undefined ? [] : [`--walltime=${ask.walltime}`]),
       ...(ask.partition === undefined ? [] : [`--partition=${ask.partition}`]),
-      ...ask.extra,
+      ...ask.options,
     ],
-    ask,
+    ask.skipOptions,
   );
 
 const MOST = 1_000_000_000;

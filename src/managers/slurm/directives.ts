@@ -1,12 +1,13 @@
 import { quoteFor } from "../../core/shell-quoting.ts";
 import { SlipwayError } from "../../errors.ts";
-import { type PilotAsk, type SlurmPart, withoutSkipped } from "../pilot-ask.ts";
+import { withoutSkipped, type PilotAsk } from "../manager.ts";
+import type { SlurmPart, SlurmQueue } from "./keys.ts";
 
 /** The `#SBATCH` lines of a pilot's script. sbatch reads their values as a shell would: quotes, backslashes, comments. */
 
 const MIB = 1024 * 1024;
 
-const checked = (ask: PilotAsk, key: string, value: string): string => {
+const checked = (ask: PilotAsk<SlurmQueue>, key: string, value: string): string => {
   // oxlint-disable-next-line no-control-regex
   if (/[\n\r\0]/.test(value))
     throw new SlipwayError("bad-value", {
@@ -21,14 +22,14 @@ const checked = (ask: PilotAsk, key: string, value: string): string => {
 /** `%` starts a pattern in the name of an output file, unless it is doubled. */
 const fileName = (path: string): string => path.replaceAll("%", "%%");
 
-const gresOf = (ask: PilotAsk, part: SlurmPart): string | undefined => {
+const gresOf = (ask: PilotAsk<SlurmQueue>, part: SlurmPart): string | undefined => {
   const named = part.gres;
   if (ask.gpus === undefined || ask.gpus === 0 || /(^|,)(gres\/)?gpu\b/.test(named ?? "")) return named;
   return [`gpu:${ask.gpus}`, ...(named === undefined ? [] : [named])].join(",");
 };
 
 /** Options of one part of the job, without their mark; what a part says itself goes before what the queue says. */
-const partOptions = (ask: PilotAsk, part: SlurmPart): string[] => {
+const partOptions = (ask: PilotAsk<SlurmQueue>, part: SlurmPart): string[] => {
   const option = (name: string, value: string | number | undefined): string[] =>
     value === undefined ? [] : [`--${name}=${quoteFor(checked(ask, name, String(value)), "word")}`];
   const megabytes = (bytes: number | undefined): string | undefined =>
@@ -39,8 +40,8 @@ const partOptions = (ask: PilotAsk, part: SlurmPart): string[] => {
     ...option("nodes", ask.nodes),
     ...option("ntasks-per-node", 1),
     ...option("cpus-per-task", ask.cores),
-    ...option("mem", megabytes(ask.memoryBytes)),
-    ...option("tmp", megabytes(ask.tmpBytes)),
+    ...option("mem", megabytes(ask.memory)),
+    ...option("tmp", megabytes(ask.tmp)),
     ...option("gres", gresOf(ask, part)),
     ...option("time", ask.walltime === undefined ? undefined : Math.max(1, Math.ceil(ask.walltime / 60))),
     ...option("partition", part.partition ?? ask.partition),
@@ -54,18 +55,19 @@ const partOptions = (ask: PilotAsk, part: SlurmPart): string[] => {
     ...(ask.exclusive === true ? ["--exclusive"] : []),
     // a pilot that comes back under its old id would meet agents and tasks that have moved on
     "--no-requeue",
-    ...ask.extra.map((line) => checked(ask, "extra", line)),
+    ...ask.options.map((line) => checked(ask, "options", line)),
   ];
 };
 
-export const slurmDirectives = (ask: PilotAsk): string[] => {
-  const parts = ask.slurm?.parts?.length ? ask.slurm.parts : [{}];
+export const slurmDirectives = (ask: PilotAsk<SlurmQueue>): string[] => {
+  const parts = ask.own.parts?.length ? ask.own.parts : [{}];
   const files = [
     `--output=${quoteFor(checked(ask, "stdout", fileName(ask.stdout)), "word")}`,
     `--error=${quoteFor(checked(ask, "stderr", fileName(ask.stderr)), "word")}`,
   ];
   return parts.flatMap((part, at) => {
     const options = [...(at === 0 ? files : []), ...partOptions(ask, part)];
-    return [...(at === 0 ? [] : ["hetjob"]), ...withoutSkipped(options, ask)].map((text) => `#SBATCH ${text}`);
+    const kept = withoutSkipped(options, ask.skipOptions);
+    return [...(at === 0 ? [] : ["hetjob"]), ...kept].map((text) => `#SBATCH ${text}`);
   });
 };

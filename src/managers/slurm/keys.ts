@@ -19,11 +19,11 @@ const PART_KEYS = {
 
 type PartKey = keyof typeof PART_KEYS;
 
-export type SlurmPartConfig = { readonly [K in PartKey]?: string };
+export type SlurmPart = { readonly [K in PartKey]?: string };
 
 export interface SlurmQueue {
   /** Part 0 first; absent when nothing of the kind was written. */
-  readonly parts?: readonly SlurmPartConfig[];
+  readonly parts?: readonly SlurmPart[];
 }
 
 const MOST_PARTS = 10;
@@ -62,7 +62,7 @@ export const SLURM_ALIASES: Readonly<Record<string, string>> = {
 /** The parts from a queue's values. Part 0 shares partition, qos, constraint and reservation with the queue itself. */
 export const slurmQueue = (values: Readonly<Record<string, unknown>>): SlurmQueue => {
   const text = (key: string): string | undefined => values[key] as string | undefined;
-  const part = (i: number): SlurmPartConfig =>
+  const part = (i: number): SlurmPart =>
     Object.fromEntries(
       (Object.keys(PART_KEYS) as PartKey[]).flatMap((key) => {
         const value = text(`${key}${i}`);
@@ -70,7 +70,7 @@ export const slurmQueue = (values: Readonly<Record<string, unknown>>): SlurmQueu
       }),
     );
   const last = indices.findLast((i) => i > 0 && Object.keys(part(i)).length > 0) ?? 0;
-  const first: SlurmPartConfig = Object.fromEntries(
+  const first: SlurmPart = Object.fromEntries(
     [
       ["excludes", text("excludes")],
       ["gres", text("gres")],

@@ -3,11 +3,12 @@ import { join } from "node:path";
 import type { CheckView } from "../../api/schemas.ts";
 import type { ClusterConfig, QueueConfig } from "../../config/clusters-file.ts";
 import type { RunCommand } from "../../managers/commands.ts";
+import type { Batch } from "../../managers/manager.ts";
 import type { ClusterDescription, Provider } from "../../managers/provider.ts";
-import { createProvider, type Manager, MANAGERS } from "../../managers/registry.ts";
+import { createProvider } from "../../managers/registry.ts";
+import { simulatedOptions } from "../../managers/simulated/options.ts";
 import { placeBundle } from "../fleets/bundle.ts";
 import { preparePilot } from "../fleets/pilot-job.ts";
-import { simulatedProvider, simulatedWords } from "../fleets/simulated-fleets.ts";
 import { findProgram } from "../../find-program.ts";
 import { limitChecks } from "./limits.ts";
 import { nodeCheck } from "./node-version.ts";
@@ -49,9 +50,9 @@ export const bad = (what: string, detail: string, remedy: string, queue: string 
   remedy,
 });
 
-const programChecks = async (manager: Manager, cluster: ClusterConfig): Promise<Check[]> => {
+const programChecks = async (batch: Batch, cluster: ClusterConfig): Promise<Check[]> => {
   const found = await Promise.all(
-    manager.programs.map(async (program) => [program, await findProgram(program, cluster.bin)] as const),
+    batch.programs.map(async (program) => [program, await findProgram(program, cluster.bin)] as const),
   );
   const missing = found.filter(([, path]) => path === undefined).map(([program]) => program);
   if (missing.length === 0) return [good("programs", found.map(([, path]) => path).join(", "))];
@@ -60,14 +61,15 @@ const programChecks = async (manager: Manager, cluster: ClusterConfig): Promise<
     bad(
       "programs",
       `${missing.join(", ")}: not found ${where}`,
-      `Set \`bin\` of this cluster to the directory of ${manager.title}'s programs, or start the server where they are found.`,
+      `Set \`bin\` of this cluster to the directory of ${cluster.manager.title}'s programs, or start the server where they are found.`,
     ),
   ];
 };
 
 const describe = async (
   provider: Provider,
-  manager: Manager,
+  batch: Batch,
+  title: string,
 ): Promise<{ readonly check: Check; readonly description?: ClusterDescription }> => {
   try {
     const description = await provider.describe();
@@ -75,7 +77,7 @@ const describe = async (
     const detail = [description.version, ...(names === undefined ? [] : [names.join(", ")])].join("; ");
     return { check: good("manager", detail), description };
   } catch (error) {
-    const remedy = `Try ${manager.programs[1]} on the server's machine; ${manager.title} must answer there.`;
+    const remedy = `Try ${batch.programs[1]} on the server's machine; ${title} must answer there.`;
     return { check: bad("manager", (error as Error).message, remedy) };
   }
 };
@@ -83,7 +85,7 @@ const describe = async (
 /** A job as a pilot's would be, judged by the manager and thrown away. */
 const tryQueue = async (
   options: CheckOptions,
-  manager: Manager,
+  batch: Batch,
   provider: Provider,
   queue: QueueConfig,
 ): Promise<Check[]> => {
@@ -101,7 +103,7 @@ const tryQueue = async (
     const bundle = (): Promise<string> => placeBundle(home, options.bundles);
     const name = `${queue.jobNamePrefix ?? "slipway"}-check`;
     const job = await preparePilot(
-      { home, cluster, queue, manager, bundle },
+      { home, cluster, queue, batch, bundle },
       { id: 0, jobName: name, directory, lifetime: undefined },
     );
     if (provider.tryOut === undefined) return [];
@@ -117,11 +119,10 @@ const tryQueue = async (
 };
 
 /** The simulation judges a pilot's job of each queue, as a manager would. */
-const simulatedChecks = async ({ home, cluster }: CheckOptions): Promise<Check[]> => {
-  const provider = simulatedProvider(home, cluster);
+const simulatedChecks = async ({ cluster }: CheckOptions, provider: Provider): Promise<Check[]> => {
   const checks = [good("manager", `${(await provider.describe()).version}: agents run on this machine`)];
   for (const queue of cluster.queues.values()) {
-    const job = { name: "", directory: "", command: [], options: simulatedWords(queue) };
+    const job = { name: "", directory: "", command: [], options: simulatedOptions(queue) };
     try {
       checks.push(good("submission", await provider.tryOut!(job), queue.name));
     } catch (error) {
@@ -142,27 +143,26 @@ const reachCheck = ({ reachable, addresses }: CheckOptions): Check =>
       );
 
 export const checkCluster = async (options: CheckOptions): Promise<CheckView> => {
-  const { cluster } = options;
-  const manager = MANAGERS[cluster.type];
-  const provider = createProvider(cluster, PROMPT);
+  const { cluster, home } = options;
+  const { batch, title } = cluster.manager;
+  const provider = createProvider(cluster, { ...PROMPT, here: { home, machine: cluster.resources } });
   const finish = (checks: Check[]): CheckView => ({
     cluster: cluster.name,
     type: cluster.type,
     ok: checks.every(({ ok }) => ok),
     checks,
   });
-  if (cluster.type === "simulated") return finish(await simulatedChecks(options));
-  if (manager === undefined || provider === undefined)
-    return finish([good("manager", `${cluster.type}: agents run on this machine`)]);
-  const programs = await programChecks(manager, cluster);
+  if (cluster.type === "simulated") return finish(await simulatedChecks(options, provider));
+  if (batch === undefined) return finish([good("manager", `${cluster.type}: agents run on this machine`)]);
+  const programs = await programChecks(batch, cluster);
   if (programs.some(({ ok }) => !ok)) return finish(programs);
-  const { check, description } = await describe(provider, manager);
+  const { check, description } = await describe(provider, batch, title);
   const checks = [...programs, check, reachCheck(options)];
   if (description === undefined) return finish(checks);
   for (const queue of cluster.queues.values()) {
-    checks.push(...limitChecks(manager, queue, description.partitions));
+    checks.push(...limitChecks(batch, title, queue, description.partitions));
     checks.push(await nodeCheck(queue, options.run));
-    checks.push(...(await tryQueue(options, manager, provider, queue)));
+    checks.push(...(await tryQueue(options, batch, provider, queue)));
   }
   return finish(checks);
 };

@@ -3,7 +3,7 @@ import type { QueueConfig } from "../../config/clusters-file.ts";
 import { suggest } from "../../config/nearest.ts";
 import { formatDuration, formatSize } from "../../core/quantities.ts";
 import type { Partition } from "../../managers/provider.ts";
-import type { Manager } from "../../managers/registry.ts";
+import type { Batch } from "../../managers/manager.ts";
 
 /** A queue against the partitions that its manager describes: whether they exist, take jobs, and have room for a pilot. */
 
@@ -67,13 +67,13 @@ const limitCheck = (queue: QueueConfig, partitions: readonly Partition[]): Check
 };
 
 export const limitChecks = (
-  manager: Manager,
+  { partition: word, choosesPartition }: Batch,
+  title: string,
   queue: QueueConfig,
   partitions: readonly Partition[] | undefined,
 ): Check[] => {
   // some managers do not tell their queues to users: the test submission judges
   if (partitions === undefined || partitions.length === 0) return [];
-  const word = manager.title === "Slurm" ? "partition" : "queue";
   const byName = new Map(partitions.map((partition) => [partition.name, partition]));
   const wanted = queue.partition?.split(",") ?? [];
   if (wanted.length === 0) {
@@ -83,9 +83,8 @@ export const limitChecks = (
         check(
           queue,
           word,
-          // Grid Engine chooses by what is asked
-          manager.title !== "Slurm",
-          `none is named, and ${manager.title} has no default`,
+          choosesPartition,
+          `none is named, and ${title} has no default`,
           `Add partition: one of ${[...byName.keys()].join(", ")}.`,
         ),
       ];

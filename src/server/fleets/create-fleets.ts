@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import type { ClusterConfig, ClustersConfig } from "../../config/clusters-file.ts";
 import type { Resources } from "../../core/resources.ts";
+import type { Provider } from "../../managers/provider.ts";
+import { createProvider } from "../../managers/registry.ts";
 import { agentSettings } from "../../protocol/agent-settings.ts";
-import { createLocalProvider } from "../../managers/local/driver/provider.ts";
 import { placeBundle, pruneBundles } from "./bundle.ts";
 import type { Fleet } from "./fleet.ts";
 import { simulatedFleets } from "./simulated-fleets.ts";
@@ -27,13 +28,12 @@ export interface FleetsOptions {
   readonly living: () => readonly { readonly cluster: string; readonly queue: string; readonly jobName: string }[];
 }
 
-const localFleets = (options: FleetsOptions, cluster: ClusterConfig): Fleet[] => {
+const localFleets = (options: FleetsOptions, cluster: ClusterConfig, provider: Provider): Fleet[] => {
   const offer = options.largest.get(cluster.name)!;
-  const provider = createLocalProvider({ resources: async () => offer });
   return [...cluster.queues.values()].map((queue) => ({
     cluster: cluster.name,
     queue: queue.name,
-    manager: cluster.type,
+    manager: cluster.manager,
     provider,
     policy: queue.fleet,
     nodes: queue.nodes,
@@ -98,12 +98,14 @@ export const createFleets = (options: FleetsOptions): Fleet[] => {
   const bundle = sharedBundle(options, () => managed);
   const { home } = options;
   managed.push(...all.flatMap((cluster) => managerFleets({ home, bundle }, cluster)));
-  const here = all.flatMap((cluster) =>
-    cluster.type === "local"
-      ? localFleets(options, cluster)
-      : cluster.type === "simulated"
-        ? simulatedFleets(home, cluster, (node) => localFleets(options, node))
-        : [],
-  );
+  const here = all
+    .filter(({ manager }) => manager.isHere === true)
+    .flatMap((cluster) => {
+      const machine = options.largest.get(cluster.name)!;
+      const provider = createProvider(cluster, { here: { home, machine } });
+      return cluster.type === "simulated"
+        ? simulatedFleets(cluster, provider, (node) => localFleets(options, node, provider))
+        : localFleets(options, cluster, provider);
+    });
   return [...here, ...managed];
 };

@@ -1,14 +1,15 @@
 import type { FleetConfig } from "../../config/fleet-keys.ts";
 import type { Lifetime } from "../../core/lifetime.ts";
 import type { Resources } from "../../core/resources.ts";
+import type { Manager } from "../../managers/manager.ts";
 import type { JobRequest, Provider } from "../../managers/provider.ts";
 
 /** The pilots of one queue: what they are, how many there should be, and how one is made. */
 export interface Fleet {
   readonly cluster: string;
   readonly queue: string;
-  /** The cluster's type: in whose words its jobs' states are. */
-  readonly manager?: string;
+  /** In whose words its jobs' states are. */
+  readonly manager?: Manager;
   /** One object per cluster: the fleets that share it share its polls. */
   readonly provider: Provider;
   readonly policy: FleetConfig;

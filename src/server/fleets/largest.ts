@@ -16,10 +16,8 @@ const UNBOUNDED: Resources = {
 };
 
 /** GPUs are asked for in other ways than by `gpus`. */
-const mayHaveGpus = ({ gpus, slurm, oar, sge, pbs, options }: QueueConfig): boolean =>
-  gpus === undefined &&
-  (options.length > 0 ||
-    /gpu/i.test(JSON.stringify([slurm?.parts, oar?.resourceSpec, oar?.property, sge, pbs?.selectOptions])));
+const mayHaveGpus = ({ gpus, own, options }: QueueConfig): boolean =>
+  gpus === undefined && (options.length > 0 || /gpu/i.test(JSON.stringify(own)));
 
 const boundOf = (queue: QueueConfig): Resources => {
   const { gpus, ...always } = UNBOUNDED;

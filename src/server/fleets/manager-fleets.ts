@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { ClusterConfig } from "../../config/clusters-file.ts";
-import { createProvider, MANAGERS } from "../../managers/registry.ts";
+import { createProvider } from "../../managers/registry.ts";
 import type { Fleet } from "./fleet.ts";
 import { declaredBy, preparePilot, STDERR, STDOUT } from "./pilot-job.ts";
 
@@ -15,16 +15,17 @@ export interface ManagerFleetsOptions {
 }
 
 export const managerFleets = ({ home, bundle }: ManagerFleetsOptions, cluster: ClusterConfig): Fleet[] => {
-  const manager = MANAGERS[cluster.type];
+  const { manager } = cluster;
+  const { batch } = manager;
+  if (batch === undefined) return [];
   const provider = createProvider(cluster);
-  if (manager === undefined || provider === undefined) return [];
   return [...cluster.queues.values()].map((queue): Fleet => {
     const declared = declaredBy(queue);
     const { logDirectory } = queue;
     return {
       cluster: cluster.name,
       queue: queue.name,
-      manager: cluster.type,
+      manager,
       provider,
       policy: queue.fleet,
       nodes: queue.nodes,
@@ -35,7 +36,7 @@ export const managerFleets = ({ home, bundle }: ManagerFleetsOptions, cluster: C
       signalBefore: queue.signalBefore,
       leaseMs: (queue.walltime ?? NO_WALLTIME_LEASE) * 1000,
       outputs: () => [STDOUT, STDERR],
-      prepare: (pilot) => preparePilot({ home, cluster, queue, manager, bundle }, pilot),
+      prepare: (pilot) => preparePilot({ home, cluster, queue, batch, bundle }, pilot),
       ...(queue.jobNamePrefix === undefined ? {} : { jobPrefix: queue.jobNamePrefix }),
       ...(logDirectory === undefined ? {} : { directoryOf: (jobName: string) => join(logDirectory, jobName) }),
       cleanup: queue.cleanup,

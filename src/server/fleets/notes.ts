@@ -1,5 +1,6 @@
 import type { JobStatus } from "../../managers/provider.ts";
-import { waitingReason } from "../../managers/waiting-reasons.ts";
+import type { Manager } from "../../managers/manager.ts";
+import { waitingReason } from "../../managers/waiting-reason.ts";
 
 /** What a keeper remembers between two looks. None of it outlives the server: all of it is found out again. */
 
@@ -70,8 +71,8 @@ export interface Waiting {
 }
 
 /** `queued: PENDING (Priority), jobs with a higher priority stand before it`. */
-export const waitingOf = (manager: string | undefined, { state, raw, reason = "" }: JobStatus): Waiting => {
-  const known = waitingReason(manager ?? "", reason === "" ? raw : reason);
+export const waitingOf = (manager: Manager | undefined, { state, raw, reason = "" }: JobStatus): Waiting => {
+  const known = waitingReason(manager?.batch?.waiting ?? [], reason === "" ? raw : reason);
   const said = `${state}: ${raw}${reason === "" ? "" : ` (${reason})`}`;
   return { text: known === undefined ? said : `${said}, ${known.meaning}`, remedy: known?.remedy ?? null };
 };

@@ -1,15 +1,13 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ClusterConfig, QueueConfig } from "../../config/clusters-file.ts";
-import type { StarterConfig, StarterName } from "../../config/starter-keys.ts";
+import type { StarterConfig } from "../../config/starter-keys.ts";
 import { toUnits, type Resources } from "../../core/resources.ts";
 import { defaultStarter } from "../../starters/starters.ts";
-import { agentSettings } from "../../protocol/agent-settings.ts";
-import { askOfQueue } from "../../managers/ask-of-queue.ts";
-import { hostCpus } from "../../managers/host-cpus.ts";
 import { AGENT_SCRIPT, BEFORE_FILE, pilotScripts } from "../../managers/pilot-script.ts";
 import type { JobRequest } from "../../managers/provider.ts";
-import type { Manager } from "../../managers/registry.ts";
+import type { Batch } from "../../managers/manager.ts";
+import { agentSettings } from "../../protocol/agent-settings.ts";
 import { BUNDLE_MARK } from "./bundle.ts";
 import type { PilotStart } from "./fleet.ts";
 
@@ -33,7 +31,7 @@ export interface PilotJobOptions {
   readonly home: string;
   readonly cluster: ClusterConfig;
   readonly queue: QueueConfig;
-  readonly manager: Manager;
+  readonly batch: Batch;
   /** The name of the bundle, placed when first asked for. */
   readonly bundle: () => Promise<string>;
 }
@@ -47,21 +45,14 @@ export const declaredBy = (queue: QueueConfig): Resources => ({
   ...(queue.tmp === undefined ? {} : { tmp: queue.tmp }),
 });
 
-/** Starters that lie beside their manager's other commands. */
-const IN_BIN: Readonly<Partial<Record<StarterName, string>>> = {
-  srun: "srun",
-  "srun-mpi": "srun",
-  pbs_tmrsh: "pbs_tmrsh",
-  pbsdsh: "pbsdsh",
-};
-
-const inBin = (starter: StarterConfig, bin: string | undefined): StarterConfig => {
-  const program = IN_BIN[starter.name];
+/** A manager's own starters lie beside its other commands. */
+const inBin = (starter: StarterConfig, { ownStarters }: Batch, bin: string | undefined): StarterConfig => {
+  const program = ownStarters?.[starter.name];
   return bin === undefined || program === undefined ? starter : { program: join(bin, program), ...starter };
 };
 
 export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart): Promise<JobRequest> => {
-  const { home, cluster, queue, manager } = options;
+  const { home, cluster, queue, batch } = options;
   const { directory, jobName } = pilot;
   const bundle = await options.bundle();
   const settings = agentSettings({
@@ -77,14 +68,10 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
     environmentFile: join(directory, BEFORE_FILE),
     lifetime: pilot.lifetime,
   });
-  const parts = queue.slurm?.parts?.length ?? 1;
-  const ask = askOfQueue(queue, {
-    name: jobName,
-    stdout: join(directory, STDOUT),
-    stderr: join(directory, STDERR),
-  });
-  const directives = manager.directives(ask);
-  const starter = inBin(queue.launcher ?? defaultStarter(cluster.type, queue.nodes, parts), cluster.bin);
+  const parts = cluster.manager.parts?.(queue.own) ?? 1;
+  const ask = { ...queue, name: jobName, stdout: join(directory, STDOUT), stderr: join(directory, STDERR) };
+  const directives = batch.directives(ask);
+  const starter = inBin(queue.launcher ?? defaultStarter(batch.starter, queue.nodes, parts), batch, cluster.bin);
   const { script, agentScript } = pilotScripts({
     title: `pilot ${pilot.id} of ${cluster.name}/${queue.name}, made by Slipway from clusters.yaml`,
     shebang: queue.shebang ?? "#!/bin/bash",
@@ -94,13 +81,13 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
     epilogue: queue.epilogue,
     starter,
     bin: cluster.bin,
-    manager: cluster.type,
+    job: batch.job,
     nodes: queue.nodes,
     parts,
     directory,
     node: queue.node ?? process.execPath,
     agent: [join(home, "bundles", bundle, "agent.js"), "--settings-file", join(directory, SETTINGS)],
-    hostCpus: hostCpus(cluster.type, starter.name, ask, directives),
+    hostCpus: batch.hostCpus(ask, directives, starter.name),
   });
   await writeFile(join(directory, SETTINGS), `${JSON.stringify(settings)}\n`, { mode: 0o600 });
   await writeFile(join(directory, BUNDLE_MARK), `${bundle}\n`, { mode: 0o600 });

@@ -3,14 +3,14 @@ import { dirname, join } from "node:path";
 import type { ContainerFacts, LaunchFacts, LaunchManager } from "../../batch/plan.ts";
 import type { LaunchSettings } from "../../batch/settings.ts";
 import type { LaunchSpec } from "../../batch/launch-spec.ts";
-import { USERS_COMMANDS } from "../../batch/sudoers.ts";
 import type { ClusterConfig } from "../../config/clusters-file.ts";
 import { findProgram } from "../../find-program.ts";
 import { quoteFor } from "../../core/shell-quoting.ts";
 import { preflightOf } from "../../containers/preflight.ts";
 import { type RunCommand, createCommands } from "../../managers/commands.ts";
 import type { ClusterDescription, Provider } from "../../managers/provider.ts";
-import { createProviders, MANAGERS } from "../../managers/registry.ts";
+import { MANAGERS } from "../../managers/managers.ts";
+import { createProviders } from "../../managers/registry.ts";
 import { becomeUser } from "./identity.ts";
 
 /** A cluster that jobs can be launched on: its manager's driver in each user's name, and what is found there. */
@@ -60,9 +60,9 @@ export const createLaunchCluster = (
   defaultRoot: string,
 ): LaunchCluster => {
   const { bin } = config;
-  const [submit] = USERS_COMMANDS[manager];
+  const [submit] = MANAGERS[manager].launch.commands;
   const run = createCommands();
-  const provider = createProviders(config, { become: becomeUser, everyone: true })!;
+  const provider = createProviders(config, { become: becomeUser, everyone: true });
   let described: { at: number; answer: Promise<ClusterDescription> } | undefined;
 
   const describe = async (): Promise<ClusterDescription> => {
@@ -82,7 +82,7 @@ export const createLaunchCluster = (
     root: settings.storageRoot ?? defaultRoot,
     provider,
     submission: async (words, user) => {
-      const variables = MANAGERS[manager]!.environment(config);
+      const variables = config.manager.batch!.environment(config);
       const pairs = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
       const program = bin === undefined ? submit : join(bin, submit);
       if (user === undefined) return [...(pairs.length === 0 ? [] : ["env", ...pairs]), program, ...words];

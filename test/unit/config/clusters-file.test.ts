@@ -50,7 +50,7 @@ describe("clusters.yaml", () => {
       environment: {},
       cleanup: "never",
       launcher: { name: "srun", overrides: [], prefix: [] },
-      slurm: {},
+      own: {},
       fleet: {
         strategy: "auto",
         init: 0,

@@ -2,17 +2,11 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { buildRun } from "../../../src/config/build-run.ts";
 import { combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
-import {
-  CLUSTER_NAMES,
-  ClusterInput,
-  ClustersInput,
-  LimitsInput,
-  QUEUE_NAMES,
-  QueueInput,
-} from "../../../src/config/clusters-schema.ts";
+import { BUILT_IN_FORMAT, LimitsInput } from "../../../src/config/clusters-schema.ts";
 import { FleetInput } from "../../../src/config/fleet-keys.ts";
 import { MINIMAL, NOT_EXPORTED } from "../../../src/config/environment.ts";
-import { STARTER_KEYS, STARTERS } from "../../../src/config/starter-keys.ts";
+import { STARTER_KEYS } from "../../../src/config/starter-keys.ts";
+import { STARTERS } from "../../../src/starters/starters.ts";
 import { readRunFile } from "../../../src/config/run-file.ts";
 import { SIMULATION_KEYS } from "../../../src/managers/simulated/keys.ts";
 import { EachInput, RUN_KEYS, TASK_KEYS } from "../../../src/config/run-schema.ts";
@@ -50,12 +44,13 @@ describe("docs/clusters-file.md", () => {
     expect(combineClusters([readClustersFile(text, name)]).clusters.size).toBeGreaterThan(1);
   });
 
+  const { keysAt, QueueInput, ClusterInput, ClustersInput } = BUILT_IN_FORMAT;
   const known = [
     ...[ClustersInput, LimitsInput, FleetInput].flatMap(({ shape }) => Object.keys(shape)),
-    ...CLUSTER_NAMES,
-    ...QUEUE_NAMES,
+    ...keysAt(["clusters", "x"]),
+    ...keysAt(["clusters", "x", "queues", "y"]),
     ...Object.keys(STARTER_KEYS),
-    ...STARTERS,
+    ...Object.keys(STARTERS),
     ...Object.keys(SIMULATION_KEYS),
   ];
   it.each([...new Set(known)].filter((key) => !/\d$/.test(key)))("tells about %s", (key) =>

@@ -113,7 +113,7 @@ clusters:
     expect(
       queue("sge", "{ pe: smp, cores: 4, mem_resource: h_vmem, memory: 1G, default_prio: -10, job_name_prefix: x }"),
     ).toMatchObject({
-      sge: { parallelEnvironment: "smp", memResource: "h_vmem", defaultPrio: -10 },
+      own: { parallelEnvironment: "smp", memResource: "h_vmem", defaultPrio: -10 },
       jobNamePrefix: "x",
     });
     expect(refusal("clusters: {x: {type: pbs, queues: {q: {queue: a, partition: b}}}}").message).toMatch(
@@ -131,17 +131,17 @@ describe("Slurm", () => {
       queue("slurm", '{ gres: "gpu:1", gres1: "gpu:a100:2", partition: p, partition1: fat, nodes1: "n[1-2]" }'),
     ).toMatchObject({
       partition: "p",
-      slurm: { parts: [{ gres: "gpu:1" }, { gres: "gpu:a100:2", partition: "fat", nodes: "n[1-2]" }] },
+      own: { parts: [{ gres: "gpu:1" }, { gres: "gpu:a100:2", partition: "fat", nodes: "n[1-2]" }] },
     });
     expect(
       queue("slurm", "{ excludes0: n9, features0: avx, reserv: day, nodes0: n1, licence0: ansys@2 }"),
     ).toMatchObject({
       constraint: "avx",
       reservation: "day",
-      slurm: { parts: [{ excludes: "n9", nodes: "n1", licence: "ansys@2" }] },
+      own: { parts: [{ excludes: "n9", nodes: "n1", licence: "ansys@2" }] },
     });
-    expect(queue("slurm", "{ qos2: low }").slurm!.parts).toEqual([{}, {}, { qos: "low" }]);
-    expect(queue("slurm", "{}").slurm).toEqual({});
+    expect(queue("slurm", "{ qos2: low }").own).toEqual({ parts: [{}, {}, { qos: "low" }] });
+    expect(queue("slurm", "{}").own).toEqual({});
   });
 });
 
@@ -151,7 +151,7 @@ describe("Grid Engine, OAR, PBS", () => {
       queue(
         "sge",
         "{ hard: [arch=lx-amd64, mem=1G], soft: fast=1, requests: { gpu: 2 }, pe: mpi, nodes: 2, tmp: 1G, tmp_resource: none }",
-      ).sge,
+      ).own,
     ).toEqual({
       hard: ["arch=lx-amd64", "mem=1G"],
       soft: ["fast=1"],
@@ -163,21 +163,19 @@ describe("Grid Engine, OAR, PBS", () => {
       queue(
         "oar",
         `{ resource-spec: /nodes=1/core=4, property: "cluster='a'", memory_per_core_property_name: memcore, memory: 1G }`,
-      ).oar,
+      ).own,
     ).toEqual({ resourceSpec: "/nodes=1/core=4", property: "cluster='a'", memoryPerCorePropertyName: "memcore" });
-    expect(queue("oar", "{ memory: 1G, memory-per-core-property-name: none }").oar).toEqual({
+    expect(queue("oar", "{ memory: 1G, memory-per-core-property-name: none }").own).toEqual({
       memoryPerCorePropertyName: null,
     });
-    expect(queue("pbs", '{ select-options: "mpiprocs=4:arch=linux", place: scatter:excl }').pbs).toEqual({
+    expect(queue("pbs", '{ select-options: "mpiprocs=4:arch=linux", place: scatter:excl }').own).toEqual({
       selectOptions: "mpiprocs=4:arch=linux",
       place: "scatter:excl",
     });
     const sge = read("clusters: {g: {type: sge, bin: /opt/sge/bin/lx, root: /opt/sge, cell: default, cluster: p6444}}");
     expect(sge.clusters.get("g")).toMatchObject({
       bin: "/opt/sge/bin/lx",
-      root: "/opt/sge",
-      cell: "default",
-      cluster: "p6444",
+      own: { root: "/opt/sge", cell: "default", cluster: "p6444" },
     });
   });
 });

@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { waitingReason } from "../../../src/managers/waiting-reasons.ts";
+import type { Manager } from "../../../src/managers/manager.ts";
+import { type ClusterType, MANAGERS } from "../../../src/managers/managers.ts";
+import { type WaitingReason, waitingReason as reasonOf } from "../../../src/managers/waiting-reason.ts";
+
+const waitingReason = (type: ClusterType, reason: string): WaitingReason | undefined =>
+  reasonOf((MANAGERS[type] as Manager).batch?.waiting ?? [], reason);
 
 describe("why a job waits, in plain words", () => {
   it.each([
@@ -124,7 +129,8 @@ describe("why a job waits, in plain words", () => {
   it("what is not known stays the manager's own word", () => {
     expect(waitingReason("slurm", "Gremlins")).toBeUndefined();
     expect(waitingReason("pbs", "Not Running: Gremlins")).toBeUndefined();
-    expect(waitingReason("constructor", "Resources")).toBeUndefined();
-    fc.assert(fc.property(fc.string(), fc.string(), (manager, reason) => void waitingReason(manager, reason)));
+    expect(waitingReason("local", "Resources")).toBeUndefined();
+    const types = Object.keys(MANAGERS) as ClusterType[];
+    fc.assert(fc.property(fc.constantFrom(...types), fc.string(), (type, reason) => void waitingReason(type, reason)));
   });
 });

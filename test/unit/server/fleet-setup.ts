@@ -7,6 +7,7 @@ import { FRACTION } from "../../../src/core/resources.ts";
 import { createReplay } from "../../../src/core/snapshot.ts";
 import { type Pilot, createState } from "../../../src/core/state.ts";
 import type { AgentMessage, ServerMessage } from "../../../src/protocol/messages.ts";
+import { MANAGERS } from "../../../src/managers/managers.ts";
 import type { JobRequest, JobStatus, Provider } from "../../../src/managers/provider.ts";
 import { DEFAULT_PREFETCH } from "../../../src/scheduler/capacity.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
@@ -64,7 +65,7 @@ export const createManager = (change: Partial<Provider> = {}): TestManager => {
 export const fleetOf = (provider: Provider, policy: Partial<FleetConfig>, change: Partial<Fleet> = {}): Fleet => ({
   cluster: "hpc",
   queue: "cpu",
-  manager: "slurm",
+  manager: MANAGERS.slurm,
   provider,
   policy: { ...FLEET, ...policy },
   nodes: 1,

@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
-import { MANAGERS } from "../../../src/managers/registry.ts";
 import { preparePilot } from "../../../src/server/fleets/pilot-job.ts";
 
 let root: string;
@@ -17,7 +16,7 @@ const scriptOf = async (keys: object): Promise<string> => {
   const cluster = combineClusters([layer]).clusters.get("hpc")!;
   const [queue] = cluster.queues.values();
   const job = await preparePilot(
-    { home: root, cluster, queue: queue!, manager: MANAGERS[cluster.type]!, bundle: async () => "b" },
+    { home: root, cluster, queue: queue!, batch: cluster.manager.batch!, bundle: async () => "b" },
     { id: 1, jobName: "slipway-1", directory: root, lifetime: undefined },
   );
   return await readFile(job.script!, "utf8");

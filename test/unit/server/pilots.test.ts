@@ -2,7 +2,8 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { LOCAL_FLEET } from "../../../src/config/fleet-keys.ts";
+import { FLEET } from "../../../src/config/fleet-keys.ts";
+import { MANAGERS } from "../../../src/managers/managers.ts";
 import { createState } from "../../../src/core/state.ts";
 import type { JobRequest, Provider } from "../../../src/managers/provider.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
@@ -58,9 +59,9 @@ const start = async (epoch: number, provider: Provider, change: Partial<PilotsOp
   const fleet: Fleet = {
     cluster: "local",
     queue: "default",
-    manager: "local",
+    manager: MANAGERS.local,
     provider,
-    policy: { ...LOCAL_FLEET, min: 1 },
+    policy: { ...FLEET, ...MANAGERS.local.fleet, min: 1 },
     nodes: 1,
     offer: {},
     walltime: undefined,

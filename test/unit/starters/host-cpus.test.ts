@@ -3,11 +3,10 @@ import { chmod, mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { ClusterType } from "../../../src/config/cluster-keys.ts";
-import type { StarterName } from "../../../src/config/starter-keys.ts";
-import { hostCpus } from "../../../src/managers/host-cpus.ts";
-import type { PilotAsk } from "../../../src/managers/pilot-ask.ts";
+import type { Manager, PilotAsk } from "../../../src/managers/manager.ts";
+import { MANAGERS } from "../../../src/managers/managers.ts";
 import { pilotScripts } from "../../../src/managers/pilot-script.ts";
+import type { StarterName } from "../../../src/starters/starters.ts";
 
 /** What each node's agent is told of the CPUs that the manager gave its job there. stand-ins.sh plays the starters. */
 
@@ -29,7 +28,7 @@ beforeEach(async () => {
 afterEach(() => rm(lab, { recursive: true, force: true }));
 
 interface Case {
-  readonly manager: ClusterType;
+  readonly manager: "slurm" | "pbs" | "sge" | "oar";
   readonly starter: StarterName;
   readonly hosts: readonly string[];
   readonly ask?: Partial<PilotAsk>;
@@ -43,7 +42,18 @@ interface Case {
 /** What each agent was told, in the order of the hosts: a number, or "" where the count is not known. */
 const told = async (given: Case): Promise<string[]> => {
   const { manager, starter, hosts } = given;
-  const ask: PilotAsk = { name: "x", stdout: "", stderr: "", nodes: hosts.length, extra: [], skip: [], ...given.ask };
+  const row: Manager = MANAGERS[manager];
+  const nodes = hosts.length;
+  const ask: PilotAsk = {
+    name: "x",
+    stdout: "",
+    stderr: "",
+    nodes,
+    options: [],
+    skipOptions: [],
+    own: {},
+    ...given.ask,
+  };
   const directives = given.directives ?? (manager === "pbs" ? [`#PBS -l select=${hosts.length}`] : []);
   const { script, agentScript } = pilotScripts({
     title: "pilot",
@@ -53,13 +63,13 @@ const told = async (given: Case): Promise<string[]> => {
     prologue: given.prologue ?? [],
     epilogue: [],
     starter: { name: starter, overrides: [], prefix: [] },
-    manager,
-    nodes: hosts.length,
-    parts: ask.slurm?.parts?.length ?? 1,
+    job: row.batch!.job,
+    nodes,
+    parts: row.parts?.(ask.own) ?? 1,
     directory: join(lab, "job dir's"),
     node: "/bin/sh",
     agent: [join(lab, "agent"), "--settings-file"],
-    hostCpus: hostCpus(manager, starter, ask, directives),
+    hostCpus: row.batch!.hostCpus(ask, directives, starter),
   });
   for (const name of await readdir(lab)) if (name.startsWith("told.")) await rm(join(lab, name));
   await rm(join(lab, "job dir's", "cpus"), { force: true });
@@ -118,7 +128,7 @@ describe("PBS", () => {
 
   it("is all of the node where the job has it alone", async () => {
     expect(await told({ ...pbs, ask: { exclusive: true } })).toEqual([""]);
-    expect(await told({ ...pbs, ask: { pbs: { place: "pack:exclhost" } } })).toEqual([""]);
+    expect(await told({ ...pbs, ask: { own: { place: "pack:exclhost" } } })).toEqual([""]);
     const place = { ...pbs, directives: ["#PBS -l select=1", "#PBS -l place=pack:excl"] };
     expect(await told(place)).toEqual([""]);
   });
@@ -166,7 +176,7 @@ describe("Grid Engine", () => {
     const one = { ...sge(), starter: "single" as const, hosts: ["head.site"] };
     expect(await told({ ...one, env: {} })).toEqual([""]);
     expect(await told({ ...one, file: "head.site 1 a.q x\n" })).toEqual(["1"]);
-    expect(await told({ ...one, file: "head.site 1 a.q x\n", ask: { sge: { cpuResource: "c" } } })).toEqual([""]);
+    expect(await told({ ...one, file: "head.site 1 a.q x\n", ask: { own: { cpuResource: "c" } } })).toEqual([""]);
     expect(await told({ ...one, file: "head.site 1 a.q x\n", ask: { exclusive: true } })).toEqual([""]);
   });
 });
@@ -182,6 +192,5 @@ describe("OAR", () => {
 });
 
 it("where no manager is, nothing is looked for", () => {
-  const ask: PilotAsk = { name: "x", stdout: "", stderr: "", nodes: 1, extra: [], skip: [] };
-  for (const manager of ["local", "simulated"] as const) expect(hostCpus(manager, "single", ask, [])).toBeUndefined();
+  for (const type of ["local", "simulated"] as const) expect((MANAGERS[type] as Manager).batch).toBeUndefined();
 });

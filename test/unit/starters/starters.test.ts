@@ -4,11 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { ClusterType } from "../../../src/config/cluster-keys.ts";
-import { STARTERS, type StarterConfig, type StarterName } from "../../../src/config/starter-keys.ts";
-import { defaultStarter } from "../../../src/starters/starters.ts";
-import { hostCpus } from "../../../src/managers/host-cpus.ts";
-import type { PilotAsk } from "../../../src/managers/pilot-ask.ts";
+import type { StarterConfig } from "../../../src/config/starter-keys.ts";
+import type { Manager, PilotAsk } from "../../../src/managers/manager.ts";
+import { MANAGERS } from "../../../src/managers/managers.ts";
+import { defaultStarter, STARTERS, type StarterName } from "../../../src/starters/starters.ts";
 import { pilotScripts, type PilotScriptPlan } from "../../../src/managers/pilot-script.ts";
 
 /**
@@ -53,7 +52,9 @@ beforeEach(async () => {
 
 afterEach(() => rm(lab, { recursive: true, force: true }));
 
-const plan = (starter: StarterConfig, manager: ClusterType, nodes: number, more: object = {}): PilotScriptPlan => ({
+type BatchType = "slurm" | "pbs" | "sge" | "oar";
+
+const plan = (starter: StarterConfig, manager: BatchType, nodes: number, more: object = {}): PilotScriptPlan => ({
   title: "pilot 7\nof a home",
   shebang: "#!/bin/bash",
   directives: ["#SBATCH --nodes=3"],
@@ -61,7 +62,7 @@ const plan = (starter: StarterConfig, manager: ClusterType, nodes: number, more:
   prologue: ["PROLOGUE=here"],
   epilogue: ['echo "$PROLOGUE $slipway_status" >"$LAB/epilogue"'],
   starter,
-  manager,
+  job: MANAGERS[manager].batch.job,
   nodes,
   parts: 1,
   directory: join(lab, "job dir's"),
@@ -110,7 +111,7 @@ const until = async (what: string, condition: () => Promise<boolean>): Promise<v
   throw new Error(`never came: ${what}`);
 };
 
-const SEVERAL: [StarterName, ClusterType][] = [
+const SEVERAL: [StarterName, BatchType][] = [
   ["srun", "slurm"],
   ["srun-mpi", "slurm"],
   ["mpiexec", "pbs"],
@@ -228,12 +229,12 @@ describe("one node", () => {
   });
 });
 
-const ASK: PilotAsk = { name: "x", stdout: "", stderr: "", nodes: 2, extra: [], skip: [] };
+const ASK: PilotAsk = { name: "x", stdout: "", stderr: "", nodes: 2, options: [], skipOptions: [], own: {} };
 
 describe("every script", () => {
-  const managers: ClusterType[] = ["slurm", "pbs", "sge", "oar"];
+  const managers: BatchType[] = ["slurm", "pbs", "sge", "oar"];
   const scripts = (): string[] =>
-    STARTERS.flatMap((name) =>
+    (Object.keys(STARTERS) as StarterName[]).flatMap((name) =>
       managers.flatMap((manager) => {
         const given = plan(
           config(name, { prefix: name === "wrapped" ? ["env"] : [], overrides: ["--x=it's"] }),
@@ -243,7 +244,7 @@ describe("every script", () => {
             epilogue: ["echo bye"],
             environment: { GREETING: "it's" },
             directory: "/shared/home/jobs/slipway-1-7",
-            hostCpus: hostCpus(manager, name, ASK, ["#PBS -l select=2"]),
+            hostCpus: (MANAGERS[manager] as Manager).batch!.hostCpus(ASK, ["#PBS -l select=2"], name),
           },
         );
         const { script, agentScript } = pilotScripts(given);
@@ -282,8 +283,8 @@ describe("every script", () => {
 
 it("the default starter is the manager's own where there are several nodes", () => {
   const names = (nodes: number) =>
-    (["slurm", "pbs", "sge", "oar", "local", "simulated"] as const).map((type) => defaultStarter(type, nodes).name);
-  expect(names(1)).toEqual(Array(6).fill("single"));
-  expect(names(2)).toEqual(["srun", "pbs_tmrsh", "qrsh", "oarsh", "single", "single"]);
-  expect(defaultStarter("slurm", 1, 2).name).toBe("srun");
+    (["slurm", "pbs", "sge", "oar"] as const).map((type) => defaultStarter(MANAGERS[type].batch.starter, nodes).name);
+  expect(names(1)).toEqual(Array(4).fill("single"));
+  expect(names(2)).toEqual(["srun", "pbs_tmrsh", "qrsh", "oarsh"]);
+  expect(defaultStarter("srun", 1, 2).name).toBe("srun");
 });

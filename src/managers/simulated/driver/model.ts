@@ -1,7 +1,7 @@
 import type { JobOutcome } from "../../provider.ts";
 import { draw, drawDuration } from "./draws.ts";
 import type { SimulatedAsk } from "../options.ts";
-import type { Simulation } from "./simulation.ts";
+import type { Simulation } from "../simulation.ts";
 
 /**
  * A batch system as a pure function of what happens to it: nodes, jobs in their order, and the trouble that each job

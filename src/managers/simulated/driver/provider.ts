@@ -7,7 +7,7 @@ import type { JobRequest, JobStatus, Provider } from "../../provider.ts";
 import * as model from "./model.ts";
 import { readOptions, type SimulatedAsk } from "../options.ts";
 import { endJob, exitCodeOf, findProcesses, isJobAlive, startJob } from "./processes.ts";
-import type { Simulation } from "./simulation.ts";
+import type { Simulation } from "../simulation.ts";
 import { readState, writeState } from "./state-file.ts";
 
 /**

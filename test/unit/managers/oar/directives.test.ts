@@ -1,10 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { oarDirectives } from "../../../../src/managers/oar/directives.ts";
-import type { PilotAsk } from "../../../../src/managers/pilot-ask.ts";
+import type { PilotAsk } from "../../../../src/managers/manager.ts";
+import type { OarQueue } from "../../../../src/managers/oar/keys.ts";
 
 const MiB = 1024 * 1024;
-const ask: PilotAsk = { name: "slw-1", stdout: "/l/out", stderr: "/l/err", nodes: 1, extra: [], skip: [] };
-const lines = (change: Partial<PilotAsk>): string[] => oarDirectives({ ...ask, ...change });
+const ask: PilotAsk<OarQueue> = {
+  name: "slw-1",
+  stdout: "/l/out",
+  stderr: "/l/err",
+  nodes: 1,
+  options: [],
+  skipOptions: [],
+  own: {},
+};
+const lines = (change: Partial<PilotAsk<OarQueue>>): string[] => oarDirectives({ ...ask, ...change });
 
 describe("oar.directives", () => {
   it("asks for whole nodes where no cores are named", () => {
@@ -19,26 +28,31 @@ describe("oar.directives", () => {
   });
 
   it("takes the resources as they were written, with a walltime of theirs", () => {
-    const spec = (resourceSpec: string): string => lines({ cores: 9, walltime: 60, oar: { resourceSpec } })[1]!;
+    const spec = (resourceSpec: string): string => lines({ cores: 9, walltime: 60, own: { resourceSpec } })[1]!;
     expect(spec("/nodes=1/gpu=2")).toBe("#OAR -l /nodes=1/gpu=2,walltime=0:01:00");
     expect(spec("/nodes=1,walltime=2:00:00")).toBe("#OAR -l /nodes=1,walltime=2:00:00");
   });
 
   it("asks for memory as a property of cores, together with a given one", () => {
-    const memory = { cores: 3, memoryBytes: 1000 * MiB };
-    const property = (oar: PilotAsk["oar"]): string | undefined =>
-      lines({ ...memory, ...(oar === undefined ? {} : { oar }) }).find((line) => line.startsWith("#OAR -p"));
-    expect(property({ memoryPerCoreProperty: "memcore" })).toBe("#OAR -p memcore >= 334");
-    expect(property({ memoryPerCoreProperty: "memcore", property: "a = 'x' OR b = 'y'" })).toBe(
+    const memory = { cores: 3, memory: 1000 * MiB };
+    const property = (oar: OarQueue | undefined): string | undefined =>
+      lines({ ...memory, ...(oar === undefined ? {} : { own: oar }) }).find((line) => line.startsWith("#OAR -p"));
+    expect(property({ memoryPerCorePropertyName: "memcore" })).toBe("#OAR -p memcore >= 334");
+    expect(property({ memoryPerCorePropertyName: "memcore", property: "a = 'x' OR b = 'y'" })).toBe(
       "#OAR -p (a = 'x' OR b = 'y') AND (memcore >= 334)",
     );
-    expect(property({ memoryPerCoreProperty: null })).toBeUndefined();
-    expect(property({ memoryPerCoreProperty: null, property: "host = 'n1'" })).toBe("#OAR -p host = 'n1'");
+    expect(property({ memoryPerCorePropertyName: null })).toBeUndefined();
+    expect(property({ memoryPerCorePropertyName: null, property: "host = 'n1'" })).toBe("#OAR -p host = 'n1'");
     expect(() => property({})).toThrowError(expect.objectContaining({ code: "bad-value" }));
   });
 
   it("names queue and project, adds options and leaves out what is to be skipped", () => {
-    const asked = lines({ partition: "besteffort", account: "p1", extra: ["-t besteffort"], skip: ["-E ", ""] });
+    const asked = lines({
+      partition: "besteffort",
+      account: "p1",
+      options: ["-t besteffort"],
+      skipOptions: ["-E ", ""],
+    });
     expect(asked.slice(2)).toEqual(["#OAR -O /l/out", "#OAR -q besteffort", "#OAR --project p1", "#OAR -t besteffort"]);
   });
 
@@ -47,7 +61,7 @@ describe("oar.directives", () => {
       { name: "it's" },
       { stdout: "/it's/out" },
       { account: "x' --" },
-      { extra: ["-t a\n#OAR -q b"] },
+      { options: ["-t a\n#OAR -q b"] },
     ])
       expect(() => lines(change)).toThrowError(expect.objectContaining({ code: "bad-value" }));
   });

@@ -1,15 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { pbsDirectives, pbsDuration, pbsName } from "../../../../src/managers/pbs/directives.ts";
-import type { PilotAsk } from "../../../../src/managers/pilot-ask.ts";
+import type { PilotAsk } from "../../../../src/managers/manager.ts";
+import type { PbsQueue } from "../../../../src/managers/pbs/keys.ts";
 
-const ask = (change: Partial<PilotAsk> = {}): PilotAsk => ({
+const ask = (change: Partial<PilotAsk<PbsQueue>> = {}): PilotAsk<PbsQueue> => ({
   name: "slipway-1a2b-7",
   stdout: "/h/jobs/7/out",
   stderr: "/h/jobs/7/err",
   nodes: 1,
-  extra: [],
-  skip: [],
+  options: [],
+  skipOptions: [],
+  own: {},
   ...change,
 });
 
@@ -18,13 +20,13 @@ describe("#PBS lines of a pilot", () => {
     const all = ask({
       nodes: 2,
       cores: 4,
-      memoryBytes: 100 * 1024 ** 2 + 1,
+      memory: 100 * 1024 ** 2 + 1,
       gpus: 1,
       walltime: 3661,
       partition: "gpu",
       account: "proj1",
-      pbs: { selectOptions: "mpiprocs=4:arch=linux" },
-      extra: ["-m n"],
+      own: { selectOptions: "mpiprocs=4:arch=linux" },
+      options: ["-m n"],
     });
     expect(pbsDirectives(all)).toEqual([
       "#PBS -N slipway-1a2b-7",
@@ -42,7 +44,7 @@ describe("#PBS lines of a pilot", () => {
   });
 
   it("leave out what the queue does not ask for, and what it skips", () => {
-    expect(pbsDirectives(ask({ skip: ["umask", "-l place"] }))).toEqual([
+    expect(pbsDirectives(ask({ skipOptions: ["umask", "-l place"] }))).toEqual([
       "#PBS -N slipway-1a2b-7",
       "#PBS -o /h/jobs/7/out",
       "#PBS -e /h/jobs/7/err",
@@ -54,7 +56,7 @@ describe("#PBS lines of a pilot", () => {
   it.each([
     [{ exclusive: true }, "#PBS -l place=pack:excl"],
     [{ exclusive: true, nodes: 3 }, "#PBS -l place=scatter:excl"],
-    [{ pbs: { place: "vscatter:shared" } }, "#PBS -l place=vscatter:shared"],
+    [{ own: { place: "vscatter:shared" } }, "#PBS -l place=vscatter:shared"],
     [{ constraint: "bigmem" }, "#PBS -l select=1:bigmem=True"],
     [{ constraint: "arch=linux" }, "#PBS -l select=1:arch=linux"],
     [{ reservation: "R12", partition: "workq" }, "#PBS -q R12"],

@@ -1,10 +1,19 @@
 import { describe, expect, it } from "vitest";
-import type { PilotAsk } from "../../../../src/managers/pilot-ask.ts";
+import type { PilotAsk } from "../../../../src/managers/manager.ts";
+import type { SgeQueue } from "../../../../src/managers/sge/keys.ts";
 import { sgeDirectives } from "../../../../src/managers/sge/directives.ts";
 
 const MiB = 1024 * 1024;
-const ask: PilotAsk = { name: "slw-1", stdout: "/l/out", stderr: "/l/err", nodes: 1, extra: [], skip: [] };
-const lines = (change: Partial<PilotAsk>): string[] => sgeDirectives({ ...ask, ...change });
+const ask: PilotAsk<SgeQueue> = {
+  name: "slw-1",
+  stdout: "/l/out",
+  stderr: "/l/err",
+  nodes: 1,
+  options: [],
+  skipOptions: [],
+  own: {},
+};
+const lines = (change: Partial<PilotAsk<SgeQueue>>): string[] => sgeDirectives({ ...ask, ...change });
 
 describe("sge.directives", () => {
   it("says the least for the least", () => {
@@ -13,7 +22,7 @@ describe("sge.directives", () => {
 
   it("asks for slots of the parallel environment, and for memory of each slot", () => {
     const sge = { parallelEnvironment: "mpi", memResource: "mem_mb", tmpResource: "tmp_mb", gpuResource: "gpu" };
-    const asked = lines({ nodes: 2, cores: 4, memoryBytes: 1001 * MiB, tmpBytes: 5 * MiB, gpus: 2, walltime: 90, sge });
+    const asked = lines({ nodes: 2, cores: 4, memory: 1001 * MiB, tmp: 5 * MiB, gpus: 2, walltime: 90, own: sge });
     expect(asked.slice(6)).toEqual([
       "#$ -l h_rt=90",
       "#$ -pe mpi 8",
@@ -25,23 +34,23 @@ describe("sge.directives", () => {
 
   it("asks for cores by their resource where one is named: a node is one slot then", () => {
     const sge = { parallelEnvironment: "onepernode", cpuResource: "cpu_r", memResource: "mem_r" };
-    expect(lines({ nodes: 3, cores: 4, memoryBytes: 100 * MiB, sge }).slice(6)).toEqual([
+    expect(lines({ nodes: 3, cores: 4, memory: 100 * MiB, own: sge }).slice(6)).toEqual([
       "#$ -pe onepernode 3",
       "#$ -l cpu_r=4",
       "#$ -l mem_r=100",
     ]);
-    expect(lines({ cores: 4, sge: { cpuResource: "cpu_r" } }).slice(6)).toEqual(["#$ -l cpu_r=4"]);
+    expect(lines({ cores: 4, own: { cpuResource: "cpu_r" } }).slice(6)).toEqual(["#$ -l cpu_r=4"]);
   });
 
   it("puts queue, project, priority, hard, soft and further options where they belong", () => {
-    const sge = { priority: -10, hard: ["arch=lx-amd64", "-q fast.q"], soft: ["fast=1"] };
+    const sge = { defaultPrio: -10, hard: ["arch=lx-amd64", "-q fast.q"], soft: ["fast=1"] };
     const asked = lines({
       partition: "all.q",
       account: "p",
       exclusive: true,
-      sge,
-      extra: ["-m e"],
-      skip: ["-cwd", ""],
+      own: sge,
+      options: ["-m e"],
+      skipOptions: ["-cwd", ""],
     });
     expect(asked.slice(5)).toEqual([
       "#$ -q all.q",
@@ -62,6 +71,6 @@ describe("sge.directives", () => {
     expect(() => lines({ nodes: 2 })).toThrowError(expect.objectContaining({ code: "bad-value" }));
     for (const stdout of ["/it's", '/a"b', "/a\nb"])
       expect(() => lines({ stdout })).toThrowError(expect.objectContaining({ code: "bad-value" }));
-    expect(() => lines({ extra: ["-m e\nrm -rf ~"] })).toThrowError(expect.objectContaining({ code: "bad-value" }));
+    expect(() => lines({ options: ["-m e\nrm -rf ~"] })).toThrowError(expect.objectContaining({ code: "bad-value" }));
   });
 });

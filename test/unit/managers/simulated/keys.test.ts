@@ -1,19 +1,20 @@
 import { describe, expect, it } from "vitest";
 import { clusterNamed, combineClusters, readClustersFile } from "../../../../src/config/clusters-file.ts";
 import { SlipwayError } from "../../../../src/errors.ts";
-import { QUIET, simulationOf } from "../../../../src/managers/simulated/driver/simulation.ts";
+import type { SimulatedCluster } from "../../../../src/managers/simulated/manager.ts";
+import { QUIET, simulationOf } from "../../../../src/managers/simulated/simulation.ts";
 
 const read = (text: string): ReturnType<typeof combineClusters> => combineClusters([readClustersFile(text, "c.yaml")]);
 
 describe("a simulated cluster in clusters.yaml", () => {
   it("is read, and what it does not say gives no trouble", () => {
-    const { simulation } = clusterNamed(
+    const { own } = clusterNamed(
       read(
         "clusters: { t: { type: simulated, simulation: { nodes: 4, queue-wait: 5s, failure_rate: 0.5, seed: 7 } } }",
       ),
       "t",
     );
-    expect(simulationOf(simulation!, 9)).toEqual({
+    expect(simulationOf((own as SimulatedCluster).simulation!, 9)).toEqual({
       ...QUIET,
       nodes: 4,
       coresPerNode: 2,

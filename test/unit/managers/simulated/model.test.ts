@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { draw, drawDuration } from "../../../../src/managers/simulated/driver/draws.ts";
 import * as model from "../../../../src/managers/simulated/driver/model.ts";
 import { readOptions, simulatedOptions } from "../../../../src/managers/simulated/options.ts";
-import { QUIET, type Simulation } from "../../../../src/managers/simulated/driver/simulation.ts";
+import { QUIET, type Simulation } from "../../../../src/managers/simulated/simulation.ts";
 
 const rate = fc.constantFrom(0, 0.3, 1);
 const simulations: fc.Arbitrary<Simulation> = fc.record({
@@ -198,8 +198,8 @@ describe("options of a simulated job", () => {
       cores: 3,
       walltime: 60,
       partition: "p",
-      extra: [],
-      skip: [],
+      options: [],
+      skipOptions: [],
     };
     expect(readOptions(simulatedOptions(ask))).toEqual({
       nodes: 2,
@@ -209,7 +209,7 @@ describe("options of a simulated job", () => {
       isHeld: false,
       beginMs: 0,
     });
-    expect(simulatedOptions({ ...ask, extra: ["--hold"], skip: ["--cores", "--partition"] })).toEqual([
+    expect(simulatedOptions({ ...ask, options: ["--hold"], skipOptions: ["--cores", "--partition"] })).toEqual([
       "--nodes=2",
       "--walltime=60",
       "--hold",

@@ -1,19 +1,21 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { PilotAsk } from "../../../../src/managers/pilot-ask.ts";
+import type { PilotAsk } from "../../../../src/managers/manager.ts";
+import type { SlurmQueue } from "../../../../src/managers/slurm/keys.ts";
 import { slurmDirectives } from "../../../../src/managers/slurm/directives.ts";
 
 const MIB = 1024 * 1024;
-const ask = (more: Partial<PilotAsk> = {}): PilotAsk => ({
+const ask = (more: Partial<PilotAsk<SlurmQueue>> = {}): PilotAsk<SlurmQueue> => ({
   name: "job",
   stdout: "/d/out",
   stderr: "/d/err",
   nodes: 1,
-  extra: [],
-  skip: [],
+  options: [],
+  skipOptions: [],
+  own: {},
   ...more,
 });
-const options = (more: Partial<PilotAsk> = {}): string[] =>
+const options = (more: Partial<PilotAsk<SlurmQueue>> = {}): string[] =>
   slurmDirectives(ask(more)).map((line) => line.replace(/^#SBATCH /, ""));
 
 describe("slurm directives", () => {
@@ -22,8 +24,8 @@ describe("slurm directives", () => {
       options({
         nodes: 2,
         cores: 8,
-        memoryBytes: 10 * MIB + 1,
-        tmpBytes: 5 * MIB,
+        memory: 10 * MIB + 1,
+        tmp: 5 * MIB,
         gpus: 4,
         walltime: 3601,
         partition: "gpu",
@@ -32,7 +34,7 @@ describe("slurm directives", () => {
         constraint: "a100&ib",
         reservation: "tuesday",
         exclusive: true,
-        extra: ["--mail-type=END"],
+        options: ["--mail-type=END"],
       }),
     ).toEqual([
       "--output=/d/out",
@@ -57,7 +59,7 @@ describe("slurm directives", () => {
   });
 
   it("asks for nothing that was not asked for", () => {
-    expect(options({ memoryBytes: 0, gpus: 0 })).toEqual([
+    expect(options({ memory: 0, gpus: 0 })).toEqual([
       "--output=/d/out",
       "--error=/d/err",
       "--job-name=job",
@@ -68,10 +70,10 @@ describe("slurm directives", () => {
   });
 
   it("leaves out directives that contain a word to skip", () => {
-    expect(options({ walltime: 60, partition: "p", skip: ["--time", "requeue", ""] }).join(" ")).not.toMatch(
+    expect(options({ walltime: 60, partition: "p", skipOptions: ["--time", "requeue", ""] }).join(" ")).not.toMatch(
       /time|requeue/,
     );
-    expect(options({ partition: "p", skip: ["--time"] })).toContain("--partition=p");
+    expect(options({ partition: "p", skipOptions: ["--time"] })).toContain("--partition=p");
   });
 
   it("makes a heterogeneous job of several parts, each with its own words before the queue's", () => {
@@ -80,7 +82,7 @@ describe("slurm directives", () => {
         gpus: 2,
         partition: "p",
         qos: "q",
-        slurm: {
+        own: {
           parts: [
             { features: "fast", nodes: "n[1-2]", excludes: "n3", licence: "foo:2" },
             { partition: "big", gres: "gpu:h100:1,shard:2", qos: "low", reserv: "r" },
@@ -116,7 +118,7 @@ describe("slurm directives", () => {
   });
 
   it("adds what a part asks for to the GPUs of the queue", () => {
-    expect(options({ gpus: 1, slurm: { parts: [{ gres: "craynetwork:1" }] } })).toContain("--gres=gpu:1,craynetwork:1");
+    expect(options({ gpus: 1, own: { parts: [{ gres: "craynetwork:1" }] } })).toContain("--gres=gpu:1,craynetwork:1");
   });
 
   it("doubles the percent signs of file names", () => {
@@ -124,7 +126,7 @@ describe("slurm directives", () => {
   });
 
   it("refuses a line break, wherever it stands", () => {
-    for (const bad of [{ partition: "a\nb" }, { extra: ["--x\n#SBATCH --y"] }, { name: "a\rb" }, { stdout: "/a\n" }])
+    for (const bad of [{ partition: "a\nb" }, { options: ["--x\n#SBATCH --y"] }, { name: "a\rb" }, { stdout: "/a\n" }])
       expect(() => slurmDirectives(ask(bad))).toThrowError(expect.objectContaining({ code: "bad-value" }));
   });
 

@@ -1,4 +1,7 @@
-import type { SimulationValues } from "../keys.ts";
+import { availableParallelism } from "node:os";
+import type { ClusterConfig } from "../../config/clusters-file.ts";
+import type { SimulationValues } from "./keys.ts";
+import type { SimulatedCluster } from "./manager.ts";
 
 /** How a simulated cluster behaves. Times in milliseconds; a rate is the chance of it for each job. */
 export interface Simulation {
@@ -62,3 +65,7 @@ export const simulationOf = (values: SimulationValues, machineCores: number): Si
     seed: values.seed ?? QUIET.seed,
   };
 };
+
+/** Of a cluster of this type. */
+export const simulationOfCluster = ({ own }: ClusterConfig): Simulation =>
+  simulationOf((own as SimulatedCluster).simulation ?? {}, availableParallelism());

@@ -1,0 +1,118 @@
+import type { ClusterConfig } from "../config/clusters-file.ts";
+import type { FleetConfig } from "../config/fleet-keys.ts";
+import type { Keys, ReadKeys } from "../config/key-table.ts";
+import type { QueueJob } from "../config/queue-job.ts";
+import type { JobFacts } from "../starters/starter.ts";
+import type { StarterName } from "../starters/starters.ts";
+import type { HostCpus } from "./host-cpus.ts";
+import type { WaitingRow } from "./waiting-reason.ts";
+
+/**
+ * What is known of a workload manager without speaking to it: its keys in clusters.yaml, its language, its words. Pure,
+ * so that configuration and CLI may read it; the driver beside it (`NAME/driver/`) is the server's. `Own` is what the
+ * manager alone understands of a queue, `OwnOfCluster` of a cluster: made and read in its folder, carried by everybody
+ * else.
+ */
+export interface Manager<Own = unknown, OwnOfCluster = unknown> {
+  /** For people. */
+  readonly title: string;
+  /** Keys of queues that no other manager has, their other names, and those worth suggesting (all, unless said). */
+  readonly keys: Keys;
+  readonly aliases?: Readonly<Record<string, string>>;
+  readonly suggested?: readonly string[];
+  /** Keys of clusters that no other manager has. */
+  readonly clusterKeys?: Keys;
+  /** Of the keys that not every manager understands, those that this one does. */
+  readonly understands: readonly string[];
+  /** How it says what another one's key means. */
+  readonly instead?: Readonly<Record<string, string>>;
+  /** Its own part of a queue and of a cluster, from the values of its keys. */
+  queue(values: ReadKeys["values"]): Own;
+  cluster?(values: ReadKeys["values"]): OwnOfCluster;
+  /** Why a pilot of this queue cannot be asked for. */
+  problem?(job: QueueJob<Own>): Problem | undefined;
+  /** Parts of a heterogeneous job. */
+  parts?(own: Own): number;
+  /** Its jobs are processes of this machine: nothing is submitted, and no other machine must reach the server. */
+  readonly isHere?: true;
+  /** What follows is of managers that are given scripts. */
+  readonly batch?: Batch<Own, OwnOfCluster>;
+  /** Jobs can be launched on it, each in its user's name. */
+  readonly launch?: LaunchDialect;
+  /** Its fleets, where they are not as usual. */
+  readonly fleet?: Partial<FleetConfig>;
+}
+
+export interface LaunchDialect {
+  /** What runs in users' names; everything else the server asks in its own. */
+  readonly commands: readonly [submit: string, cancel: string];
+  /** Variables that these commands need and that sudo would drop. */
+  readonly variables: readonly string[];
+}
+
+/** A manager whose commands are given scripts. */
+export interface Batch<Own = unknown, OwnOfCluster = unknown> {
+  /** What it calls that which jobs are sent to. */
+  readonly partition: "partition" | "queue";
+  /** Whether it finds a partition itself where none is named and none is the default. */
+  readonly choosesPartition: boolean;
+  /** Without these nothing works. */
+  readonly programs: readonly string[];
+  /** What its driver and scripts call besides. */
+  readonly further: readonly string[];
+  /** Variables by which its commands find it. */
+  environment(cluster: ClusterConfig<Own, OwnOfCluster>): Readonly<Record<string, string>>;
+  /** Directive lines of a pilot's script. Throws `bad-value` for what it cannot be asked. */
+  directives(ask: PilotAsk<Own>): string[];
+  /** What a running job finds in its environment. */
+  readonly job: JobFacts;
+  /** How many CPUs a job was given on each node, where the manager tells; `starter` runs there. */
+  hostCpus(ask: PilotAsk<Own>, directives: readonly string[], starter: string): HostCpus | undefined;
+  /** Starts agents on several nodes. */
+  readonly starter: StarterName;
+  /** The programs of starters that lie beside its other commands. */
+  readonly ownStarters?: Readonly<Partial<Record<StarterName, string>>>;
+  /** Why jobs wait, in plain words; the first row that fits counts, so the narrow ones come first. */
+  readonly waiting: readonly WaitingRow[];
+}
+
+export interface Problem {
+  readonly key: string;
+  readonly detail: string;
+  readonly remedy: string;
+}
+
+/** What a pilot's job asks of its manager: its queue as clusters.yaml says it, and what is of this job alone. */
+export interface PilotAsk<Own = unknown> extends Pick<
+  QueueJob<Own>,
+  | "nodes"
+  | "cores"
+  | "memory"
+  | "gpus"
+  | "tmp"
+  | "walltime"
+  | "partition"
+  | "account"
+  | "qos"
+  | "constraint"
+  | "reservation"
+  | "exclusive"
+  | "options"
+  | "skipOptions"
+  | "own"
+> {
+  readonly name: string;
+  /** Files for what the job prints; their directory exists. */
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Variables that have a value. */
+export const variables = (pairs: Readonly<Record<string, string | undefined>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(pairs).filter((pair): pair is [string, string] => pair[1] !== undefined));
+
+/** Options without those that `skip-options` names; a blank line there names none. */
+export const withoutSkipped = (options: readonly string[], skipOptions: readonly string[]): string[] => {
+  const texts = skipOptions.filter((text) => text.trim() !== "");
+  return options.filter((option) => !texts.some((text) => option.includes(text)));
+};

@@ -1,0 +1,8 @@
+import type { Driver } from "../../driver.ts";
+import type { SlurmQueue } from "../keys.ts";
+import { createSlurmProvider, slurmIsTransient } from "./provider.ts";
+
+export const slurmDriver: Driver<SlurmQueue> = {
+  isTransient: slurmIsTransient,
+  create: ({ run, programs, everyone }) => createSlurmProvider({ run, programs, mineOnly: !everyone }),
+};

@@ -1,0 +1,34 @@
+import { type Manager, variables } from "../manager.ts";
+import { slurmDirectives } from "./directives.ts";
+import { slurmHostCpus } from "./host-cpus.ts";
+import { SLURM_ALIASES, SLURM_KEYS, SLURM_SUGGESTED, slurmQueue, type SlurmQueue } from "./keys.ts";
+import { SLURM_WAITING } from "./waiting-reasons.ts";
+
+export const slurm = {
+  title: "Slurm",
+  keys: SLURM_KEYS,
+  aliases: SLURM_ALIASES,
+  suggested: SLURM_SUGGESTED,
+  understands: ["qos", "constraint", "reservation", "bin", "config"],
+  instead: {
+    place: "Use exclusive: true, or options.",
+    hard: "Use constraint, gres or options.",
+    property: "Use constraint.",
+  },
+  queue: slurmQueue,
+  parts: ({ parts }) => parts?.length ?? 1,
+  batch: {
+    partition: "partition",
+    choosesPartition: false,
+    programs: ["sbatch", "squeue", "scancel", "sinfo"],
+    further: ["sacct", "scontrol", "srun"],
+    environment: ({ config }) => variables({ SLURM_CONF: config }),
+    directives: slurmDirectives,
+    job: { hosts: (program) => `${program("scontrol")} show hostnames "$SLURM_JOB_NODELIST"` },
+    hostCpus: slurmHostCpus,
+    starter: "srun",
+    ownStarters: { srun: "srun", "srun-mpi": "srun" },
+    waiting: SLURM_WAITING,
+  },
+  launch: { commands: ["sbatch", "scancel"], variables: ["SLURM_CONF"] },
+} satisfies Manager<SlurmQueue>;
