@@ -22,5 +22,5 @@ export interface KeeperContext {
 /** What starts the names of a fleet's jobs: the home's mark behind the fleet's own word or `slipway`. */
 export const jobPrefixOf = (
   { prefix }: Pick<KeeperContext, "prefix">,
-  { jobPrefix }: Pick<Fleet, "jobPrefix">,
-): string => (jobPrefix === undefined ? prefix : prefix.replace(/^slipway/, jobPrefix));
+  { jobNamePrefix }: Pick<Fleet, "jobNamePrefix">,
+): string => (jobNamePrefix === undefined ? prefix : prefix.replace(/^slipway/, jobNamePrefix));

@@ -5,7 +5,7 @@ import type { Provider } from "../../managers/provider.ts";
 import { createProvider } from "../../managers/registry.ts";
 import { agentSettings } from "../../protocol/agent-settings.ts";
 import { placeBundle, pruneBundles } from "./bundle.ts";
-import type { Fleet } from "./fleet.ts";
+import { type Fleet, ofQueue } from "./fleet.ts";
 import { simulatedFleets } from "./simulated-fleets.ts";
 import { managerFleets } from "./manager-fleets.ts";
 
@@ -31,16 +31,13 @@ export interface FleetsOptions {
 const localFleets = (options: FleetsOptions, cluster: ClusterConfig, provider: Provider): Fleet[] => {
   const offer = options.largest.get(cluster.name)!;
   return [...cluster.queues.values()].map((queue) => ({
+    ...ofQueue(queue),
     cluster: cluster.name,
     queue: queue.name,
     manager: cluster.manager,
     provider,
     policy: queue.fleet,
-    nodes: queue.nodes,
     offer,
-    walltime: queue.walltime,
-    signal: queue.signal,
-    signalBefore: queue.signalBefore,
     prompt: true,
     leaseMs: LOCAL_LEASE_MS,
     outputs: () => ["agent.log"],

@@ -1,11 +1,22 @@
 import type { FleetConfig } from "../../config/fleet-keys.ts";
+import type { QueueJob } from "../../config/queue-job.ts";
 import type { Lifetime } from "../../core/lifetime.ts";
 import type { Resources } from "../../core/resources.ts";
 import type { Manager } from "../../managers/manager.ts";
 import type { JobRequest, Provider } from "../../managers/provider.ts";
 
+/** What of a queue concerns its pilots whatever starts them, under the names of clusters.yaml. */
+type OfQueue = Pick<QueueJob, "nodes" | "walltime" | "signal" | "signalBefore">;
+
+export const ofQueue = ({ nodes, walltime, signal, signalBefore }: QueueJob): OfQueue => ({
+  nodes,
+  signal,
+  signalBefore,
+  ...(walltime === undefined ? {} : { walltime }),
+});
+
 /** The pilots of one queue: what they are, how many there should be, and how one is made. */
-export interface Fleet {
+export interface Fleet extends OfQueue, Partial<Pick<QueueJob, "jobNamePrefix" | "cleanup">> {
   readonly cluster: string;
   readonly queue: string;
   /** In whose words its jobs' states are. */
@@ -13,18 +24,11 @@ export interface Fleet {
   /** One object per cluster: the fleets that share it share its polls. */
   readonly provider: Provider;
   readonly policy: FleetConfig;
-  /** Nodes of one pilot; each has one agent. */
-  readonly nodes: number;
   /**
    * What one node offers to tasks, in units, as far as the queue says it; undefined: nothing is known until an agent has
    * connected, and until then one pilot is started at a time.
    */
   readonly offer: Resources | undefined;
-  /** Seconds that the manager gives a pilot; undefined: without end. */
-  readonly walltime: number | undefined;
-  /** Signal for tasks that still run so many seconds before their pilot's end. */
-  readonly signal: string;
-  readonly signalBefore: number;
   /** Asking about jobs costs nothing, as on this machine: it is done whenever something may have ended, not once a period. */
   readonly prompt?: boolean;
   /** How long a silent agent keeps its tasks while its pilot seems to live. */
@@ -36,12 +40,8 @@ export interface Fleet {
   prepare(pilot: PilotStart): Promise<JobRequest>;
   /** Files in `directory` (or absolute) with what a pilot's job printed, stdout first: shown when it did not start. */
   readonly outputs?: (pilot: { readonly jobName: string; readonly directory: string }) => readonly string[];
-  /** Begins the jobs' names in place of `slipway`. */
-  readonly jobPrefix?: string;
   /** A pilot's own directory, when not the one of its name in the home's `jobs/`. */
   readonly directoryOf?: (jobName: string) => string;
-  /** When that directory is removed after the pilot's end; never, unless said. */
-  readonly cleanup?: "always" | "success" | "never";
 }
 
 export interface PilotStart {

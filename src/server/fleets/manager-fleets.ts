@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { ClusterConfig } from "../../config/clusters-file.ts";
 import { createProvider } from "../../managers/registry.ts";
-import type { Fleet } from "./fleet.ts";
+import { type Fleet, ofQueue } from "./fleet.ts";
 import { declaredBy, preparePilot, STDERR, STDOUT } from "./pilot-job.ts";
 
 /** The fleets of a cluster with a workload manager: one provider for all its queues. */
@@ -23,23 +23,20 @@ export const managerFleets = ({ home, bundle }: ManagerFleetsOptions, cluster: C
     const declared = declaredBy(queue);
     const { logDirectory } = queue;
     return {
+      ...ofQueue(queue),
+      cleanup: queue.cleanup,
+      ...(queue.jobNamePrefix === undefined ? {} : { jobNamePrefix: queue.jobNamePrefix }),
       cluster: cluster.name,
       queue: queue.name,
       manager,
       provider,
       policy: queue.fleet,
-      nodes: queue.nodes,
       // without a number of cores nothing can be counted on before an agent has told
       offer: declared["cpus"] === undefined ? undefined : declared,
-      walltime: queue.walltime,
-      signal: queue.signal,
-      signalBefore: queue.signalBefore,
       leaseMs: (queue.walltime ?? NO_WALLTIME_LEASE) * 1000,
       outputs: () => [STDOUT, STDERR],
       prepare: (pilot) => preparePilot({ home, cluster, queue, batch, bundle }, pilot),
-      ...(queue.jobNamePrefix === undefined ? {} : { jobPrefix: queue.jobNamePrefix }),
       ...(logDirectory === undefined ? {} : { directoryOf: (jobName: string) => join(logDirectory, jobName) }),
-      cleanup: queue.cleanup,
     };
   });
 };

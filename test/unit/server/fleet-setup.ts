@@ -70,7 +70,6 @@ export const fleetOf = (provider: Provider, policy: Partial<FleetConfig>, change
   policy: { ...FLEET, ...policy },
   nodes: 1,
   offer: { cpus: 4 * FRACTION },
-  walltime: undefined,
   signal: "SIGTERM",
   signalBefore: 30,
   leaseMs: 60_000,

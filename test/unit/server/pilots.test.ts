@@ -64,7 +64,6 @@ const start = async (epoch: number, provider: Provider, change: Partial<PilotsOp
     policy: { ...FLEET, ...MANAGERS.local.fleet, min: 1 },
     nodes: 1,
     offer: {},
-    walltime: undefined,
     signal: "SIGTERM",
     signalBefore: 30,
     leaseMs: 60_000,
