@@ -9,9 +9,9 @@ const PROCESSES = [
   "test/unit/server/home.claim.test.ts",
   "test/unit/server/launch-hostile.test.ts",
   "test/unit/server/launch-removal.test.ts",
-  "test/unit/launchers/*.test.ts",
+  "test/unit/starters/*.test.ts",
   "test/unit/batch/scripts*.test.ts",
-  "test/unit/providers/commands.test.ts",
+  "test/unit/managers/commands.test.ts",
 ];
 
 /** What a busy machine may cost a test of real processes: another try, which the closing lines name. */
