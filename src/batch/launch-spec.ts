@@ -8,8 +8,8 @@ import { readYaml } from "../config/yaml-document.ts";
 import { parseDuration } from "../core/quantities.ts";
 import { argvOf } from "../core/spec.ts";
 import type { LaunchManager } from "./plan.ts";
-import { readPbsArgs } from "./pbs-options.ts";
-import { readSbatchArgs, type RefuseOption } from "./sbatch-options.ts";
+import { readPbsArgs } from "../managers/pbs/qsub-options.ts";
+import { readSbatchArgs, type RefuseOption } from "../managers/slurm/sbatch-options.ts";
 import { keyHint, keysAt, LAUNCH_FILE_PLAN, LaunchInput } from "./launch-schema.ts";
 
 /** One batch job as its submitter describes it, every value checked. It is plain data: JSON carries it unchanged. */

@@ -6,12 +6,12 @@ import { containerFor, directoriesOf, jobFiles } from "./job-files.ts";
 import { jobNameOf, projectOf } from "./job-labels.ts";
 import { type JobScriptInput, pbsScript, slurmScript } from "./job-scripts.ts";
 import type { LaunchSpec } from "./launch-spec.ts";
-import { pbsDirectives } from "./pbs-directives.ts";
+import { pbsDirectives } from "../managers/pbs/launch-directives.ts";
 import { choosePool, slotTypeOf } from "./pool.ts";
-import type { RefuseOption } from "./sbatch-options.ts";
+import type { RefuseOption } from "../managers/slurm/sbatch-options.ts";
 import type { LaunchSettings } from "./settings.ts";
 import { sizeForPbs, sizeForSlurm } from "./sizing.ts";
-import { slurmDirectives } from "./slurm-directives.ts";
+import { slurmDirectives } from "../managers/slurm/launch-directives.ts";
 
 /**
  * A launch, worked out: everything that is written to the job's directory and handed to the workload manager. It

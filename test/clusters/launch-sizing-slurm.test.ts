@@ -4,7 +4,7 @@ import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { planLaunch, type LaunchPlan } from "../../src/batch/plan.ts";
-import { SHORT, WITH_VALUE, WITHOUT_VALUE } from "../../src/batch/sbatch-table.ts";
+import { SHORT, WITH_VALUE, WITHOUT_VALUE } from "../../src/managers/slurm/sbatch-table.ts";
 import type { Partition } from "../../src/managers/provider.ts";
 import { sampleInput } from "../unit/batch/sample.ts";
 import { until } from "./lab/daemons.ts";

@@ -1,8 +1,8 @@
-import type { QueueConfig } from "../config/clusters-file.ts";
-import type { LaunchSpec } from "./launch-spec.ts";
-import type { ChosenPool } from "./plan.ts";
+import type { QueueConfig } from "../../config/clusters-file.ts";
+import type { LaunchSpec } from "../../batch/launch-spec.ts";
+import type { ChosenPool } from "../../batch/plan.ts";
 import { readSbatchArgs, sbatchOption, type RefuseOption, type UserOption } from "./sbatch-options.ts";
-import type { SlurmSizing } from "./sizing.ts";
+import type { SlurmSizing } from "../../batch/sizing.ts";
 
 export interface DirectiveInput {
   readonly spec: LaunchSpec;

@@ -1,9 +1,9 @@
-import type { QueueConfig } from "../config/clusters-file.ts";
-import { chunkResource } from "../managers/pbs/directives.ts";
-import type { PbsQueue } from "../managers/pbs/keys.ts";
-import { readPbsArgs, pbsWord } from "./pbs-options.ts";
-import type { PbsSizing } from "./sizing.ts";
-import type { DirectiveInput, Directives } from "./slurm-directives.ts";
+import type { QueueConfig } from "../../config/clusters-file.ts";
+import { chunkResource } from "./directives.ts";
+import type { PbsQueue } from "./keys.ts";
+import { readPbsArgs, pbsWord } from "./qsub-options.ts";
+import type { PbsSizing } from "../../batch/sizing.ts";
+import type { DirectiveInput, Directives } from "../slurm/launch-directives.ts";
 
 export interface PbsDirectives extends Directives {
   /** Lines of the node file for each chunk. */
