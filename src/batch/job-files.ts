@@ -2,6 +2,7 @@ import type { RunType, SlotType } from "../config/launch-keys.ts";
 import { imageFor } from "../containers/preflight.ts";
 import { RUNTIMES } from "../containers/registry.ts";
 import type { ContainerScript } from "../containers/runtime.ts";
+import { MANAGERS } from "../managers/managers.ts";
 import { environmentScript, splitEnvironment } from "./environment-script.ts";
 import type { PlanInput, PlannedFile } from "./plan.ts";
 import { enterScript, HOST_PREFIXES, rankScript } from "./rank-scripts.ts";
@@ -55,7 +56,7 @@ export const jobFiles = (input: PlanInput, { jobName, container, script }: JobFi
   const hasHostEnv = Object.keys(hostEnv).length > 0;
   const hasStreamEnv = Object.keys(streamerEnv).length > 0;
   const rank = rankScript({
-    manager: facts.manager,
+    dialect: MANAGERS[facts.manager].launch.rank,
     jobName,
     directory,
     container: container.script,

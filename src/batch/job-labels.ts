@@ -1,5 +1,5 @@
 import type { LaunchSpec } from "./launch-spec.ts";
-import type { LaunchManager } from "./plan.ts";
+import type { LaunchDialect } from "../managers/launch-dialect.ts";
 import type { LaunchSettings } from "./settings.ts";
 
 /** Names by which the manager and its accounts know a job. */
@@ -18,15 +18,9 @@ export const jobNameOf = (settings: LaunchSettings, spec: Pick<LaunchSpec, "type
   return head + name.slice(0, Math.max(1, LONGEST_NAME - head.length - tail.length)) + tail;
 };
 
-const FORBIDDEN: Readonly<Record<LaunchManager, RegExp>> = {
-  // separators of Slurm's own lists, the mark of a default key, and what its commands quote with
-  slurm: /[\s,*"'`\\=|\p{C}]+/gu,
-  pbs: /(?:[\s/[\]";:|<>+,?*'`\\=\p{C}]|[^\x20-\x7E])+/gu,
-};
-
 /** Slurm's WCKey, PBS's project: what job_project_source names, with what the manager forbids replaced by `_`. */
 export const projectOf = (
-  manager: LaunchManager,
+  { notInProjects }: Pick<LaunchDialect, "notInProjects">,
   settings: Pick<LaunchSettings, "projectSource">,
   spec: Pick<LaunchSpec, "project" | "workspace" | "labels">,
 ): string | undefined => {
@@ -40,5 +34,5 @@ export const projectOf = (
           .join("_")
       : spec[projectSource.from];
   if (text === undefined || text.trim() === "") return undefined;
-  return text.trim().replaceAll(FORBIDDEN[manager], "_").slice(0, LONGEST_PROJECT);
+  return text.trim().replaceAll(notInProjects, "_").slice(0, LONGEST_PROJECT);
 };

@@ -1,5 +1,7 @@
 import { basename, dirname, extname, isAbsolute, normalize } from "node:path/posix";
 import { SlipwayError } from "../errors.ts";
+import type { RefuseOption } from "../managers/launch-dialect.ts";
+import { type LaunchManager, MANAGERS } from "../managers/managers.ts";
 import { checkShape } from "../config/check-shape.ts";
 import type { RunType, SlotType } from "../config/launch-keys.ts";
 import { badValue, jsonSource, parsed, refuse, type Path, type Source } from "../config/source.ts";
@@ -7,9 +9,6 @@ import { checkName, checkText, MAX_ARGUMENT_BYTES, nameFrom } from "../config/te
 import { readYaml } from "../config/yaml-document.ts";
 import { parseDuration } from "../core/quantities.ts";
 import { argvOf } from "../core/spec.ts";
-import type { LaunchManager } from "./plan.ts";
-import { readPbsArgs } from "../managers/pbs/qsub-options.ts";
-import { readSbatchArgs, type RefuseOption } from "../managers/slurm/sbatch-options.ts";
 import { keyHint, keysAt, LAUNCH_FILE_PLAN, LaunchInput } from "./launch-schema.ts";
 
 /** One batch job as its submitter describes it, every value checked. It is plain data: JSON carries it unchanged. */
@@ -166,7 +165,7 @@ export const buildLaunch = ({ value, source, defaultName }: LaunchDocument): Lau
   if (gpuType !== undefined && !GPU_TYPE.test(gpuType)) {
     badValue(source, ["slurm", "gpu_type"], "must be a type as in gres.conf: letters, digits, _ . and -");
   }
-  const perNode = (manager: "slurm" | "pbs"): { slotsPerNode?: number } => {
+  const perNode = (manager: LaunchManager): { slotsPerNode?: number } => {
     const given = value[manager]?.slots_per_node;
     return given === undefined ? {} : { slotsPerNode: whole([manager, "slots_per_node"], given, 1) };
   };
@@ -228,8 +227,7 @@ const optionsOf = (
     if (option === undefined) badValue(source, at, detail, remedy);
     refuse("option-refused", source, at, { manager, option, detail, remedy });
   };
-  if (manager === "slurm") readSbatchArgs(checked, refuseOption);
-  else readPbsArgs(checked, "ngpus", refuseOption);
+  MANAGERS[manager].launch.checkArgs(checked, refuseOption);
   return checked;
 };
 

@@ -1,24 +1,19 @@
 import type { QueueConfig } from "../config/clusters-file.ts";
 import type { RunType, SlotType } from "../config/launch-keys.ts";
 import { SlipwayError } from "../errors.ts";
+import type { LaunchDialect, RefuseOption } from "../managers/launch-dialect.ts";
+import { type LaunchManager, MANAGERS } from "../managers/managers.ts";
 import type { Partition } from "../managers/provider.ts";
 import { containerFor, directoriesOf, jobFiles } from "./job-files.ts";
 import { jobNameOf, projectOf } from "./job-labels.ts";
-import { type JobScriptInput, pbsScript, slurmScript } from "./job-scripts.ts";
 import type { LaunchSpec } from "./launch-spec.ts";
-import { pbsDirectives } from "../managers/pbs/launch-directives.ts";
 import { choosePool, slotTypeOf } from "./pool.ts";
-import type { RefuseOption } from "../managers/slurm/sbatch-options.ts";
 import type { LaunchSettings } from "./settings.ts";
-import { sizeForPbs, sizeForSlurm } from "./sizing.ts";
-import { slurmDirectives } from "../managers/slurm/launch-directives.ts";
 
 /**
  * A launch, worked out: everything that is written to the job's directory and handed to the workload manager. It
  * depends on its input alone; the same input gives the same bytes.
  */
-
-export type LaunchManager = "slurm" | "pbs";
 
 /** What was found on the cluster before planning. */
 export interface LaunchFacts {
@@ -96,13 +91,13 @@ export interface PlannedFile {
   readonly mode: number;
 }
 
-export interface ChosenPool {
+export interface ChosenPool<Own = unknown> {
   /** As the user or the settings named it; empty: the manager's own default. */
   readonly name: string;
   /** Partition or queue of the manager; absent: its default. */
   readonly partition?: string;
   /** The queue of clusters.yaml that the name stands for. */
-  readonly queue?: QueueConfig;
+  readonly queue?: QueueConfig<Own>;
   /** What is known of the partition. */
   readonly facts?: Partition;
 }
@@ -122,7 +117,7 @@ const DIRECTORY = /^\/[\w/.+@=-]+$/;
 const refuseOption =
   (manager: LaunchManager): RefuseOption =>
   ({ entry, option, detail, remedy }) => {
-    const key = `${manager === "slurm" ? "slurm.sbatch_args" : "pbs.pbsbatch_args"}[${entry}]`;
+    const key = `${MANAGERS[manager].launch.args}[${entry}]`;
     const facts = { where: "launch", key, remedy };
     if (option === undefined) throw new SlipwayError("bad-value", { ...facts, detail });
     throw new SlipwayError("option-refused", { ...facts, manager, option, detail });
@@ -132,6 +127,7 @@ const refuseOption =
 export const planLaunch = (input: PlanInput): LaunchPlan => {
   const { spec, settings, facts, directory } = input;
   const { manager } = facts;
+  const dialect: LaunchDialect = MANAGERS[manager].launch;
   if (!DIRECTORY.test(directory)) {
     throw new SlipwayError("bad-value", {
       where: "clusters.yaml",
@@ -166,16 +162,13 @@ export const planLaunch = (input: PlanInput): LaunchPlan => {
     spec,
     pool,
     jobName,
-    project: projectOf(manager, settings, spec),
+    project: projectOf(dialect, settings, spec),
     ...paths,
     refuse: refuseOption(manager),
   };
   const { prologue, environment } = pool.queue ?? settings;
   const common = { jobName, directory, prologue, environment, searchPath: input.searchPath ?? [] };
-  const managed =
-    manager === "slurm"
-      ? forSlurm(sizeForSlurm(sizeInput), about, common)
-      : forPbs(sizeForPbs(sizeInput), about, common);
+  const managed = dialect.job(sizeInput, about, common);
 
   const container = containerFor(input, slotType);
   const files = jobFiles(input, { jobName, container, script: managed.script });
@@ -193,38 +186,4 @@ export const planLaunch = (input: PlanInput): LaunchPlan => {
     ...(managed.walltime === undefined ? {} : { walltime: managed.walltime }),
     notes: [...managed.notes, ...container.notes],
   };
-};
-
-interface Managed {
-  readonly sizing: Sizing;
-  readonly script: string;
-  readonly directives: readonly string[];
-  readonly walltime?: number;
-  readonly notes: readonly string[];
-}
-
-type Common = Omit<JobScriptInput, "directives" | "each" | "linesPerChunk">;
-
-const forSlurm = (
-  sized: ReturnType<typeof sizeForSlurm>,
-  about: Parameters<typeof slurmDirectives>[0],
-  common: Common,
-): Managed => {
-  const { lines, notes, ...rest } = slurmDirectives(about, sized);
-  const script = slurmScript({ ...common, directives: lines, each: sized.sizing.slotsPerNode, linesPerChunk: 1 });
-  return { ...rest, sizing: sized.sizing, script, directives: lines, notes: [...sized.notes, ...notes] };
-};
-
-const forPbs = (
-  sized: ReturnType<typeof sizeForPbs>,
-  about: Parameters<typeof pbsDirectives>[0],
-  common: Common,
-): Managed => {
-  const { lines, notes, linesPerChunk, isScattered, ...rest } = pbsDirectives(about, sized);
-  const script = pbsScript({ ...common, directives: lines, each: sized.each, linesPerChunk });
-  const { chunks, each } = sized;
-  const sizing = isScattered
-    ? { ...sized.sizing, slotsPerNode: each, nodes: { min: chunks, max: chunks } }
-    : sized.sizing;
-  return { ...rest, sizing, script, directives: lines, notes: [...sized.notes, ...notes] };
 };

@@ -1,5 +1,4 @@
 import type { ContainerScript } from "../containers/runtime.ts";
-import type { LaunchManager } from "./plan.ts";
 import { BY_TRAP, commandWords, LITERAL } from "./environment-script.ts";
 
 /**
@@ -24,8 +23,23 @@ export const HOST_PREFIXES = [
   "NVIDIA_",
 ] as const;
 
+/** What a rank does differently under a manager, as lines of shell. */
+export interface RankDialect {
+  /** Sets `rank`. */
+  readonly number: string;
+  /** Before anything else: its part of the job's environment, where that does not come by itself. */
+  readonly environment: readonly string[];
+  /** Variables, functions and what is done just before the command, for a rank that must look itself whether to end. */
+  readonly variables: readonly string[];
+  readonly functions: readonly string[];
+  readonly start: readonly string[];
+  /** When it ends, and after the command has. */
+  readonly leave: readonly string[];
+  readonly ended: readonly string[];
+}
+
 export interface RankInput {
-  readonly manager: LaunchManager;
+  readonly dialect: RankDialect;
   readonly jobName: string;
   readonly directory: string;
   readonly container: ContainerScript;
@@ -36,57 +50,16 @@ export interface RankInput {
   readonly hasStreamEnv: boolean;
 }
 
-/** In PBS nothing of the batch script's environment reaches a rank: it is read from a file, but for what is the node's. */
-const PBS_ENVIRONMENT = [
-  "# of the batch script's environment, but for what belongs to this node",
-  "node_env=$(export -p | grep -E '^declare -x (HOSTNAME|PBS_NODENUM|PBS_TASKNUM|PBS_MOMPORT|TMPDIR|PWD|OLDPWD|SHLVL)=')",
-  "# shellcheck source=/dev/null",
-  '. "$job/job-environment.sh"',
-  'eval "$node_env"',
-];
-
-/**
- * After qdel PBS signals the processes of the first node alone, and those of the others are killed some 20 s later without
- * a word: the batch script writes into `ending`, and each rank looks there. It opens the file, which is there from the
- * start, because what NFS remembers of a name may be a minute old.
- */
-const PBS_WATCH = [
-  "is_ending() {",
-  '  read -r _ 2>/dev/null <"$job/ending"',
-  "}",
-  "watch() {",
-  '  while sleep 2 && kill -0 "$$" 2>/dev/null; do',
-  "    if is_ending; then",
-  '      kill -TERM "$$"',
-  "      return",
-  "    fi",
-  "  done",
-  "}",
-];
-
-const PBS_START = [
-  'printf \'%s\\n\' "$$" >"$own/pid"',
-  '! is_ending || fail 143 "the job is ending"',
-  "set -m",
-  "watch &",
-  "watcher=$!",
-  'disown "$watcher"',
-  "set +m",
-];
-
-const PBS_LEAVE = ['[ -z "$watcher" ] || kill -KILL -- "-$watcher" 2>/dev/null', 'rm -f "$own/pid"'];
-
 export const rankScript = (input: RankInput): string => {
-  const { manager, container } = input;
-  const pbs = manager === "pbs";
-  const leave = [...container.remove, ...(pbs ? PBS_LEAVE : [])];
+  const { dialect, container } = input;
+  const leave = [...container.remove, ...dialect.leave];
   const lines = [
     "#!/bin/bash",
     "# one rank of a launch: starts the container of this node and waits for it",
     "set -u",
     "umask 0022",
     `job=${commandWords([input.directory])}`,
-    pbs ? "rank=$1" : "rank=${SLURM_PROCID:-0}",
+    dialect.number,
     "own=$job/ranks/$rank",
     "",
     "fail() {",
@@ -94,7 +67,7 @@ export const rankScript = (input: RankInput): string => {
     '  exit "$1"',
     "}",
     "",
-    ...(pbs ? [...PBS_ENVIRONMENT, ""] : []),
+    ...(dialect.environment.length === 0 ? [] : [...dialect.environment, ""]),
     ...(input.hasHostEnv ? ["# shellcheck source=/dev/null", '. "$job/host-environment.sh"', ""] : []),
     'mkdir -p "$own/tmp" "$own/work" || fail 125 "cannot make $own"',
     'for entry in "$job"/files/* "$job"/files/.[!.]*; do',
@@ -131,7 +104,7 @@ export const rankScript = (input: RankInput): string => {
         ]),
     "child=",
     "ending=",
-    ...(pbs ? ["watcher="] : []),
+    ...dialect.variables,
     BY_TRAP,
     "end() {",
     "  trap '' TERM INT",
@@ -146,10 +119,10 @@ export const rankScript = (input: RankInput): string => {
     "  done",
     '  kill -KILL -- "-$child" 2>/dev/null',
     "}",
-    ...(pbs ? PBS_WATCH : []),
+    ...dialect.functions,
     ...(leave.length === 0 ? [] : [BY_TRAP, "leave() {", ...leave.map((line) => `  ${line}`), "}", "trap leave EXIT"]),
     "trap end TERM INT",
-    ...(pbs ? PBS_START : []),
+    ...dialect.start,
     "",
     "# a group of its own, in the same session: the whole of it can be ended, and the manager still finds it",
     "set -m",
@@ -162,14 +135,7 @@ export const rankScript = (input: RankInput): string => {
     '  wait "$child"',
     "  status=$?",
     "done",
-    ...(pbs
-      ? []
-      : [
-          "# the first to fail says how the job ended: srun would tell of those that are ended for it",
-          'if [ "$status" -ne 0 ] && [ -z "$ending" ]; then',
-          '  (set -C && printf \'%s\\n\' "$status" >"$job/failed") 2>/dev/null',
-          "fi",
-        ]),
+    ...dialect.ended,
     'exit "${ending:-$status}"',
     "",
   ];

@@ -5,6 +5,7 @@ import type { QueueJob } from "../config/queue-job.ts";
 import type { JobFacts } from "../starters/starter.ts";
 import type { StarterName } from "../starters/starters.ts";
 import type { HostCpus } from "./host-cpus.ts";
+import type { LaunchDialect } from "./launch-dialect.ts";
 import type { WaitingRow } from "./waiting-reason.ts";
 
 /**
@@ -38,16 +39,9 @@ export interface Manager<Own = unknown, OwnOfCluster = unknown> {
   /** What follows is of managers that are given scripts. */
   readonly batch?: Batch<Own, OwnOfCluster>;
   /** Jobs can be launched on it, each in its user's name. */
-  readonly launch?: LaunchDialect;
+  readonly launch?: LaunchDialect<Own>;
   /** Its fleets, where they are not as usual. */
   readonly fleet?: Partial<FleetConfig>;
-}
-
-export interface LaunchDialect {
-  /** What runs in users' names; everything else the server asks in its own. */
-  readonly commands: readonly [submit: string, cancel: string];
-  /** Variables that these commands need and that sudo would drop. */
-  readonly variables: readonly string[];
 }
 
 /** A manager whose commands are given scripts. */

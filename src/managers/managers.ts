@@ -10,3 +10,11 @@ import { slurm } from "./slurm/manager.ts";
 export const MANAGERS = { slurm, pbs, sge, oar, local, simulated } as const satisfies Readonly<Record<string, Manager>>;
 
 export type ClusterType = keyof typeof MANAGERS;
+
+/** Those that jobs can be launched on. */
+export type LaunchManager = {
+  [Type in ClusterType]: (typeof MANAGERS)[Type] extends { readonly launch: unknown } ? Type : never;
+}[ClusterType];
+
+export const isLaunchManager = (type: string): type is LaunchManager =>
+  Object.hasOwn(MANAGERS, type) && "launch" in MANAGERS[type as ClusterType];

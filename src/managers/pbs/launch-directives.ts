@@ -1,11 +1,11 @@
 import type { QueueConfig } from "../../config/clusters-file.ts";
-import { chunkResource } from "./directives.ts";
+import type { LaunchAsk, LaunchDirectives } from "../launch-dialect.ts";
+import { chunkResource, pbsDuration } from "./directives.ts";
 import type { PbsQueue } from "./keys.ts";
-import { readPbsArgs, pbsWord } from "./qsub-options.ts";
-import type { PbsSizing } from "../../batch/sizing.ts";
-import type { DirectiveInput, Directives } from "../slurm/launch-directives.ts";
+import { pbsWord, readPbsArgs } from "./qsub-options.ts";
+import type { PbsSizing } from "./sizing.ts";
 
-export interface PbsDirectives extends Directives {
+export interface PbsLaunchDirectives extends LaunchDirectives {
   /** Lines of the node file for each chunk. */
   readonly linesPerChunk: number;
   /** Each chunk is on a node of its own. */
@@ -50,20 +50,13 @@ const queueArgs = (queue: QueueConfig<PbsQueue> | undefined): string[] => [
   ...(queue?.own.selectOptions === undefined ? [] : [`-l select=1:${queue.own.selectOptions}`]),
 ];
 
-const pbsTime = (seconds: number): string => {
-  const whole = Math.max(1, Math.ceil(seconds));
-  const two = (n: number): string => String(n).padStart(2, "0");
-  return `${two(Math.floor(whole / 3600))}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`;
-};
-
-export const pbsDirectives = (input: DirectiveInput, sized: PbsSizing): PbsDirectives => {
+export const pbsLaunchDirectives = (input: LaunchAsk<PbsQueue>, sized: PbsSizing): PbsLaunchDirectives => {
   const { spec, pool, refuse } = input;
-  const poolQueue = pool.queue as QueueConfig<PbsQueue> | undefined;
   const counted = sized.counted ?? (sized.sizing.slotType === "cpu" ? "ncpus" : "ngpus");
   const user = readPbsArgs(spec.pbs.args, counted, refuse);
   const notes = user.ignored.map((what) => `of pbsbatch_args is left out: ${what}`);
   // an administrator's options of a queue were written for pilots: what a launch decides itself is left out
-  const queue = readPbsArgs(queueArgs(poolQueue), counted, ({ option, detail }) => {
+  const queue = readPbsArgs(queueArgs(pool.queue), counted, ({ option, detail }) => {
     notes.push(`of the queue's options is left out: ${option ?? detail}`);
   });
   const job = new Map([...queue.job, ...user.job]);
@@ -72,7 +65,7 @@ export const pbsDirectives = (input: DirectiveInput, sized: PbsSizing): PbsDirec
     refuse({ entry: 0, option: "-l walltime", detail: " beside walltime", remedy: "Keep one of them." });
   }
   const walltime = job.has("walltime") ? undefined : (spec.walltime ?? pool.queue?.walltime);
-  if (walltime !== undefined) job.set("walltime", pbsTime(walltime));
+  if (walltime !== undefined) job.set("walltime", pbsDuration(walltime));
 
   const own = sized.counted === undefined ? [] : [`${sized.counted}=${sized.each}`];
   const select = [String(sized.chunks), ...own, ...[...chunk].map(([name, value]) => `${name}=${value}`)].join(":");
@@ -84,7 +77,7 @@ export const pbsDirectives = (input: DirectiveInput, sized: PbsSizing): PbsDirec
   const project = input.project ?? pool.queue?.account;
   if (project !== undefined) options.push(["P", project]);
   const place = placeOf(
-    { user: user.place, queue: poolQueue?.own.place ?? queue.place },
+    { user: user.place, queue: pool.queue?.own.place ?? queue.place },
     pool.queue?.exclusive === true,
     sized,
     notes,

@@ -4,6 +4,7 @@ import { type Manager, variables } from "../manager.ts";
 import { pbsDirectives } from "./directives.ts";
 import { pbsHostCpus } from "./host-cpus.ts";
 import { PBS_KEYS, type PbsQueue } from "./keys.ts";
+import { pbsLaunch } from "./launch.ts";
 import { PBS_WAITING } from "./waiting-reasons.ts";
 
 /** OpenPBS and PBS Professional. */
@@ -30,5 +31,5 @@ export const pbs = {
     ownStarters: { pbs_tmrsh: "pbs_tmrsh", pbsdsh: "pbsdsh" },
     waiting: PBS_WAITING,
   },
-  launch: { commands: ["qsub", "qdel"], variables: ["PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT"] },
+  launch: pbsLaunch,
 } satisfies Manager<PbsQueue>;

@@ -1,4 +1,4 @@
-import type { RefuseOption } from "../slurm/sbatch-options.ts";
+import type { RefuseOption } from "../launch-dialect.ts";
 
 /**
  * Users' options for qsub, read as qsub would read them, and written anew. A `-l select=` keeps its resources but for

@@ -20,7 +20,7 @@ const checked = (ask: PilotAsk<SlurmQueue>, key: string, value: string): string 
 };
 
 /** `%` starts a pattern in the name of an output file, unless it is doubled. */
-const fileName = (path: string): string => path.replaceAll("%", "%%");
+export const fileName = (path: string): string => path.replaceAll("%", "%%");
 
 const gresOf = (ask: PilotAsk<SlurmQueue>, part: SlurmPart): string | undefined => {
   const named = part.gres;

@@ -1,26 +1,9 @@
 import type { QueueConfig } from "../../config/clusters-file.ts";
-import type { LaunchSpec } from "../../batch/launch-spec.ts";
-import type { ChosenPool } from "../../batch/plan.ts";
-import { readSbatchArgs, sbatchOption, type RefuseOption, type UserOption } from "./sbatch-options.ts";
-import type { SlurmSizing } from "../../batch/sizing.ts";
-
-export interface DirectiveInput {
-  readonly spec: LaunchSpec;
-  readonly pool: ChosenPool;
-  readonly jobName: string;
-  readonly project: string | undefined;
-  readonly directory: string;
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly refuse: RefuseOption;
-}
-
-export interface Directives {
-  readonly lines: readonly string[];
-  /** Seconds, where the launcher itself asked for a limit. */
-  readonly walltime?: number;
-  readonly notes: readonly string[];
-}
+import type { LaunchAsk, LaunchDirectives } from "../launch-dialect.ts";
+import { fileName } from "./directives.ts";
+import type { SlurmQueue } from "./keys.ts";
+import { readSbatchArgs, sbatchOption, type UserOption } from "./sbatch-options.ts";
+import type { SlurmSizing } from "./sizing.ts";
 
 /** `D-HH:MM:SS`; Slurm counts whole minutes, so that a limit is rounded up to one. */
 const slurmTime = (seconds: number): string => {
@@ -29,16 +12,13 @@ const slurmTime = (seconds: number): string => {
   return `${Math.floor(minutes / 1440)}-${two(Math.floor(minutes / 60) % 24)}:${two(minutes % 60)}:00`;
 };
 
-/** `%` begins a pattern in the name of a log. */
-const logName = (path: string): string => path.replaceAll("%", "%%");
-
 /** An administrator's options of a queue were written for pilots: what a launch decides itself is left out. */
 const queueOptions = (queue: QueueConfig | undefined, notes: string[]): readonly UserOption[] =>
   readSbatchArgs(queue?.options ?? [], ({ option, detail }) => {
     notes.push(`of the queue's options is left out: ${option ?? detail}`);
   });
 
-export const slurmDirectives = (input: DirectiveInput, sized: SlurmSizing): Directives => {
+export const slurmLaunchDirectives = (input: LaunchAsk<SlurmQueue>, sized: SlurmSizing): LaunchDirectives => {
   const { spec, pool, refuse } = input;
   const notes: string[] = [];
   const user = readSbatchArgs(spec.slurm.args, refuse);
@@ -55,8 +35,8 @@ export const slurmDirectives = (input: DirectiveInput, sized: SlurmSizing): Dire
 
   const options: { name: string; value?: string }[] = [
     { name: "job-name", value: input.jobName },
-    { name: "output", value: logName(input.stdout) },
-    { name: "error", value: logName(input.stderr) },
+    { name: "output", value: fileName(input.stdout) },
+    { name: "error", value: fileName(input.stderr) },
     { name: "chdir", value: input.directory },
   ];
   const say = (name: string, value: string | undefined): void => {

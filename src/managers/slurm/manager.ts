@@ -2,6 +2,7 @@ import { type Manager, variables } from "../manager.ts";
 import { slurmDirectives } from "./directives.ts";
 import { slurmHostCpus } from "./host-cpus.ts";
 import { SLURM_ALIASES, SLURM_KEYS, SLURM_SUGGESTED, slurmQueue, type SlurmQueue } from "./keys.ts";
+import { slurmLaunch } from "./launch.ts";
 import { SLURM_WAITING } from "./waiting-reasons.ts";
 
 export const slurm = {
@@ -30,5 +31,5 @@ export const slurm = {
     ownStarters: { srun: "srun", "srun-mpi": "srun" },
     waiting: SLURM_WAITING,
   },
-  launch: { commands: ["sbatch", "scancel"], variables: ["SLURM_CONF"] },
+  launch: slurmLaunch,
 } satisfies Manager<SlurmQueue>;

@@ -1,3 +1,4 @@
+import type { RefuseOption } from "../launch-dialect.ts";
 import { CONTROLLED, SHORT, WITH_VALUE, WITHOUT_VALUE } from "./sbatch-table.ts";
 
 /**
@@ -14,17 +15,6 @@ export interface UserOption {
   /** Which entry of the list it stands in. */
   readonly entry: number;
 }
-
-export interface OptionRefusal {
-  readonly entry: number;
-  /** Absent: it is no option at all. */
-  readonly option?: string;
-  readonly detail: string;
-  readonly remedy: string;
-}
-
-/** Throws; or notes it down, and the option is left out. */
-export type RefuseOption = (refusal: OptionRefusal) => void;
 
 interface Word {
   readonly text: string;

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { ContainerFacts, LaunchFacts, LaunchManager } from "../../batch/plan.ts";
+import type { ContainerFacts, LaunchFacts } from "../../batch/plan.ts";
 import type { LaunchSettings } from "../../batch/settings.ts";
 import type { LaunchSpec } from "../../batch/launch-spec.ts";
 import type { ClusterConfig } from "../../config/clusters-file.ts";
@@ -9,7 +9,7 @@ import { quoteFor } from "../../core/shell-quoting.ts";
 import { preflightOf } from "../../containers/preflight.ts";
 import { type RunCommand, createCommands } from "../../managers/commands.ts";
 import type { ClusterDescription, Provider } from "../../managers/provider.ts";
-import { MANAGERS } from "../../managers/managers.ts";
+import { type LaunchManager, MANAGERS } from "../../managers/managers.ts";
 import { createProviders } from "../../managers/registry.ts";
 import { becomeUser } from "./identity.ts";
 

@@ -5,6 +5,7 @@ import type { ClustersConfig } from "../../config/clusters-file.ts";
 import { isFinalLaunch } from "../../core/launch.ts";
 import type { Reachable } from "../../protocol/dial-server.ts";
 import { createCommands } from "../../managers/commands.ts";
+import { isLaunchManager } from "../../managers/managers.ts";
 import type { Engine } from "../engine.ts";
 import { type LaunchCluster, createLaunchCluster } from "./cluster.ts";
 import { becomeUser, createIdentity, ownUser } from "./identity.ts";
@@ -58,7 +59,7 @@ export const createLaunches = async (options: LaunchesOptions): Promise<Launches
   const jobs = join(home, "jobs");
   const clusters = new Map<string, LaunchCluster>();
   for (const config of options.clusters.clusters.values())
-    if (config.type === "slurm" || config.type === "pbs")
+    if (isLaunchManager(config.type))
       clusters.set(config.name, createLaunchCluster(config, config.type, settingsOf(config), jobs));
   const publications = createPublications({ homeHash, agentBundle: join(options.bundles, "agent.js"), endpoint });
   const watcher = createWatcher({ engine, clusters, storage, output, log });

@@ -38,9 +38,6 @@ export const checkShared = async (home: string, { clusters }: ClustersConfig): P
   const own = ownUser();
   const isShared = (await (await loadUserTokens(home)).list()).some(({ user }) => user !== own);
   for (const cluster of clusters.values())
-    if (
-      (cluster.type === "slurm" || cluster.type === "pbs") &&
-      (isShared || cluster.launch.sudo_authorized !== undefined)
-    )
+    if (cluster.manager.launch !== undefined && (isShared || cluster.launch.sudo_authorized !== undefined))
       await checkSharedRoot(cluster);
 };

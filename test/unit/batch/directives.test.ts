@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { jobNameOf, projectOf } from "../../../src/batch/job-labels.ts";
+import { MANAGERS } from "../../../src/managers/managers.ts";
 import { LAUNCH_DEFAULTS } from "../../../src/batch/settings.ts";
 import { ID, plan, refused } from "./sample.ts";
 
@@ -148,7 +149,7 @@ describe("job names", () => {
 describe("WCKey and project", () => {
   const spec = { project: "p", workspace: "w", labels: ["a", "proj-x", "proj-y/z", "proj-"] };
   const of = (manager: "slurm" | "pbs", projectSource: typeof LAUNCH_DEFAULTS.projectSource, from = spec) =>
-    projectOf(manager, { projectSource }, from);
+    projectOf(MANAGERS[manager].launch, { projectSource }, from);
 
   it("come from what job_project_source names", () => {
     expect(of("slurm", { from: "project" })).toBe("p");

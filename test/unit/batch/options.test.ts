@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { buildLaunch, readLaunchFile } from "../../../src/batch/launch-spec.ts";
 import { CONTROLLED, SHORT, WITH_VALUE, WITHOUT_VALUE } from "../../../src/managers/slurm/sbatch-table.ts";
-import { readSbatchArgs, sbatchOption, type OptionRefusal } from "../../../src/managers/slurm/sbatch-options.ts";
+import type { OptionRefusal } from "../../../src/managers/launch-dialect.ts";
+import { readSbatchArgs, sbatchOption } from "../../../src/managers/slurm/sbatch-options.ts";
 import { plan, refused, type SampleOptions } from "./sample.ts";
 
 const slurmArgs = (args: readonly string[], options: SampleOptions = {}, launch: Record<string, unknown> = {}) =>

@@ -1,5 +1,6 @@
 import { combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
-import type { ContainerFacts, LaunchManager, LaunchPlan, PlanInput } from "../../../src/batch/plan.ts";
+import type { LaunchManager } from "../../../src/managers/managers.ts";
+import type { ContainerFacts, LaunchPlan, PlanInput } from "../../../src/batch/plan.ts";
 import { planLaunch } from "../../../src/batch/plan.ts";
 import { buildLaunch, readLaunchBody } from "../../../src/batch/launch-spec.ts";
 import { settingsOf } from "../../../src/batch/settings.ts";

@@ -1,0 +1,62 @@
+import type { JobScriptInput } from "../batch/job-scripts.ts";
+import type { LaunchSpec } from "../batch/launch-spec.ts";
+import type { ChosenPool, Sizing } from "../batch/plan.ts";
+import type { RankDialect } from "../batch/rank-scripts.ts";
+import type { SizingInput } from "../batch/sizing.ts";
+
+/** How a manager says a launch: a user's own job, with one rank on each of its nodes. Pure. */
+export interface LaunchDialect<Own = unknown> {
+  /** What runs in users' names; everything else the server asks in its own. */
+  readonly commands: readonly [submit: string, cancel: string];
+  /** Variables that these commands need and that sudo would drop. */
+  readonly variables: readonly string[];
+  /** Where a launch has its users' options: `slurm.sbatch_args`. */
+  readonly args: string;
+  /** Reads these options only to refuse what users may not say. */
+  checkArgs(args: readonly string[], refuse: RefuseOption): void;
+  /** What the name of a project in its accounts cannot hold. */
+  readonly notInProjects: RegExp;
+  /** Sizes the job and writes its directives and its script. */
+  job(sizing: SizingInput, ask: LaunchAsk<Own>, script: LaunchScript): LaunchJob;
+  readonly rank: RankDialect;
+}
+
+export interface OptionRefusal {
+  readonly entry: number;
+  /** Absent: it is no option at all. */
+  readonly option?: string;
+  readonly detail: string;
+  readonly remedy: string;
+}
+
+/** Throws; or notes it down, and the option is left out. */
+export type RefuseOption = (refusal: OptionRefusal) => void;
+
+export interface LaunchAsk<Own = unknown> {
+  readonly spec: LaunchSpec;
+  readonly pool: ChosenPool<Own>;
+  readonly jobName: string;
+  readonly project: string | undefined;
+  readonly directory: string;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly refuse: RefuseOption;
+}
+
+/** What of its script does not depend on the manager. */
+export type LaunchScript = Omit<JobScriptInput, "directives">;
+
+export interface LaunchDirectives {
+  readonly lines: readonly string[];
+  /** Seconds, where the launcher itself asked for a limit. */
+  readonly walltime?: number;
+  readonly notes: readonly string[];
+}
+
+export interface LaunchJob {
+  readonly sizing: Sizing;
+  readonly script: string;
+  readonly directives: readonly string[];
+  readonly walltime?: number;
+  readonly notes: readonly string[];
+}

@@ -1,0 +1,58 @@
+import type { Sizing } from "../../batch/plan.ts";
+import { AUXILIARY, rounded, type SizingInput } from "../../batch/sizing.ts";
+
+export interface SlurmSizing {
+  readonly sizing: Sizing;
+  /** `--name=value`, in the order of the table. */
+  readonly options: readonly string[];
+  readonly notes: readonly string[];
+}
+
+export const sizeForSlurm = (input: SizingInput): SlurmSizing => {
+  const { slots, slotType, slotsPerNode, gpuType } = input;
+  const notes: string[] = [];
+  if (slots === 0) return { sizing: AUXILIARY, options: ["--nodes=1", "--ntasks=1"], notes };
+  const typed = (amount: number): string => (gpuType === undefined ? String(amount) : `${gpuType}:${amount}`);
+  if (gpuType !== undefined && (slotType === "cpu" || !input.gresSupported)) {
+    notes.push(
+      `gpu_type ${gpuType} is not asked for: ${slotType === "cpu" ? "slots are CPUs" : "gres_supported is false"}`,
+    );
+  }
+
+  if (slotType !== "cpu" && input.tresSupported && input.gresSupported) {
+    const total = slotsPerNode === undefined ? slots : rounded(slots, slotsPerNode, notes) * slotsPerNode;
+    const most = slotsPerNode === undefined ? total : total / slotsPerNode;
+    // a smaller minimum is refused by Slurm: it looks at the minimum alone whether so many GPUs can be had
+    const least = Math.min(most, Math.max(1, Math.ceil(total / (input.gpusPerNode || total))));
+    if (least > 1) notes.push(`${total} GPUs need at least ${least} nodes of ${input.gpusPerNode}`);
+    return {
+      sizing: {
+        slotType,
+        slots: total,
+        ...(slotsPerNode === undefined ? {} : { slotsPerNode }),
+        nodes: slotsPerNode === undefined ? { min: least, max: total } : { min: most, max: most },
+      },
+      options: [
+        `--gpus=${typed(total)}`,
+        `--nodes=${least}-${total}`,
+        "--tasks-per-node=1",
+        ...(slotsPerNode === undefined ? [] : [`--gpus-per-task=${typed(slotsPerNode)}`]),
+      ],
+      notes,
+    };
+  }
+
+  const each = slotsPerNode ?? 1;
+  const nodes = rounded(slots, each, notes);
+  const options = [`--nodes=${nodes}`, `--ntasks=${nodes}`];
+  if (slotType !== "cpu" && input.gresSupported) options.push(`--gres=gpu:${typed(each)}`);
+  if (slotType === "cpu" && slotsPerNode !== undefined) options.push(`--cpus-per-task=${each}`);
+  if (slotType !== "cpu" && !input.gresSupported) {
+    notes.push(`gres_supported is false: that each node has ${each} GPUs is up to the resource pool or a constraint`);
+  }
+  return {
+    sizing: { slotType, slots: nodes * each, slotsPerNode: each, nodes: { min: nodes, max: nodes } },
+    options,
+    notes,
+  };
+};
