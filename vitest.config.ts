@@ -6,11 +6,11 @@ const PROCESSES = [
   "test/unit/agent/spawner*.test.ts",
   "test/unit/agent/memory-watch.test.ts",
   "test/unit/core/shell-contexts.test.ts",
-  "test/unit/server/home.claim.test.ts",
-  "test/unit/server/launch-hostile.test.ts",
-  "test/unit/server/launch-removal.test.ts",
+  "test/unit/home/claim.test.ts",
+  "test/unit/launch/service/hostile.test.ts",
+  "test/unit/launch/service/removal.test.ts",
   "test/unit/starters/*.test.ts",
-  "test/unit/batch/scripts*.test.ts",
+  "test/unit/launch/plan/scripts*.test.ts",
   "test/unit/managers/commands.test.ts",
 ];
 

@@ -10,7 +10,7 @@ import { loadSource } from "../scripts/load-source.mjs";
 const SOURCE = `
 export { createChannel } from "./src/protocol/frames.ts";
 export { createResultStore } from "./src/agent/results.ts";
-export { loadKeys } from "./src/server/home/index.ts";
+export { loadKeys } from "./src/home/index.ts";
 `;
 let loaded;
 

@@ -4,8 +4,8 @@ import { parseArgs } from "node:util";
 import { VERSION } from "../protocol/package-version.ts";
 import { startAgent } from "./agent.ts";
 import { runNodeSpawner } from "./spawner/node-spawner.ts";
-import { onParentGone, runAgents } from "./several.ts";
-import { runStreamed } from "./stream/run-streamed.ts";
+import { onParentGone, runAgents } from "./run-agents.ts";
+import { runStreamed } from "../launch/stream/run-streamed.ts";
 import { readSettings } from "./read-settings.ts";
 
 /** Entry point of dist/agent.js: one file, without native code, that a compute node runs with Node alone. */

@@ -1,5 +1,5 @@
 import { z } from "@hono/zod-openapi";
-import { FileInput, LaunchInput } from "../batch/launch-schema.ts";
+import { FileInput, LaunchInput } from "../launch/plan/launch-schema.ts";
 
 /** A launch as a request carries it: what a file may say, less what only files have. It describes the shape. */
 export const LaunchRequest = LaunchInput.extend({

@@ -6,7 +6,7 @@ import {
   readLaunchFile,
   type ReadFile,
   withFileContents,
-} from "../batch/launch-spec.ts";
+} from "../launch/plan/launch-spec.ts";
 import { decodeUtf8, reasonOf } from "../config/run-file.ts";
 import { badValue } from "../config/source.ts";
 import { SlipwayError } from "../errors.ts";

@@ -42,7 +42,7 @@ export interface ClusterConfig<Own = unknown, OwnOfCluster = unknown> extends Om
   readonly grace: number;
   readonly pin: boolean;
   readonly executor: "process" | "null";
-  /** What is written for `slipway launch`; src/batch/settings.ts adds the defaults. */
+  /** What is written for `slipway launch`; src/launch/plan/settings.ts adds the defaults. */
   readonly launch: LaunchKeys;
 }
 

@@ -5,7 +5,7 @@ import { checkName } from "./text-rules.ts";
 
 /**
  * The keys of a cluster that concern `slipway launch`, under the names that administrators of such launchers know. Here
- * they are read; src/batch/settings.ts gives what was not written its default.
+ * they are read; src/launch/plan/settings.ts gives what was not written its default.
  */
 
 export const SLOT_TYPES = ["cuda", "rocm", "cpu"] as const;

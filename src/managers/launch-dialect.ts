@@ -1,8 +1,8 @@
-import type { JobScriptInput } from "../batch/job-scripts.ts";
-import type { LaunchSpec } from "../batch/launch-spec.ts";
-import type { ChosenPool, Sizing } from "../batch/plan.ts";
-import type { RankDialect } from "../batch/rank-scripts.ts";
-import type { SizingInput } from "../batch/sizing.ts";
+import type { JobScriptInput } from "../launch/plan/job-scripts.ts";
+import type { LaunchSpec } from "../launch/plan/launch-spec.ts";
+import type { ChosenPool, Sizing } from "../launch/plan/plan.ts";
+import type { RankDialect } from "../launch/plan/rank-scripts.ts";
+import type { SizingInput } from "../launch/plan/sizing.ts";
 
 /** How a manager says a launch: a user's own job, with one rank on each of its nodes. Pure. */
 export interface LaunchDialect<Own = unknown> {

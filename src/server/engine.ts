@@ -10,7 +10,7 @@ import { bringBackFor } from "../core/snapshot.ts";
 import type { Effects, RunSummary, State } from "../core/state.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { Clock } from "./clock.ts";
-import type { Journal } from "./journal/journal.ts";
+import type { Journal } from "../journal/journal.ts";
 import { createOutbox } from "./outbox.ts";
 import { rebuildQueues } from "./rebuild-queues.ts";
 import { createRetryDelay } from "./retry-delays.ts";

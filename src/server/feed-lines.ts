@@ -3,7 +3,7 @@ import type { Event } from "../core/events.ts";
 import { type Attempt, type Run, indexOfRow } from "../core/run.ts";
 import { taskStateName } from "../core/states.ts";
 import { peek } from "../core/table.ts";
-import { signalName } from "./views.ts";
+import { signalName } from "../views/views.ts";
 
 /** What people and scripts are told of what happens: an event of the journal as none, one or several lines. */
 export type FeedLine = Omit<EventView, "seq" | "time">;

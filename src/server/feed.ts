@@ -3,7 +3,7 @@ import type { Attempt, Run } from "../core/run.ts";
 import type { EventView } from "../api/schemas.ts";
 import type { Clock } from "./clock.ts";
 import { endOf, lineOfAttempt, lineOfEnd, linesOf, type FeedLine } from "./feed-lines.ts";
-import { isoTime } from "./views.ts";
+import { isoTime } from "../views/views.ts";
 
 /**
  * Events for people and scripts. The last ones stay in memory, in a ring; whoever follows has a bounded buffer, and a

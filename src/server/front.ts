@@ -7,20 +7,20 @@ import { SlipwayError } from "../errors.ts";
 import { isLoopback } from "../protocol/endpoint.ts";
 import { VERSION } from "../protocol/package-version.ts";
 import { createCommands } from "../managers/commands.ts";
-import { checkCluster } from "./clusters/check.ts";
-import { runtimeDirectory, socketPath } from "./home/index.ts";
-import { type Doors, openDoors } from "./http.ts";
+import { checkCluster } from "../check/check.ts";
+import { runtimeDirectory, socketPath } from "../home/index.ts";
+import { type Doors, openDoors } from "../doors/http.ts";
 import type { Inside } from "./inside.ts";
-import { RESERVE_BYTES, type Reserve } from "./journal/index.ts";
-import { type Launches, createLaunches } from "./launches/launches.ts";
+import { RESERVE_BYTES, type Reserve } from "../journal/index.ts";
+import { type Launches, createLaunches } from "../launch/service/launches.ts";
 import type { Lifecycle } from "./lifecycle.ts";
-import { type Listening, whereToListen } from "./listening.ts";
+import { type Listening, whereToListen } from "../doors/listening.ts";
 import type { Log } from "./logger.ts";
 import type { Stored, Home } from "./open-home.ts";
 import { createPilotService } from "./service/pilot-service.ts";
 import { createService } from "./service/service.ts";
-import { createStrangers } from "./strangers.ts";
-import { createSubmission } from "./submission/submission.ts";
+import { createStrangers } from "../doors/strangers.ts";
+import { createSubmission } from "../submission/submission.ts";
 
 /** All that is reached from outside: launches, the service behind the API, and the doors. */
 export interface Front {

@@ -7,10 +7,10 @@ import { decodeEvent, encodeEvent } from "../core/codec.ts";
 import { SlipwayError } from "../errors.ts";
 import { readEndpoint } from "../protocol/endpoint.ts";
 import { formatSize } from "../core/quantities.ts";
-import { pruneArchives } from "./archive/archive.ts";
-import { compact, replayState } from "./archive/compact.ts";
-import { type DeepVerdict, verifyDeep } from "./archive/verify.ts";
-import { claimHome } from "./home/index.ts";
+import { pruneArchives } from "../archive/archive.ts";
+import { compact, replayState } from "../archive/compact.ts";
+import { type DeepVerdict, verifyDeep } from "../archive/verify.ts";
+import { claimHome } from "../home/index.ts";
 import {
   inspectJournal,
   type Journal,
@@ -21,7 +21,7 @@ import {
   type Replay,
   repairJournal,
   verifyJournal,
-} from "./journal/index.ts";
+} from "../journal/index.ts";
 
 /** `slipway journal …`: looks at, checks, mends and exports the journal of a home. */
 

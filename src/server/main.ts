@@ -34,6 +34,7 @@ const serve = async (args: string[]): Promise<number> => {
   try {
     const [{ startServer }, { detectResources }] = await Promise.all([
       import("./server.ts"),
+      // oxlint-disable-next-line no-restricted-imports -- what this machine has is measured as an agent measures it
       import("../agent/detect.ts"),
     ]);
     const server = await startServer({
@@ -75,7 +76,7 @@ const main = async (): Promise<number> => {
       return (await import("./journal-command.ts")).journalCommand(args);
     case "compact-child": {
       const { values } = parseArgs({ args, options: { home: { type: "string" }, "up-to": { type: "string" } } });
-      const { compact } = await import("./archive/compact.ts");
+      const { compact } = await import("../archive/compact.ts");
       process.stdout.write(JSON.stringify(await compact(values.home!, JSON.parse(values["up-to"]!) as never)));
       return 0;
     }

@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { type ClustersConfig, loadClusters } from "../config/clusters-file.ts";
 import type { State } from "../core/state.ts";
 import { SlipwayError } from "../errors.ts";
-import { replayState } from "./archive/compact.ts";
+import { replayState } from "../archive/compact.ts";
 import { type Feed, createFeed } from "./feed.ts";
-import { type HomeClaim, type Keys, claimHome, loadKeys } from "./home/index.ts";
-import { type Journal, type Reserve, openJournal, openReserve, reserveFile } from "./journal/index.ts";
-import { checkShared } from "./launches/shared-roots.ts";
+import { type HomeClaim, type Keys, claimHome, loadKeys } from "../home/index.ts";
+import { type Journal, type Reserve, openJournal, openReserve, reserveFile } from "../journal/index.ts";
+import { checkShared } from "../launch/service/shared-roots.ts";
 import type { Log } from "./logger.ts";
 import { refusedMoves } from "./refused-moves.ts";
 

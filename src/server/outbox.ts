@@ -1,4 +1,4 @@
-import type { Journal } from "./journal/journal.ts";
+import type { Journal } from "../journal/journal.ts";
 
 /** What waits for the disk before it may be told to the outside: in order, each as soon as its record is durable. */
 export interface Outbox {

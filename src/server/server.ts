@@ -1,10 +1,10 @@
 import { hostname } from "node:os";
 import { VERSION } from "../protocol/package-version.ts";
 import { type Front, openFront } from "./front.ts";
-import { prepareHome, removeEndpoint, removeRuntimeDirectory, writeEndpoint } from "./home/index.ts";
+import { prepareHome, removeEndpoint, removeRuntimeDirectory, writeEndpoint } from "../home/index.ts";
 import { type Detect, type Inside, createInside } from "./inside.ts";
 import { createLifecycle } from "./lifecycle.ts";
-import type { Listening } from "./listening.ts";
+import type { Listening } from "../doors/listening.ts";
 import type { Log } from "./logger.ts";
 import { type Stored, type Home, openState, openHome } from "./open-home.ts";
 

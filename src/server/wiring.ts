@@ -1,8 +1,8 @@
 import type { Agents } from "../agent-links/agents.ts";
 import type { Engine } from "./engine.ts";
 import type { Feed } from "./feed.ts";
-import type { Pilots } from "./fleets/pilots.ts";
-import type { Journal } from "./journal/index.ts";
+import type { Pilots } from "../pilots/pilots.ts";
+import type { Journal } from "../journal/index.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Log } from "./logger.ts";
 import { refusedMoves } from "./refused-moves.ts";

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { LaunchView } from "../../src/api/launch-schemas.ts";
 import type { PilotView, RunView, TaskView } from "../../src/api/schemas.ts";
 import { connect } from "../../src/client/index.ts";
-import type { DeepVerdict } from "../../src/server/archive/verify.ts";
+import type { DeepVerdict } from "../../src/archive/verify.ts";
 import { type Gate, createGate, until } from "./gate.ts";
 import { ROOT, type SlipwayHome, createHome } from "./slipway-process.ts";
 

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { type EncodedEvent, encodeEvent, packr } from "../../src/core/codec.ts";
 import type { PackedColumns } from "../../src/core/columns.ts";
-import { openJournal } from "../../src/server/journal/index.ts";
+import { openJournal } from "../../src/journal/index.ts";
 import { group, spec } from "../unit/core/model.ts";
 import { joinAs } from "./protocol-peer.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";

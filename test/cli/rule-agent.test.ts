@@ -8,7 +8,7 @@ import { unpackResults, valueAt } from "../../src/core/columns.ts";
 import { Ending } from "../../src/core/events.ts";
 import { writeEndpoint } from "../../src/protocol/endpoint.ts";
 import type { AgentMessage, Results, ServerMessage } from "../../src/protocol/messages.ts";
-import { loadKeys } from "../../src/server/home/index.ts";
+import { loadKeys } from "../../src/home/index.ts";
 import { until } from "./gate.ts";
 import { type Peer, pretendServer } from "./protocol-peer.ts";
 import { ROOT } from "./slipway-process.ts";

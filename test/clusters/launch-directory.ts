@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { LaunchPlan } from "../../src/batch/plan.ts";
+import type { LaunchPlan } from "../../src/launch/plan/plan.ts";
 
 /** Writes a plan's directory as the server does, all of it for the user who runs the tests. */
 export const writePlan = async ({ paths, directories, files }: LaunchPlan): Promise<void> => {

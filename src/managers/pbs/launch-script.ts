@@ -1,4 +1,4 @@
-import { beginScript, type JobScriptInput, sharedFiles } from "../../batch/job-scripts.ts";
+import { beginScript, type JobScriptInput, sharedFiles } from "../../launch/plan/job-scripts.ts";
 
 export interface PbsChunks {
   readonly slotsEach: number;

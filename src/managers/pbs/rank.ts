@@ -1,4 +1,4 @@
-import type { RankDialect } from "../../batch/rank-scripts.ts";
+import type { RankDialect } from "../../launch/plan/rank-scripts.ts";
 
 /** In PBS nothing of the batch script's environment reaches a rank: it is read from a file, but for what is the node's. */
 const ENVIRONMENT = [

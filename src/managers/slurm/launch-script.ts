@@ -1,5 +1,5 @@
-import { BY_TRAP } from "../../batch/environment-script.ts";
-import { beginScript, type JobScriptInput, sharedFiles } from "../../batch/job-scripts.ts";
+import { BY_TRAP } from "../../launch/plan/environment-script.ts";
+import { beginScript, type JobScriptInput, sharedFiles } from "../../launch/plan/job-scripts.ts";
 
 /** The batch script of a launch; without a number of slots a node has as many as it was given GPUs. */
 export const slurmScript = (input: JobScriptInput, slotsPerNode: number | undefined): string => {

@@ -1,4 +1,4 @@
-import type { RankDialect } from "../../batch/rank-scripts.ts";
+import type { RankDialect } from "../../launch/plan/rank-scripts.ts";
 
 /** srun starts a rank with the environment of the job, and ends all of them. */
 export const SLURM_RANK: RankDialect = {

@@ -1,5 +1,5 @@
-import type { Sizing } from "../../batch/plan.ts";
-import { AUXILIARY, rounded, type SizingInput } from "../../batch/sizing.ts";
+import type { Sizing } from "../../launch/plan/plan.ts";
+import { AUXILIARY, rounded, type SizingInput } from "../../launch/plan/sizing.ts";
 
 export interface SlurmSizing {
   readonly sizing: Sizing;

@@ -1,8 +1,8 @@
 import type { Agents } from "../../agent-links/agents.ts";
 import type { ClustersConfig } from "../../config/clusters-file.ts";
 import type { Engine } from "../engine.ts";
-import type { Pilots } from "../fleets/pilots.ts";
-import type { LogSource } from "../logs.ts";
+import type { Pilots } from "../../pilots/pilots.ts";
+import type { LogSource } from "../../logs/logs.ts";
 import type { RunShelf } from "./run-shelf.ts";
 
 /** What the parts of the service share. */

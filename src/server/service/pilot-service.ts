@@ -9,9 +9,9 @@ import { isFinalPilot } from "../../core/states.ts";
 import { SlipwayError } from "../../errors.ts";
 import type { Agents } from "../../agent-links/agents.ts";
 import type { Engine } from "../engine.ts";
-import type { Pilots } from "../fleets/pilots.ts";
-import type { Fleet } from "../fleets/fleet.ts";
-import { isoTime } from "../views.ts";
+import type { Pilots } from "../../pilots/pilots.ts";
+import type { Fleet } from "../../pilots/fleet.ts";
+import { isoTime } from "../../views/views.ts";
 
 /** Pilots and fleets as the API sees them. */
 

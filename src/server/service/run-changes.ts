@@ -4,7 +4,7 @@ import { bringBack } from "../../core/snapshot.ts";
 import { Task, isFinalTask } from "../../core/states.ts";
 import { Flag } from "../../core/table.ts";
 import { SlipwayError } from "../../errors.ts";
-import { readArchiveSync } from "../archive/archive.ts";
+import { readArchiveSync } from "../../archive/archive.ts";
 import type { ServiceContext } from "./context.ts";
 import { rowOfTask } from "./run-shelf.ts";
 

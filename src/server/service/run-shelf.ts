@@ -1,7 +1,7 @@
 import { type Run, rowOfIndex } from "../../core/run.ts";
 import type { State } from "../../core/state.ts";
 import { SlipwayError } from "../../errors.ts";
-import { readArchive } from "../archive/archive.ts";
+import { readArchive } from "../../archive/archive.ts";
 
 /** All runs, whether they are in memory or in the archive. */
 export interface RunShelf {

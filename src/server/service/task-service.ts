@@ -4,8 +4,8 @@ import type { Run } from "../../core/run.ts";
 import { TASK_STATES, Task } from "../../core/states.ts";
 import { stateOf } from "../../core/table.ts";
 import { SlipwayError } from "../../errors.ts";
-import { checkAttempt, runOutput, stderrTail, taskOutput } from "../logs.ts";
-import { taskView } from "../views.ts";
+import { checkAttempt, runOutput, stderrTail, taskOutput } from "../../logs/logs.ts";
+import { taskView } from "../../views/views.ts";
 import type { ServiceContext } from "./context.ts";
 import { rowOfTask } from "./run-shelf.ts";
 

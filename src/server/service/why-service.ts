@@ -1,8 +1,8 @@
 import type { Service } from "../../api/service.ts";
 import { type Shape, groupOf, shapeOfRow } from "../../core/run.ts";
 import { Task, isFinalPilot } from "../../core/states.ts";
-import { stderrTail } from "../logs.ts";
-import { type ManagerSays, type Surroundings, whyRun, whyTask } from "../why.ts";
+import { stderrTail } from "../../logs/logs.ts";
+import { type ManagerSays, type Surroundings, whyRun, whyTask } from "../../views/why.ts";
 import type { ServiceContext } from "./context.ts";
 import { rowOfTask } from "./run-shelf.ts";
 

@@ -10,11 +10,11 @@ import { createScheduler } from "../../../src/scheduler/scheduler.ts";
 import { type Agents, createAgents } from "../../../src/agent-links/agents.ts";
 import { createClock } from "../../../src/server/clock.ts";
 import { createEngine } from "../../../src/server/engine.ts";
-import { type Journal, openJournal } from "../../../src/server/journal/index.ts";
+import { type Journal, openJournal } from "../../../src/journal/index.ts";
 import { createPeer, helloOf } from "../../cli/protocol-peer.ts";
 import { group, noRefusals, spec } from "../core/model.ts";
 import { change, mutated } from "../core/mutated.ts";
-import { type FakeDisk, fakeDisk } from "../server/journal.disk.ts";
+import { type FakeDisk, fakeDisk } from "../journal/disk.ts";
 
 const DIR = "/j";
 const TOKEN = "token";

@@ -11,8 +11,8 @@ import { createScheduler } from "../../../src/scheduler/scheduler.ts";
 import { type Agents, createAgents } from "../../../src/agent-links/agents.ts";
 import { createClock } from "../../../src/server/clock.ts";
 import { createEngine } from "../../../src/server/engine.ts";
-import { openJournal } from "../../../src/server/journal/index.ts";
-import { fakeDisk } from "../server/journal.disk.ts";
+import { openJournal } from "../../../src/journal/index.ts";
+import { fakeDisk } from "../journal/disk.ts";
 
 const REASON = "its pilot was told to end (SIGTERM)";
 const ENDS: AgentMessage = { t: "leaving", reason: REASON, pilotEnds: true };

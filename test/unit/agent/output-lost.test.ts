@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { addToGap, createTailStock, openGap, sideOf, TAIL_BYTES, takeTail } from "../../../src/agent/output/gap.ts";
 import { openOutputStream, type OutputStreamOptions, type TaskOutput } from "../../../src/agent/output/stream.ts";
 import { Lost } from "../../../src/core/output-lost.ts";
-import { readOutput } from "../../../src/server/output-reader.ts";
+import { readOutput } from "../../../src/logs/output-reader.ts";
 
 let directory: string;
 let files = 0;

@@ -11,7 +11,7 @@ import {
   encodeChunkHeader,
 } from "../../../src/core/output-format.ts";
 import { Lost } from "../../../src/core/output-lost.ts";
-import { readOutput, readTail, type ReadOutputOptions } from "../../../src/server/output-reader.ts";
+import { readOutput, readTail, type ReadOutputOptions } from "../../../src/logs/output-reader.ts";
 
 let directory: string;
 let path: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { settingsOf } from "../../../src/batch/settings.ts";
+import { settingsOf } from "../../../src/launch/plan/settings.ts";
 import { clusterNamed, combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
 import { SlipwayError } from "../../../src/errors.ts";
 

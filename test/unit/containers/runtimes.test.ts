@@ -5,7 +5,7 @@ import { imageFor, preflightOf } from "../../../src/containers/preflight.ts";
 import { RUNTIMES } from "../../../src/containers/registry.ts";
 import type { ContainerAsk } from "../../../src/containers/runtime.ts";
 import type { RunType } from "../../../src/config/launch-keys.ts";
-import { plan, refused } from "../batch/sample.ts";
+import { plan, refused } from "../launch/plan/sample.ts";
 
 const ask: ContainerAsk = {
   image: "/images/a b.sif",

@@ -113,7 +113,7 @@ describe("documents", () => {
     expect(names.length).toBeGreaterThanOrEqual(3);
     for (const name of names) {
       expect(read("examples/README.md")).toContain(`(${name})`);
-      // launches are checked by test/unit/batch/launch-spec.test.ts
+      // launches are checked by test/unit/launch/plan/launch-spec.test.ts
       if (name.startsWith("launch-")) continue;
       const document = loadRunFile(join(root, "examples", name));
       expect(buildRun(document, { cwd: root, env: {} }).spec.groups.length).toBeGreaterThan(2);

@@ -4,7 +4,7 @@ import type { Manager } from "../../../src/managers/manager.ts";
 import { MANAGERS } from "../../../src/managers/managers.ts";
 import { createProvider } from "../../../src/managers/registry.ts";
 import { simulatedOptions } from "../../../src/managers/simulated/options.ts";
-import { knownOf, largestOf } from "../../../src/server/fleets/largest.ts";
+import { knownOf, largestOf } from "../../../src/pilots/largest.ts";
 
 const cluster = (text: string): ClusterConfig =>
   combineClusters([readClustersFile(`clusters: { x: ${text} }`, "c.yaml")]).clusters.get("x")!;

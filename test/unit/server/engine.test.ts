@@ -9,10 +9,10 @@ import { touch } from "../../../src/core/table.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
 import { createClock } from "../../../src/server/clock.ts";
 import { type Engine, type EngineOptions, createEngine } from "../../../src/server/engine.ts";
-import { type Journal, openJournal } from "../../../src/server/journal/index.ts";
+import { type Journal, openJournal } from "../../../src/journal/index.ts";
 import { REFUSED_MOVES, refusedMoves } from "../../../src/server/refused-moves.ts";
 import { group, spec } from "../core/model.ts";
-import { fakeDisk } from "./journal.disk.ts";
+import { fakeDisk } from "../journal/disk.ts";
 
 const ANYWHERE = { host: "h", version: "1", resources: {}, output: "", seq: 0 };
 const OFFER = {

@@ -1,0 +1,73 @@
+import type { CheckView } from "../../api/schemas.ts";
+import { parseDuration } from "../../core/quantities.ts";
+import { SlipwayError } from "../../errors.ts";
+import { probeQueue } from "../probe.ts";
+import { checkScreen } from "../render/check.ts";
+import { clusterScreen, clustersTable } from "../render/status.ts";
+import { type Define, examples, subcommand } from "../verb.ts";
+
+/** What `check` ends with when something is wrong: the cluster would refuse. */
+const REFUSED = 4;
+
+const secondsOf = (text: string): number => {
+  try {
+    return parseDuration(text);
+  } catch (error) {
+    throw new SlipwayError("usage", { detail: `--timeout ${(error as Error).message}` }, error);
+  }
+};
+
+export const define: Define = (command, { act }) => {
+  command.addHelpText(
+    "after",
+    examples([
+      "slipway clusters list",
+      "slipway clusters show local",
+      "slipway clusters check hpc",
+      "slipway clusters check hpc --probe --queue cpu",
+    ]),
+  );
+  subcommand(command, "list", "the clusters that clusters.yaml declares, and `local`").action(
+    act(async ({ client, answer, out }) => {
+      const clusters = await client.clusters();
+      answer(clusters, () => clustersTable(clusters, out.columns()));
+    }),
+  );
+  subcommand(command, "show", "one cluster: queues and resources")
+    .argument("<NAME>")
+    .action(
+      act(async ({ client, answer, style }, [name]) => {
+        const cluster = await client.cluster(name!);
+        answer(cluster, () => clusterScreen(cluster, style));
+      }),
+    );
+  subcommand(command, "check", "prove a cluster's configuration, as clusters.yaml is now, without running work")
+    .argument("<NAME>")
+    .option("--probe", "also submit one pilot per queue, wait for its agents, and cancel it")
+    .option("--queue <name>", "only this queue")
+    .option("--timeout <duration>", "how long --probe waits for a pilot", "10m")
+    .action(
+      act(async ({ client, answer, style, unicode, note }, [name], given) => {
+        const { probe, queue, timeout } = given.opts<{ probe?: boolean; queue?: string; timeout: string }>();
+        const seconds = secondsOf(timeout);
+        const found = await client.checkCluster(name!);
+        const checks = found.checks.filter((check) => queue === undefined || (check.queue ?? queue) === queue);
+        const queues = [...new Set(checks.map((check) => check.queue).filter((each) => each !== null))];
+        if (queue !== undefined && found.checks.some((check) => check.queue !== null) && queues.length === 0)
+          throw new SlipwayError("usage", { detail: `${name} has no queue '${queue}'` });
+        if (probe === true)
+          for (const each of queues) {
+            const failed = checks.some((check) => !check.ok && (check.queue === null || check.queue === each));
+            if (failed) note(`${each} is not probed: what is wrong comes first`);
+            else {
+              note(`${each}: waiting for a pilot`);
+              const last = checks.findLastIndex((check) => check.queue === each);
+              checks.splice(last + 1, 0, await probeQueue(client, name!, each, seconds));
+            }
+          }
+        const view: CheckView = { ...found, checks, ok: checks.every(({ ok }) => ok) };
+        answer(view, () => checkScreen(view, style, unicode));
+        return view.ok ? 0 : REFUSED;
+      }),
+    );
+};

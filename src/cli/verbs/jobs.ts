@@ -1,0 +1,88 @@
+import type { LaunchView } from "../../api/launch-schemas.ts";
+import { SlipwayError } from "../../errors.ts";
+import type { Context } from "../context.ts";
+import { launchScreen, launchSummary, launchesTable } from "../render/launches.ts";
+import { parseWhole } from "../targets.ts";
+import { type Define, examples, subcommand } from "../verb.ts";
+
+const idOf = (text: string | undefined): number => {
+  if (text === undefined || !/^\d{1,15}$/.test(text))
+    throw new SlipwayError("usage", { detail: `'${text ?? ""}' is no launch; \`slipway jobs list\` shows them` });
+  return Number(text);
+};
+
+/** The job's own id first, as soon as it is known: by it the manager's commands find it. */
+const head = ({ id, nativeId, cluster, jobName }: LaunchView): string =>
+  nativeId === null
+    ? `launch ${id}: waiting for ${cluster}'s answer`
+    : `launch ${id}: job ${nativeId} of ${cluster} (${jobName})`;
+
+const logs = async (context: Context, id: number, follow: boolean, stream: "stdout" | "stderr"): Promise<void> => {
+  const { client, out } = context;
+  context.note(head(await client.launchById(id)));
+  try {
+    for await (const piece of client.launchLogs(id, { stream, follow, signal: out.closed })) await out.bytes(piece);
+  } catch (error) {
+    // The reader of our output has left (`| head`): so do we.
+    if (!out.closed.aborted) throw error;
+  }
+};
+
+export const define: Define = (command, { act }) => {
+  command
+    .description("Jobs that `slipway launch` handed to a workload manager.")
+    .addHelpText(
+      "after",
+      examples(["slipway jobs list", "slipway jobs show 3", "slipway jobs logs 3 -f", "slipway jobs cancel 3"]),
+    );
+  subcommand(command, "list", "your launches, newest first; the home's owner sees all")
+    .option("-n, --limit <n>", "how many", "100")
+    .option("--state <state>", "only those that are pending, running, succeeded, failed, cancelled or lost")
+    .action(
+      act(async ({ client, answer, style, out }, _args, command) => {
+        const { limit, state } = command.opts<{ limit: string; state?: string }>();
+        const launches = await client.launches({ state, limit: parseWhole("--limit", limit, 1, 10_000) });
+        answer(launches, () =>
+          launches.length === 0 ? "no launches" : launchesTable(launches, style, client.now(), out.columns()),
+        );
+      }),
+    );
+  subcommand(command, "show", "one launch, as its manager sees it now")
+    .argument("<ID>")
+    .action(
+      act(async ({ client, answer, style }, [id]) => {
+        const launch = await client.launchById(idOf(id), { fresh: true });
+        answer(launch, () => launchScreen(launch, style, client.now()));
+      }),
+    );
+  subcommand(command, "logs", "what its job wrote")
+    .argument("<ID>")
+    .option("-f, --follow", "go on while the job writes, until its end")
+    .option("--stderr", "what was written to standard error, instead of standard output")
+    .action(
+      act(async (context, [id], command) => {
+        const { follow = false, stderr = false } = command.opts<{ follow?: boolean; stderr?: boolean }>();
+        await logs(context, idOf(id), follow, stderr ? "stderr" : "stdout");
+      }),
+    );
+  subcommand(command, "cancel", "end launches")
+    .argument("<ID...>")
+    .action(
+      act(async ({ client, answer }, ids) => {
+        for (const id of ids.map(idOf)) {
+          const launch = await client.cancelLaunch(id);
+          answer(launch, () => launchSummary(launch));
+        }
+      }),
+    );
+  subcommand(command, "clean", "remove the directory and the kept logs of launches that have ended")
+    .argument("<ID...>")
+    .action(
+      act(async ({ client, answer }, ids) => {
+        for (const id of ids.map(idOf)) {
+          const launch = await client.cleanLaunch(id);
+          answer(launch, () => `launch ${launch.id}: cleaned`);
+        }
+      }),
+    );
+};

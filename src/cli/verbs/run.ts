@@ -1,0 +1,131 @@
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Context } from "../context.ts";
+import { displayFor } from "../display.ts";
+import { exitStatus, followRun, summaryOf } from "../follow.ts";
+import { onInterrupts } from "../interrupts.ts";
+import { otherRunsLive, releaseServer, withServer } from "../own-server.ts";
+import { plural } from "../render/text.ts";
+import { readResult, resultTask } from "../result.ts";
+import { defineSubmission } from "../submission-options.ts";
+import { prepareSubmission, type Submission } from "../submission.ts";
+import { type Define, examples } from "../verb.ts";
+
+const INTERRUPTED = 130;
+/** After Ctrl-C, how long a submission under way may take to become a run that can be cancelled. */
+const GRACE_MS = 2000;
+
+/** The server of a run, and whether this process started it and so is to stop it. */
+interface Lease {
+  own: boolean;
+}
+
+/** Everything that is printed of a run that has ended, read before anything is written. */
+const readConclusion = async (context: Context, id: number, lease: Lease) => {
+  const run = await context.client.run(id);
+  if (context.json) return { run };
+  const index = resultTask(run);
+  const result = index === undefined ? undefined : await readResult(context, run, index);
+  const style = result === undefined ? context.style : context.errorStyle;
+  const stops = lease.own && !(await otherRunsLive(context));
+  return { run, result, summary: context.quiet ? undefined : await summaryOf(context, run, style, { stops }) };
+};
+
+/** The one document of --json, or the result's output alone on standard output, and a summary. */
+const conclude = async (
+  context: Context,
+  { run, result, summary }: Awaited<ReturnType<typeof readConclusion>>,
+): Promise<number> => {
+  if (context.json) context.printJson(run);
+  if (result?.note !== undefined) context.note(result.note);
+  for (const piece of result?.out ?? []) await context.out.bytes(piece);
+  for (const piece of result?.err ?? []) await context.err.bytes(piece);
+  // Where there is an output to print, standard output holds that and nothing else.
+  if (summary !== undefined) (result === undefined ? context.out : context.err).line(summary);
+  return exitStatus([run]);
+};
+
+/** Submits and follows. Ctrl-C once cancels the run and waits for its end; twice leaves at once. */
+const submitAndFollow = async (context: Context, submission: Submission, lease: Lease): Promise<number> => {
+  const { document, items } = submission;
+  const found = (): void => {
+    lease.own = true;
+  };
+  const display = displayFor(context);
+  const interrupt = new AbortController();
+  let id: number | undefined;
+
+  const cancel = async (): Promise<void> => {
+    if (id === undefined) return;
+    display.say(`canceling run ${id}; Ctrl-C again leaves at once`);
+    display.state("canceling");
+    await context.client.cancel(id, { reason: "interrupted by its user" });
+  };
+  const leave = (): void => {
+    display.end();
+    if (!lease.own) process.exit(INTERRUPTED);
+    // Our own server is told to stop too, but not waited for.
+    const left = (): never => process.exit(INTERRUPTED);
+    setTimeout(left, 300);
+    context.client.stop({ now: true }).then(left, left);
+  };
+  const restore = onInterrupts(() => {
+    interrupt.abort();
+    cancel().catch((error: unknown) => display.say(`the run could not be canceled: ${(error as Error).message}`));
+  }, leave);
+
+  try {
+    // A repeated submission is the same run; items of a pipe can be sent only once.
+    const repeatable = items.every((stream) => stream.once !== true);
+    const submitted = withServer(context, submission, { found, repeatable }, () =>
+      context.client.submit(document, items),
+    );
+    const late = once(interrupt.signal, "abort").then(() => sleep(GRACE_MS, undefined, { ref: false }));
+    const answer = await Promise.race([submitted, late]);
+    if (answer === undefined) {
+      submitted.catch(() => undefined);
+      context.note("interrupted: nothing was submitted");
+      return INTERRUPTED;
+    }
+    id = answer.run;
+    context.note(`run ${answer.run}: ${plural(answer.total, "task")}`);
+    if (interrupt.signal.aborted) await cancel();
+    await followRun(context, answer.run, display, { wasThere: true });
+    const conclusion = await withServer(context, submission, { found, repeatable: true, wasThere: true }, () =>
+      readConclusion(context, answer.run, lease),
+    );
+    const status = await conclude(context, conclusion);
+    return interrupt.signal.aborted ? INTERRUPTED : status;
+  } finally {
+    display.end();
+    restore();
+  }
+};
+
+export const define: Define = (command, { act }) =>
+  void defineSubmission(command)
+    .description(
+      "Submit tasks, follow them with a progress bar and print a summary. Without a server, one is started for the run " +
+        "and stopped at its end. Exit status: 0 all tasks done, 1 some failed or were canceled, 130 interrupted.",
+    )
+    .addHelpText(
+      "after",
+      examples([
+        "slipway run -- echo hello",
+        "slipway run --array 1-100 --cpus 1 -- ./sim --seed {item}",
+        "slipway run --each-line files.txt --retries 2 -- gzip {item}",
+        "slipway run examples/montecarlo.yaml",
+      ]),
+    )
+    .action(
+      act(async (context, _args, command) => {
+        const submission = await prepareSubmission(command);
+        for (const warning of submission.warnings) context.note(`warning: ${warning}`);
+        const lease = { own: false };
+        try {
+          return await submitAndFollow(context, submission, lease);
+        } finally {
+          if (lease.own) await releaseServer(context);
+        }
+      }),
+    );

@@ -1,0 +1,27 @@
+import { refuseClusters } from "../own-server.ts";
+import { plural } from "../render/text.ts";
+import { defineSubmission } from "../submission-options.ts";
+import { prepareSubmission } from "../submission.ts";
+import { type Define, examples } from "../verb.ts";
+
+export const define: Define = (command, { act }) =>
+  void defineSubmission(command)
+    .description("Submit tasks, print the run's id and return when the run is safe on the server's disk.")
+    .addHelpText(
+      "after",
+      examples([
+        "slipway submit sweep.yaml",
+        "slipway submit --array 1-1000 --cpus 2 --mem 500M -- ./sim --seed {item}",
+        "id=$(slipway submit --quiet -- ./prepare.sh) && slipway submit --after $id -- ./use.sh",
+      ]),
+    )
+    .action(
+      act(async (context, _args, command) => {
+        const { document, items, warnings, namesClusters } = await prepareSubmission(command);
+        if (namesClusters) refuseClusters();
+        for (const warning of warnings) context.note(`warning: ${warning}`);
+        const { run, total } = await context.client.submit(document, items);
+        if (context.json) context.printJson({ run, total });
+        else context.out.line(context.quiet ? String(run) : `submitted run ${run}: ${plural(total, "task")}`);
+      }),
+    );

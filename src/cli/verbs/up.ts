@@ -1,0 +1,77 @@
+import { spawn } from "node:child_process";
+import path from "node:path";
+import { SlipwayError } from "../../errors.ts";
+import { readEndpoint } from "../../protocol/endpoint.ts";
+import type { Context } from "../context.ts";
+import { listeningText } from "../render/status.ts";
+import { type ServeOptions, serveArguments, startServer } from "../server-process.ts";
+import { parseWhole } from "../targets.ts";
+import { type Define, examples } from "../verb.ts";
+
+/** Stays with the server: its output is ours, and signals go to it, so that Ctrl-C stops it as `down` would. */
+const inForeground = (options: ServeOptions): Promise<number> => {
+  const child = spawn(process.execPath, serveArguments(options), { stdio: "inherit" });
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  process.removeAllListeners("SIGINT");
+  // A terminal sends Ctrl-C to the whole group, the server included; only what was sent to us alone is forwarded.
+  for (const signal of signals)
+    process.on(signal, () => {
+      if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
+    });
+  return new Promise((resolve, reject) => {
+    child.once("error", (error) => reject(new SlipwayError("internal", { detail: error.message }, error)));
+    child.once("exit", (code, signal) => resolve(code ?? (signal === "SIGINT" ? 130 : 1)));
+  });
+};
+
+/** Asks the server that this home's endpoint names, if any, whether it is there. */
+const refuseSecond = async (context: Context): Promise<void> => {
+  const endpoint = await readEndpoint(context.home);
+  if (endpoint === undefined) return;
+  const server = await context.client.server().catch(() => undefined);
+  // One that does not answer may be dead or slow: the server's own lock decides, not this.
+  if (server === undefined) return;
+  const { home } = context;
+  throw new SlipwayError("server-running", { home, pid: server.pid, host: server.host, address: server.url });
+};
+
+interface UpOptions {
+  readonly foreground?: boolean;
+  readonly host?: string;
+  readonly port?: string;
+  readonly clusters?: string;
+}
+
+export const define: Define = (command, { act }) =>
+  void command
+    .option("--foreground", "do not detach: log here, stop with Ctrl-C")
+    .option(
+      "--host <address>",
+      "address to listen on (default: this machine alone, unless work of this home is elsewhere)",
+    )
+    .option("--port <port>", "port to listen on (default: any free one)")
+    .option("--clusters <file>", "a clusters.yaml besides the home's own")
+    .description("Start the server of a home and print its address. It stays when you log out; `down` stops it.")
+    .addHelpText("after", examples(["slipway up", "slipway up --home /scratch/me/slipway --port 7777"]))
+    .action(
+      act(async (context, _args, command) => {
+        const { foreground, host, port, clusters } = command.opts<UpOptions>();
+        const options = {
+          home: context.home,
+          root: context.root,
+          host,
+          port: port === undefined ? undefined : parseWhole("--port", port, 0, 65_535),
+          clusters: clusters === undefined ? undefined : path.resolve(clusters),
+        };
+        await refuseSecond(context);
+        if (foreground === true) return inForeground(options);
+        const started = await startServer(options);
+        if (context.json) context.printJson(await context.client.server());
+        else if (context.quiet) context.out.line(started.url);
+        else {
+          context.out.line(`the server runs (pid ${started.pid}): ${started.url}`);
+          context.out.line(`it listens on ${listeningText(started.listens)}`);
+        }
+        return 0;
+      }),
+    );

@@ -1,0 +1,133 @@
+import { join } from "node:path";
+import { SlipwayError } from "../errors.ts";
+import type { Batch } from "./gather.ts";
+import type { JournalIo } from "./io.ts";
+import { type SegmentMark, compareIds, highestEpoch, parseName, sameId } from "./names.ts";
+import type { Loaded } from "./read.ts";
+import { SegmentAbandoned, type SegmentWriter, createSegment } from "./segment.ts";
+import { createSettler } from "./settle.ts";
+import { type SnapshotInfo, inspectSnapshot } from "./snapshot.ts";
+import type { Start } from "./start.ts";
+
+/** The segments of a running journal: the sealed ones that still count, and the one being written. */
+export interface Chain {
+  /** Makes sure that there is a segment to write to, and that what it names as its past is on disk. */
+  ensure(): Promise<void>;
+  /** Writes a batch and returns when it is on disk. After an error it may be called again with the same batch. */
+  commit(batch: Batch): Promise<void>;
+  note(): Promise<void>;
+  /** Ends the current segment; the next one begins with `ensure` or `commit`. */
+  seal(): Promise<SegmentMark>;
+  /** Lets go of what a snapshot covers. */
+  release(snapshot: SnapshotInfo): Promise<void>;
+  end(): Promise<void>;
+  close(): Promise<void>;
+  readonly bytes: number;
+}
+
+export interface ChainOptions {
+  readonly io: JournalIo;
+  readonly dir: string;
+  readonly epoch: number;
+  readonly segmentBytes: number;
+  /** What a snapshot covers stays. */
+  readonly keepHistory?: boolean | undefined;
+}
+
+/** Closing cannot lose anything: all that counts has been synced. */
+const closeQuietly = (writer: SegmentWriter): Promise<void> => writer.close().catch(() => undefined);
+
+export const createChain = (
+  { io, dir, epoch, segmentBytes, keepHistory = false }: ChainOptions,
+  loaded: Loaded,
+): Chain => {
+  let writer: SegmentWriter | undefined;
+  let base = loaded.base;
+  let sealed = [...loaded.chain];
+  let lastLsn = loaded.lastLsn;
+  let number = loaded.plan.highest.number;
+  let next: Pick<Start, "why" | "abandoned"> = { why: "open" };
+  let settle: (() => Promise<void>) | undefined = createSettler(io, dir, loaded);
+
+  /** A successor's files mean that this server must not write any more; whatever it wrote would not replay. */
+  const refuseIfSuperseded = async (): Promise<void> => {
+    const highest = highestEpoch(await io.readdir(dir));
+    if (highest <= epoch) return;
+    throw new SlipwayError("journal-failed", {
+      home: dir,
+      detail: `a server of epoch ${highest} has taken over from this one of epoch ${epoch}`,
+    });
+  };
+
+  const retire = async (why: Start["why"]): Promise<SegmentMark> => {
+    const { mark } = writer!;
+    await closeQuietly(writer!);
+    writer = undefined;
+    sealed = [...sealed, mark];
+    const { epoch, number, length } = mark;
+    next = why === "abandon" ? { why, abandoned: { epoch, number, length } } : { why };
+    return mark;
+  };
+
+  const ensure = async (): Promise<SegmentWriter> => {
+    if (writer !== undefined) return writer;
+    await refuseIfSuperseded();
+    await settle?.();
+    settle = undefined;
+    number += 1;
+    const start = { ...next, firstLsn: lastLsn + 1, base, chain: sealed, created: new Date().toISOString() };
+    writer = await createSegment(io, dir, { epoch, number }, start);
+    return writer;
+  };
+
+  const commit = async (batch: Batch): Promise<void> => {
+    if (writer !== undefined && writer.mark.length >= segmentBytes) await retire("roll");
+    const current = await ensure();
+    try {
+      await current.commit(batch);
+      lastLsn = batch.lastLsn;
+    } catch (error) {
+      if (!(error instanceof SegmentAbandoned)) throw error;
+      await retire("abandon");
+      throw error.cause;
+    }
+  };
+
+  const release = async ({ upTo }: SnapshotInfo): Promise<void> => {
+    const found = await inspectSnapshot(io, dir, upTo);
+    if (!("upTo" in found))
+      throw new SlipwayError("internal", { detail: `the snapshot is not whole: ${found.detail}` });
+    const index = sealed.findIndex((mark) => sameId(mark, upTo) && mark.length === upTo.length);
+    if (index < 0) throw new SlipwayError("internal", { detail: "the snapshot is not one of this journal" });
+    await refuseIfSuperseded();
+    base = sealed[index];
+    sealed = sealed.slice(index + 1);
+    if (keepHistory) return;
+    for (const name of await io.readdir(dir)) {
+      const id = parseName(name);
+      const order = id === undefined ? 1 : compareIds(id, upTo);
+      if (order < 0 || (order === 0 && id?.kind === "log")) await io.unlink(join(dir, name));
+    }
+    await io.syncDir(dir);
+  };
+
+  return {
+    ensure: async () => {
+      await ensure();
+    },
+    commit,
+    note: async () => writer?.note(),
+    seal: async () => {
+      await ensure();
+      return retire("roll");
+    },
+    release,
+    end: async () => writer?.end(),
+    close: async () => {
+      if (writer !== undefined) await closeQuietly(writer);
+    },
+    get bytes() {
+      return sealed.reduce((sum, mark) => sum + mark.length, writer?.mark.length ?? 0);
+    },
+  };
+};

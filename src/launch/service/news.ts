@@ -1,0 +1,46 @@
+import type { LaunchChanged } from "../../core/events.ts";
+import type { Launch } from "../../core/launch.ts";
+import type { Engine } from "../../server/engine.ts";
+
+export type ChangedFacts = Omit<LaunchChanged, "type" | "at" | "launch">;
+
+/** What becomes of launches: written down, told to those who wait for it, and in the log once. */
+export interface LaunchNews {
+  /** To the journal, and to all who watch. */
+  change(launch: Launch, facts: ChangedFacts): void;
+  /** Those who watch look again, although nothing was written. */
+  wake(): void;
+  /** Somebody waits for changes, until the returned function is called. */
+  watch(onChange: () => void): () => void;
+  readonly isWatched: boolean;
+  /** To the log, unless it was the last complaint about the same thing. */
+  complain(about: string, text: string): void;
+  isWell(about: string): void;
+}
+
+export const createNews = (engine: Engine, log: (text: string) => void): LaunchNews => {
+  const watchers = new Set<() => void>();
+  const problems = new Map<string, string>();
+  const wake = (): void => {
+    for (const each of watchers) each();
+  };
+  return {
+    change: (launch, facts) => {
+      engine.commit({ type: "launch.changed", at: engine.clock(), launch: launch.id, ...facts });
+      wake();
+    },
+    wake,
+    watch: (onChange) => {
+      watchers.add(onChange);
+      return () => void watchers.delete(onChange);
+    },
+    get isWatched() {
+      return watchers.size > 0;
+    },
+    complain: (about, text) => {
+      if (problems.get(about) !== text) log(`${about}: ${text}`);
+      problems.set(about, text);
+    },
+    isWell: (about) => void problems.delete(about),
+  };
+};

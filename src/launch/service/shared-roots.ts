@@ -1,0 +1,43 @@
+import { access } from "node:fs/promises";
+import { settingsOf } from "../plan/settings.ts";
+import type { ClusterConfig, ClustersConfig } from "../../config/clusters-file.ts";
+import { type Fault, storageRootError, storageRootFault } from "../../config/storage-root.ts";
+import { ownUser } from "./identity.ts";
+import { loadUserTokens } from "./tokens.ts";
+
+/** Whether the directories below which other users' jobs are kept can be relied on. */
+
+/** What is wrong with a cluster's job_storage_root for jobs of others than the server's own user. */
+export const sharedRootFault = async (root: string): Promise<Fault | undefined> => {
+  const uid = process.getuid?.() ?? 0;
+  const fault = await storageRootFault(root, uid);
+  if (fault !== undefined || uid === 0) return fault;
+  const isThere = await access(root).then(
+    () => true,
+    () => false,
+  );
+  // made by the server's account, its parent would be that account's too, or one that everybody writes
+  return isThere
+    ? undefined
+    : { detail: `${root} does not exist`, remedy: `Let root make it: install -d -o ${ownUser()} -m 0755 ${root}` };
+};
+
+/** Throws for a cluster on which others than the server's own user may launch, where its directory is wrong for that. */
+export const checkSharedRoot = async (cluster: ClusterConfig): Promise<void> => {
+  const { storageRoot, sudoAuthorized } = settingsOf(cluster);
+  if (storageRoot === undefined || sudoAuthorized.length === 0) return;
+  const fault = await sharedRootFault(storageRoot);
+  if (fault !== undefined) throw storageRootError(cluster.name, fault);
+};
+
+/**
+ * At start: a server that is shared, because sudo_authorized names users or because somebody else has a token, does not
+ * start where one of its clusters is wrong. One that only its own user uses may keep jobs anywhere.
+ */
+export const checkShared = async (home: string, { clusters }: ClustersConfig): Promise<void> => {
+  const own = ownUser();
+  const isShared = (await (await loadUserTokens(home)).list()).some(({ user }) => user !== own);
+  for (const cluster of clusters.values())
+    if (cluster.manager.launch !== undefined && (isShared || cluster.launch.sudo_authorized !== undefined))
+      await checkSharedRoot(cluster);
+};

@@ -1,0 +1,128 @@
+import { chmod, mkdir, readFile, readdir, realpath, rm, stat, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { chownWords, DIRECTORY_NAME } from "../plan/sudoers.ts";
+import type { PlannedFile } from "../plan/plan.ts";
+import { SlipwayError } from "../../errors.ts";
+import type { RunCommand } from "../../managers/commands.ts";
+import { makeDirectory } from "../../home/files.ts";
+import { removeJobDirectory } from "./removal.ts";
+
+/**
+ * Job directories under a cluster's job_storage_root. While a job lives its directory belongs to its user, with the
+ * server's group, so that the server reads the logs and no other user does; it is taken back before it is removed.
+ */
+
+export interface Storage {
+  /** Makes, fills and hands over a directory. On an error nothing is left of it. */
+  make(wanted: NewDirectory): Promise<void>;
+  /** Takes a directory back and removes it; one that is gone already is no error. */
+  remove(directory: string, isOthers: boolean): Promise<void>;
+  /** Removes what a server that crashed staged and never journaled. */
+  sweep(root: string, isKnown: (directory: string) => boolean): Promise<void>;
+}
+
+export interface NewDirectory {
+  readonly directory: string;
+  readonly directories: readonly string[];
+  readonly files: readonly PlannedFile[];
+  /** The user it is for, when not the server's own. */
+  readonly owner?: { readonly name: string; readonly uid: number };
+}
+
+const OWN_MODE = 0o700;
+/** Set-group-id: what the job writes has the server's group too. */
+const SHARED_MODE = 0o2750;
+
+const failed = (directory: string, detail: string): SlipwayError =>
+  new SlipwayError("launch-failed", {
+    detail: `${directory}: ${detail}`,
+    remedy: "Look at job_storage_root in clusters.yaml, and at the rules of `slipway sudoers`.",
+  });
+
+/** A name that is made once and by one server: the mark says whose it is. */
+const OWNER_MARK = ".slipway-home";
+
+export const createStorage = (run: RunCommand, homeHash: string): Storage => {
+  const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
+
+  const chown = async (directory: string, owner: number): Promise<void> => {
+    const words = ["chown", ...chownWords(owner, gid, directory)];
+    const { code, stderr } = await run(uid === 0 ? words : ["sudo", "-n", "--", ...words]);
+    if (code !== 0) throw failed(directory, `it cannot change hands: ${stderr.trim().slice(0, 500)}`);
+  };
+
+  /** Others walk a tree by paths, and would let its user lead root elsewhere when it is taken back. */
+  let isGnu: Promise<boolean> | undefined;
+  const mayChown = async (): Promise<void> => {
+    isGnu ??= run(["chown", "--version"]).then(({ stdout }) => stdout.includes("GNU coreutils"));
+    if (uid !== 0 && !(await isGnu))
+      throw new SlipwayError("launch-failed", {
+        detail: "chown on the server's host is not that of GNU coreutils",
+        remedy: "Install it, and write the rules of `slipway sudoers` with it.",
+      });
+  };
+
+  const remove = async (directory: string, isOthers: boolean): Promise<void> => {
+    // never anything but a job's directory, whatever the journal says
+    if (!DIRECTORY_NAME.test(basename(directory))) return;
+    const take = isOthers && uid !== 0 ? () => chown(directory, uid) : undefined;
+    await removeJobDirectory({ directory, uid, take });
+    await rm(join(dirname(directory), `.${basename(directory)}${OWNER_MARK}`), { force: true });
+  };
+
+  const fill = async ({ directory, directories, files, owner }: NewDirectory): Promise<void> => {
+    const mode = owner === undefined ? OWN_MODE : SHARED_MODE;
+    await mkdir(directory, { mode: 0o700 });
+    for (const path of directories) await mkdir(join(directory, path), { recursive: true, mode: 0o700 });
+    for (const { path, content, encoding, mode: bits } of files) {
+      await mkdir(dirname(join(directory, path)), { recursive: true, mode: 0o700 });
+      await writeFile(join(directory, path), content, { encoding, mode: bits, flag: "wx" });
+      await chmod(join(directory, path), bits);
+    }
+    await chmod(directory, mode);
+    if (owner !== undefined) await chown(directory, owner.uid);
+  };
+
+  return {
+    make: async (wanted) => {
+      const root = dirname(wanted.directory);
+      let isOurs = false;
+      try {
+        await makeDirectory(root);
+        if (wanted.owner !== undefined) {
+          await mayChown();
+          await reach(root);
+        }
+        // made by whoever was first: a second one leaves the first one's alone
+        const mark = join(root, `.${basename(wanted.directory)}${OWNER_MARK}`);
+        await writeFile(mark, `${homeHash}\n`, { mode: 0o600, flag: "wx" });
+        isOurs = true;
+        await fill(wanted);
+      } catch (error) {
+        if (isOurs) await remove(wanted.directory, wanted.owner !== undefined).catch(() => undefined);
+        throw error instanceof SlipwayError ? error : failed(wanted.directory, (error as Error).message);
+      }
+    },
+    remove,
+    sweep: async (root, isKnown) => {
+      for (const name of await readdir(root).catch(() => [])) {
+        const [, hex] = /^\.([0-9a-f]{32})\.slipway-home$/.exec(name) ?? [];
+        if (hex === undefined || isKnown(join(root, hex))) continue;
+        const whose = await readFile(join(root, name), "utf8");
+        if (whose.trim() === homeHash) await remove(join(root, hex), true);
+      }
+    },
+  };
+};
+
+/** Other users must be able to walk to their directory. */
+const reach = async (root: string): Promise<void> => {
+  for (let path = await realpath(root); path !== "/"; path = dirname(path))
+    if (((await stat(path)).mode & 0o001) === 0) {
+      const detail = `other users cannot enter ${path}`;
+      throw new SlipwayError("launch-failed", {
+        detail,
+        remedy: `Set job_storage_root in clusters.yaml to a directory that all users and nodes reach, or chmod o+x ${path}.`,
+      });
+    }
+};

@@ -1,0 +1,57 @@
+import { hostname } from "node:os";
+import type { LaunchService } from "../../api/launch-service.ts";
+import { isFinalLaunch } from "../../core/launch.ts";
+import type { State } from "../../core/state.ts";
+import { SlipwayError } from "../../errors.ts";
+import type { Reachable } from "../../protocol/dial-server.ts";
+import { sameSecret } from "../../protocol/token.ts";
+import { isoTime } from "../../views/views.ts";
+import type { LaunchCluster } from "./cluster.ts";
+import type { Identity } from "./identity.ts";
+import type { Publications } from "./publish.ts";
+import { checkSharedRoot } from "./shared-roots.ts";
+import { type UserTokens, hashOf } from "./tokens.ts";
+
+/** Who a token lets in: users who share this server, each with their own, and jobs, each for its own log (rule 16). */
+export type UserAccess = Pick<LaunchService, "callerOf" | "tokens" | "addToken" | "removeToken">;
+
+export interface UserAccessOptions {
+  readonly state: State;
+  readonly tokens: UserTokens;
+  readonly identity: Identity;
+  readonly clusters: ReadonlyMap<string, LaunchCluster>;
+  readonly publications: Publications;
+  readonly endpoint: () => Reachable;
+  /** The server's own user. */
+  readonly own: string;
+}
+
+export const createUserAccess = (options: UserAccessOptions): UserAccess => {
+  const { state, tokens, identity, clusters, publications, endpoint, own } = options;
+  return {
+    callerOf: (token) => {
+      const hash = hashOf(token);
+      const user = tokens.userOf(hash);
+      if (user !== undefined) return { kind: "user", user };
+      for (const each of state.launches.values())
+        if (!isFinalLaunch(each.state) && sameSecret(hash, each.tokenHash)) return { kind: "job", launch: each.id };
+      return undefined;
+    },
+    tokens: async () => (await tokens.list()).map(({ user, made }) => ({ user, made: isoTime(made) })),
+    addToken: async (user) => {
+      const facts = await identity.factsOf(user);
+      if (facts.uid === 0)
+        throw new SlipwayError("user-refused", { user, detail: "root launches nothing", remedy: "Name another user." });
+      if (user !== own) for (const { config } of clusters.values()) await checkSharedRoot(config);
+      const shared = [...clusters.values()].find(({ settings }) => settings.storageRoot !== undefined);
+      const { addresses, port, keyPin } = endpoint();
+      return {
+        user,
+        token: await tokens.add(user),
+        endpointFile: shared === undefined ? null : (await publications.under(shared.root)).endpointFile,
+        endpoint: { host: hostname(), addresses: [...addresses], port, keyPin },
+      };
+    },
+    removeToken: (user) => tokens.remove(user),
+  };
+};

@@ -1,0 +1,129 @@
+import type { Shape } from "../core/run.ts";
+import type { Pilot } from "../core/state.ts";
+import { createAdoption } from "./adoption.ts";
+import type { KeeperContext } from "./context.ts";
+import { createDeciding } from "./deciding.ts";
+import type { Fleet } from "./fleet.ts";
+import { type Stop, createRetiring } from "./retiring.ts";
+import { createManagerWatch } from "./manager-watch.ts";
+import { type FleetNotes, type Waiting, createNotes, noteSuccess } from "./notes.ts";
+import { createPilotCancels } from "./pilot-cancels.ts";
+import { createPilotEnds } from "./pilot-ends.ts";
+import { createPilotStarts } from "./pilot-starts.ts";
+
+/**
+ * Keeps the fleets of one cluster: a manager that hangs holds up no other. In one period the manager is asked once about
+ * all pilots of all queues, however many they are; then each fleet's strategy decides, and that is carried out.
+ */
+export interface ClusterKeeper {
+  readonly cluster: string;
+  readonly fleets: readonly Fleet[];
+  readonly periodMs: number;
+  /** Looks now. `prompt` fleets ask about their jobs with every look, the others once a period. */
+  look(): Promise<void>;
+  /** Starts pilots by hand, whatever the strategy says. */
+  add(fleet: Fleet, count: number): number[];
+  drain(pilot: Pilot, reason: string): void;
+  cancel(pilot: Pilot, reason: string): Promise<void>;
+  /** An agent of it has connected; called before the pilot is active. */
+  joined(pilot: Pilot): void;
+  problem(fleet: Fleet): string | null;
+  /** What was said of the last pilot that did not start, until one does. */
+  failure(fleet: Fleet): string | null;
+  waiting(pilot: number): Waiting | null;
+  /** The fleets that could run a shape. */
+  able(shape: Shape): Fleet[];
+  /** Ends all pilots; true when none is left. */
+  stop(now: boolean): boolean;
+}
+
+/** A look that takes longer is told as a problem. */
+const SLOW_MS = 30_000;
+/** A server stops without a manager that cannot be reached for so long; its successor finds the pilots again. */
+const UNREACHABLE_MS = 60_000;
+
+export const createClusterKeeper = (
+  cluster: string,
+  fleets: readonly Fleet[],
+  context: KeeperContext,
+  periodMs = Math.min(...fleets.map(({ policy }) => policy.period)) * 1000,
+): ClusterKeeper => {
+  const { engine, agents, roster, log } = context;
+  const { provider } = fleets[0]!;
+  const memory = new Map<Fleet, FleetNotes>(fleets.map((fleet) => [fleet, createNotes()]));
+  const notesOf = (fleet: Fleet): FleetNotes => memory.get(fleet)!;
+  const starts = createPilotStarts(context, notesOf);
+  const ends = createPilotEnds(context, notesOf, starts);
+  const cancels = createPilotCancels(provider);
+  const adoption = createAdoption(context, provider, fleets, starts);
+  const watch = createManagerWatch(context, { cluster, fleets, provider, periodMs, adoption, ends });
+  const retiring = createRetiring(context, fleets, { starts, ends, cancels });
+  let lookingSince: number | undefined;
+  let again = false;
+  let stopping: Stop | undefined;
+  const isStopping = (): boolean => stopping !== undefined;
+  const deciding = createDeciding(context, { cluster, fleets, notesOf, starts, retiring, isStopping });
+
+  const loseSilent = (): void => {
+    for (const fleet of fleets)
+      for (const pilot of roster.live(fleet)) agents.loseSilent(roster.agentsOf(pilot.id), fleet.leaseMs);
+  };
+
+  const windDown = async (): Promise<void> => {
+    if (stopping !== undefined) await retiring.windDown(stopping);
+  };
+
+  const lookOnce = async (): Promise<void> => {
+    loseSilent();
+    if (!(await watch.hear())) return windDown();
+    await retiring.clearAway();
+    await deciding.decideAll();
+    await windDown();
+  };
+
+  return {
+    cluster,
+    fleets,
+    periodMs,
+    look: async () => {
+      again = true;
+      if (lookingSince !== undefined) return;
+      try {
+        while (again) {
+          again = false;
+          lookingSince = performance.now();
+          await lookOnce();
+        }
+      } catch (error) {
+        log(`${cluster}: ${(error as Error).message}`);
+      } finally {
+        lookingSince = undefined;
+      }
+    },
+    add: (fleet, count) => starts.start(fleet, count),
+    drain: (pilot, reason) => retiring.drain(pilot, reason),
+    cancel: (pilot, reason) => retiring.cancel([pilot], reason),
+    joined: (pilot) => {
+      const fleet = fleets.find(({ queue }) => queue === pilot.queue);
+      if (fleet === undefined) return;
+      if (pilot.state !== "PMGR_ACTIVE")
+        noteSuccess(notesOf(fleet), Math.max(0, (engine.clock() - pilot.requested) / 1000));
+      if (pilot.draining === true) for (const id of roster.agentsOf(pilot.id)) agents.drain(id, false, "drained");
+    },
+    problem: (fleet) => {
+      if (watch.problem !== null) return watch.problem;
+      const ms = lookingSince === undefined ? 0 : performance.now() - lookingSince;
+      return ms > SLOW_MS ? `the manager has not answered for ${Math.round(ms / 1000)} s` : notesOf(fleet).problem;
+    },
+    failure: (fleet) => notesOf(fleet).failures.at(-1)?.split("\n")[0] ?? null,
+    waiting: (pilot) => ends.waiting(pilot),
+    able: (shape) => deciding.able(shape),
+    stop: (now) => {
+      if (stopping === undefined || stopping.now !== now) stopping = { now, since: performance.now() };
+      const live = fleets.flatMap((fleet) => roster.live(fleet));
+      const late = performance.now() - stopping.since > UNREACHABLE_MS;
+      const unreachable = late && (watch.problem !== null || lookingSince !== undefined);
+      return live.length === 0 || (unreachable && live.every(({ id }) => roster.agentsOf(id).length === 0));
+    },
+  };
+};

@@ -1,0 +1,108 @@
+import type { Shape } from "../core/run.ts";
+import { decide } from "../fleet/decide.ts";
+import { type Candidate, canRun, demandOn } from "../fleet/demand.ts";
+import type { Demand } from "../fleet/snapshot.ts";
+import type { KeeperContext } from "./context.ts";
+import type { Fleet } from "./fleet.ts";
+import { giveUp } from "./give-up.ts";
+import type { Retiring } from "./retiring.ts";
+import type { FleetNotes } from "./notes.ts";
+import type { PilotStarts } from "./pilot-starts.ts";
+import { freshSeconds, supplyOf } from "./supply.ts";
+
+/** Asks each fleet's strategy what is to be done about the tasks that wait, and does it. */
+export interface Deciding {
+  /** For every fleet of the cluster; one that fails notes its problem and stops no other. */
+  decideAll(): Promise<void>;
+  /** The fleets that could run a shape. */
+  able(shape: Shape): Fleet[];
+}
+
+export interface DecidingOptions {
+  readonly cluster: string;
+  readonly fleets: readonly Fleet[];
+  readonly notesOf: (fleet: Fleet) => FleetNotes;
+  readonly starts: PilotStarts;
+  readonly retiring: Retiring;
+  readonly isStopping: () => boolean;
+}
+
+/** Submissions under way at once, beside the bound of the commands themselves. */
+const MOST_STARTS = 20;
+
+export const createDeciding = (
+  context: KeeperContext,
+  { cluster, fleets, notesOf, starts, retiring, isStopping }: DecidingOptions,
+): Deciding => {
+  const { engine, roster, log } = context;
+
+  const candidates = (): Candidate[] =>
+    fleets.map((fleet) => ({
+      cluster,
+      queue: fleet.queue,
+      nodes: fleet.nodes,
+      offer: roster.offerOf(fleet),
+      untold: !roster.isTold(fleet),
+      lifetime: freshSeconds(fleet),
+      max: fleet.policy.max,
+      unknownTaskDuration: fleet.policy.unknownTaskDuration,
+      failing: notesOf(fleet).inARow > 0,
+    }));
+
+  const snapshotOf = (fleet: Fleet, notes: FleetNotes, demand: readonly Demand[]) => {
+    const supply = supplyOf(context, fleet, notes, retiring.hasLostAgents);
+    if (demand.length > 0) notes.fleetIdleSince = undefined;
+    return {
+      policy: fleet.policy,
+      first: notes.first,
+      ...supply,
+      demand,
+      known: roster.offerOf(fleet) !== undefined,
+      suggested: notes.suggested,
+      starts: {
+        total: notes.requested,
+        failed: notes.failed,
+        inARow: notes.inARow + Math.max(0, notes.shortLives - 2),
+        sinceLast: (performance.now() - notes.failedAt) / 1000,
+      },
+      stopping: isStopping() || !engine.listeners.mayPlace(),
+    };
+  };
+
+  const carryOut = async (fleet: Fleet, demand: readonly Demand[]): Promise<void> => {
+    const notes = notesOf(fleet);
+    const decision = decide(snapshotOf(fleet, notes, demand));
+    notes.first = false;
+    notes.problem = decision.problem;
+    notes.suggested = decision.suggested;
+    if (decision.giveUp !== null) {
+      const all = candidates();
+      const others = all.filter((_, i) => fleets[i] !== fleet);
+      giveUp(context, decision.giveUp, all[fleets.indexOf(fleet)]!, others, notes);
+    }
+    if (decision.start > 0) starts.start(fleet, Math.min(decision.start, MOST_STARTS - starts.underway.size));
+    const leaving = decision.stop.map((id) => engine.state.pilots.get(id)!);
+    for (const pilot of leaving) if (roster.agentsOf(pilot.id).length > 0) retiring.drain(pilot, "idle");
+    await retiring.cancel(
+      leaving.filter(({ id }) => roster.agentsOf(id).length === 0),
+      "no longer needed",
+    );
+  };
+
+  return {
+    decideAll: async () => {
+      const demand = demandOn(engine.scheduler.demand(), candidates(), context.defaultCluster);
+      for (const [i, fleet] of fleets.entries())
+        try {
+          await carryOut(fleet, demand[i]!);
+        } catch (error) {
+          notesOf(fleet).problem = (error as Error).message;
+          log(`${cluster}/${fleet.queue}: ${(error as Error).message}`);
+        }
+    },
+    able: (shape) => {
+      const all = candidates();
+      return fleets.filter((_, i) => canRun(shape, all[i]!, context.defaultCluster));
+    },
+  };
+};

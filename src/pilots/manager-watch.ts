@@ -1,0 +1,64 @@
+import type { Provider } from "../managers/provider.ts";
+import type { Adoption } from "./adoption.ts";
+import type { KeeperContext } from "./context.ts";
+import type { Fleet } from "./fleet.ts";
+import type { PilotEnds } from "./pilot-ends.ts";
+
+/** Asks one manager about all pilots of its cluster, once a period, and knows whether it answers. */
+export interface ManagerWatch {
+  /** Whether the manager answers: nothing is submitted to one that does not. */
+  hear(): Promise<boolean>;
+  /** Why it does not answer, or null. */
+  readonly problem: string | null;
+}
+
+export interface ManagerWatchOptions {
+  readonly cluster: string;
+  readonly fleets: readonly Fleet[];
+  readonly provider: Provider;
+  readonly periodMs: number;
+  readonly adoption: Adoption;
+  readonly ends: PilotEnds;
+}
+
+export const createManagerWatch = (
+  { roster, log }: Pick<KeeperContext, "roster" | "log">,
+  { cluster, fleets, provider, periodMs, adoption, ends }: ManagerWatchOptions,
+): ManagerWatch => {
+  const prompt = fleets.every((fleet) => fleet.prompt === true);
+  let problem: string | null = null;
+  let polledAt = -Infinity;
+
+  const poll = async (): Promise<void> => {
+    const askedAt = performance.now();
+    polledAt = askedAt;
+    await adoption.catchUp();
+    const live = fleets.flatMap((fleet) => roster.live(fleet).map((pilot) => ({ fleet, pilot })));
+    const ids = live.map(({ pilot }) => pilot.nativeId).filter((id) => id !== "");
+    if (ids.length === 0) return;
+    const answers = await provider.poll(ids);
+    for (const { fleet, pilot } of live) {
+      const answer = answers.get(pilot.nativeId);
+      if (answer !== undefined) await ends.heard(fleet, pilot, answer, askedAt);
+    }
+  };
+
+  return {
+    get problem() {
+      return problem;
+    },
+    hear: async () => {
+      // a look between two periods asks nothing
+      if (!prompt && performance.now() - polledAt < periodMs * 0.9) return problem === null;
+      try {
+        await poll();
+        problem = null;
+      } catch (error) {
+        const { message } = error as Error;
+        if (problem !== message) log(`${cluster}: ${message}`);
+        problem = message;
+      }
+      return problem === null;
+    },
+  };
+};

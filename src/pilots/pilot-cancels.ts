@@ -1,0 +1,23 @@
+import type { Pilot } from "../core/state.ts";
+import type { Provider } from "../managers/provider.ts";
+
+/** Ends jobs of pilots: all with one command, and each asked again only after a while, however often it is wanted. */
+export interface PilotCancels {
+  cancel(pilots: readonly Pilot[]): Promise<void>;
+}
+
+const AGAIN_MS = 15_000;
+
+export const createPilotCancels = (provider: Provider): PilotCancels => {
+  const asked = new Map<string, number>();
+  return {
+    cancel: async (pilots) => {
+      const now = performance.now();
+      for (const [id, at] of asked) if (now - at > AGAIN_MS) asked.delete(id);
+      const ids = pilots.map(({ nativeId }) => nativeId).filter((id) => id !== "" && !asked.has(id));
+      if (ids.length === 0) return;
+      for (const id of ids) asked.set(id, now);
+      await provider.cancel(ids);
+    },
+  };
+};

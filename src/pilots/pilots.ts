@@ -1,0 +1,180 @@
+import type { Shape } from "../core/run.ts";
+import type { Pilot } from "../core/state.ts";
+import type { Agents } from "../agent-links/agents.ts";
+import { type LongTimer, repeatTimer } from "../long-timer.ts";
+import type { Engine } from "../server/engine.ts";
+import { type ClusterKeeper, createClusterKeeper } from "./cluster-keeper.ts";
+import type { KeeperContext } from "./context.ts";
+import type { Fleet } from "./fleet.ts";
+import type { Waiting } from "./notes.ts";
+import { createRoster } from "./roster.ts";
+import { createSpools } from "./spools.ts";
+
+/**
+ * Keeps all fleets: one keeper for each cluster, so that none waits for another's manager. Agents that no fleet looks
+ * after have a lease alone.
+ */
+export interface Pilots {
+  /** Something may have ended: looks now and shortly after, not at the next period. */
+  look(): void;
+  /** There is new work: looks now if no pilot is there for it. */
+  expectWork(): void;
+  /** Drains or cancels every pilot; resolves when none is left. */
+  stop(now: boolean): Promise<void>;
+  /** Why a fleet starts no pilot although tasks wait, or null. */
+  problem(cluster: string, queue: string): string | null;
+  /** What was said of the last pilot that did not start, until one does. */
+  failure(cluster: string, queue: string): string | null;
+  /** The fleets that could run a shape; those of the default cluster where it names none. */
+  able(shape: Shape): Fleet[];
+  isDraining(pilot: Pilot): boolean;
+  /** What the manager says of a pilot that has not begun or does not go on, or null. */
+  waiting(pilot: number): Waiting | null;
+  joined(agent: number, pilot: number): void;
+  /** By hand. Undefined when there is no such fleet. */
+  add(cluster: string, queue: string, count: number): number[] | undefined;
+  /** It takes nothing new and ends when it is empty; one that has no agent is cancelled. */
+  drain(pilot: Pilot, reason: string): Promise<void>;
+  cancel(pilot: Pilot, reason: string): Promise<void>;
+  close(): void;
+}
+
+export interface PilotsOptions {
+  readonly home: string;
+  /** Starts every job name of this home. */
+  readonly prefix: string;
+  readonly fleets: readonly Fleet[];
+  readonly engine: Engine;
+  readonly agents: Agents;
+  readonly log: (text: string, facts?: object) => void;
+  /** The cluster of tasks that name none. */
+  readonly defaultCluster: string;
+  readonly onWaiting?: (pilot: number, text: string) => void;
+  readonly periodMs?: number;
+  /** How long a silent agent of no fleet keeps its tasks. */
+  readonly orphanLeaseMs?: number;
+}
+
+const ORPHAN_LEASE_MS = 60_000;
+const ORPHAN_PERIOD_MS = 1000;
+
+/** A process takes a moment to end after its last word. */
+const SOON_MS = [30, 100, 300];
+
+export const createPilots = (options: PilotsOptions): Pilots => {
+  const { engine, agents } = options;
+  const { state } = engine;
+  const roster = createRoster(options.home, engine, agents);
+  const spools = createSpools(options);
+  const context: KeeperContext = { ...options, roster, spools, onWaiting: options.onWaiting ?? (() => undefined) };
+  const clusters = [...new Set(options.fleets.map(({ cluster }) => cluster))];
+  const keepers = clusters.map((cluster) => {
+    const fleets = options.fleets.filter((fleet) => fleet.cluster === cluster);
+    return createClusterKeeper(cluster, fleets, context, options.periodMs);
+  });
+  const timers = new Set<LongTimer>();
+  let settle: (() => void) | undefined;
+  let stopNow: boolean | undefined;
+  let closed = false;
+
+  const keeperOf = (cluster: string): ClusterKeeper | undefined => keepers.find((each) => each.cluster === cluster);
+  const keeperOfPilot = (pilot: number): ClusterKeeper | undefined => keeperOf(state.pilots.get(pilot)?.cluster ?? "");
+
+  const ofFleet = <T>(
+    cluster: string,
+    queue: string,
+    ask: (keeper: ClusterKeeper, fleet: Fleet) => T,
+  ): T | undefined => {
+    const keeper = keeperOf(cluster);
+    const fleet = keeper?.fleets.find((each) => each.queue === queue);
+    return keeper === undefined || fleet === undefined ? undefined : ask(keeper, fleet);
+  };
+
+  /** Started by hand, or of a queue that is no longer configured: no manager can be asked about them. */
+  const loseOrphans = (): void => {
+    const cared = new Set(options.fleets.flatMap((fleet) => roster.live(fleet).map(({ id }) => id)));
+    const orphans = [...agents.links()].filter(({ id }) => !cared.has(state.agents.get(id)?.pilot ?? 0));
+    agents.loseSilent(
+      orphans.map(({ id }) => id),
+      options.orphanLeaseMs ?? ORPHAN_LEASE_MS,
+    );
+  };
+
+  const checkStop = (): void => {
+    if (stopNow === undefined) return;
+    const now = stopNow;
+    if (keepers.map((keeper) => keeper.stop(now)).every((empty) => empty)) settle?.();
+  };
+
+  const lookAt = async (keeper: ClusterKeeper): Promise<void> => {
+    if (closed) return;
+    await keeper.look();
+    checkStop();
+  };
+
+  const lookAll = (which: (keeper: ClusterKeeper) => boolean = () => true): void => {
+    for (const keeper of keepers) if (which(keeper)) void lookAt(keeper);
+  };
+
+  const every = (ms: number, action: () => void): void => {
+    timers.add(repeatTimer(ms, action));
+  };
+
+  void spools
+    .importAll()
+    .then(() => spools.prune())
+    .then(() => {
+      if (closed) return;
+      lookAll();
+      for (const keeper of keepers) every(keeper.periodMs, () => void lookAt(keeper));
+      every(options.periodMs ?? ORPHAN_PERIOD_MS, () => {
+        loseOrphans();
+        checkStop();
+      });
+    });
+
+  return {
+    look: () => {
+      lookAll();
+      for (const ms of SOON_MS) setTimeout(() => lookAll(), ms).unref();
+    },
+    expectWork: () => lookAll(({ fleets }) => fleets.some((fleet) => roster.live(fleet).length === 0)),
+    stop: (now) =>
+      new Promise((resolve) => {
+        settle = resolve;
+        stopNow = now;
+        checkStop();
+        if (now) for (const link of agents.links()) agents.drain(link.id, true, "the server stops");
+        lookAll();
+      }),
+    problem: (cluster, queue) => ofFleet(cluster, queue, (keeper, fleet) => keeper.problem(fleet)) ?? null,
+    failure: (cluster, queue) => ofFleet(cluster, queue, (keeper, fleet) => keeper.failure(fleet)) ?? null,
+    able: (shape) => keeperOf(shape.cluster ?? options.defaultCluster)?.able(shape) ?? [],
+    isDraining: (pilot) => roster.isDraining(pilot),
+    waiting: (pilot) => keeperOfPilot(pilot)?.waiting(pilot) ?? null,
+    joined: (_agent, pilot) => {
+      const known = state.pilots.get(pilot);
+      if (known === undefined) return;
+      keeperOf(known.cluster)?.joined(known);
+      if (known.state !== "PMGR_ACTIVE") roster.change(pilot, "PMGR_ACTIVE");
+    },
+    add: (cluster, queue, count) => ofFleet(cluster, queue, (keeper, fleet) => keeper.add(fleet, count)),
+    drain: async (pilot, reason) => {
+      const keeper = keeperOf(pilot.cluster);
+      // one without agents has nothing to wait for
+      if (roster.agentsOf(pilot.id).length === 0) await keeper?.cancel(pilot, reason);
+      else if (keeper !== undefined) keeper.drain(pilot, reason);
+      else for (const id of roster.agentsOf(pilot.id)) agents.drain(id, false, reason);
+    },
+    cancel: async (pilot, reason) => {
+      for (const id of roster.agentsOf(pilot.id)) agents.drain(id, true, reason);
+      const keeper = keeperOf(pilot.cluster);
+      await keeper?.cancel(pilot, reason);
+      if (keeper !== undefined) void lookAt(keeper);
+    },
+    close: () => {
+      closed = true;
+      for (const timer of timers) timer.stop();
+    },
+  };
+};

@@ -1,0 +1,92 @@
+import { join } from "node:path";
+import type { Agent, Pilot } from "../core/state.ts";
+import { isFinalPilot } from "../core/states.ts";
+import type { Agents } from "../agent-links/agents.ts";
+import type { Engine } from "../server/engine.ts";
+import type { Fleet } from "./fleet.ts";
+
+/** Who is there: the pilots of a fleet and the agents of a pilot, as the state and the connections say. */
+export interface Roster {
+  live(fleet: Fleet): Pilot[];
+  /** Agents of a pilot that were not given up. */
+  agentsOf(pilot: number): number[];
+  everJoined(pilot: number): boolean;
+  /** It was told to take nothing new, or its agents say so. */
+  isDraining(pilot: Pilot): boolean;
+  /** What a node has: as the queue declares it, and for the rest as the last agent of this fleet said. */
+  offerOf(fleet: Fleet): Agent["resources"] | undefined;
+  /** Whether an agent of this fleet has said it. */
+  isTold(fleet: Fleet): boolean;
+  directoryOf(fleet: Fleet, pilot: Pick<Pilot, "jobName">): string;
+  change(
+    pilot: number,
+    to: Pilot["state"],
+    facts?: { nativeId?: string; reason?: string; output?: string; draining?: boolean },
+  ): number;
+}
+
+export const createRoster = (home: string, engine: Engine, agents: Agents): Roster => {
+  const { state } = engine;
+  /** Pilots and agents are numbered as they come: what is new since the last look is all that is looked at. */
+  const members = new Map<number, Agent[]>();
+  const living = new Map<string, Set<Pilot>>();
+  const offers = new Map<string, Agent["resources"]>();
+  let nextAgent = 1;
+  let nextPilot = 1;
+
+  const keyOf = ({ cluster, queue }: { cluster: string; queue: string }): string => JSON.stringify([cluster, queue]);
+
+  const catchUp = (): void => {
+    for (; nextPilot < state.nextPilot; nextPilot += 1) {
+      const pilot = state.pilots.get(nextPilot);
+      if (pilot === undefined || isFinalPilot(pilot.state)) continue;
+      const key = keyOf(pilot);
+      living.set(key, (living.get(key) ?? new Set()).add(pilot));
+    }
+    for (; nextAgent < state.nextAgent; nextAgent += 1) {
+      const agent = state.agents.get(nextAgent);
+      if (agent === undefined) continue;
+      const list = members.get(agent.pilot) ?? [];
+      list.push(agent);
+      members.set(agent.pilot, list);
+      const pilot = state.pilots.get(agent.pilot);
+      if (pilot !== undefined) offers.set(keyOf(pilot), agent.resources);
+    }
+  };
+
+  const membersOf = (pilot: number): readonly Agent[] => {
+    catchUp();
+    return members.get(pilot) ?? [];
+  };
+
+  const agentsOf = (pilot: number): number[] =>
+    membersOf(pilot)
+      .filter(({ ended }) => ended === 0)
+      .map(({ id }) => id);
+
+  return {
+    live: (fleet) => {
+      catchUp();
+      const pilots = living.get(keyOf(fleet));
+      if (pilots === undefined) return [];
+      for (const pilot of pilots) if (isFinalPilot(pilot.state)) pilots.delete(pilot);
+      return [...pilots];
+    },
+    agentsOf,
+    everJoined: (pilot) => membersOf(pilot).length > 0 || state.pilots.get(pilot)?.state === "PMGR_ACTIVE",
+    isDraining: (pilot) =>
+      pilot.draining === true || agentsOf(pilot.id).some((id) => agents.link(id)?.draining === true),
+    offerOf: (fleet) => {
+      catchUp();
+      const told = offers.get(keyOf(fleet));
+      return told === undefined ? fleet.offer : { ...told, ...fleet.offer };
+    },
+    isTold: (fleet) => {
+      catchUp();
+      return offers.has(keyOf(fleet));
+    },
+    directoryOf: (fleet, { jobName }) => fleet.directoryOf?.(jobName) ?? join(home, "jobs", jobName),
+    change: (pilot, to, facts = {}) =>
+      engine.commit({ type: "pilot.changed", at: engine.clock(), pilot, state: to, ...facts }),
+  };
+};

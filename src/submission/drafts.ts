@@ -1,0 +1,136 @@
+import { type PackedItems, checkItem } from "../core/items.ts";
+import type { RunSpec } from "../core/spec.ts";
+import { SlipwayError } from "../errors.ts";
+import type { Engine } from "../server/engine.ts";
+import type { Journal } from "../journal/journal.ts";
+import type { FitCheck } from "./fits.ts";
+import type { Patience } from "./patience.ts";
+
+export interface Submitted {
+  readonly run: number;
+  readonly total: number;
+}
+
+/** A draft, and the requests that give to it: equal ones at once, or one that repeats what was cut. */
+export interface OpenSubmission {
+  readonly uuid: string;
+  readonly run: number;
+  readonly digest: string;
+  readonly spec: RunSpec;
+  readonly items: ReadonlyMap<number, PackedItems>;
+  /** Groups whose items are lists. */
+  readonly lists: readonly number[];
+  readonly isShort: boolean;
+  requests: number;
+  total: number;
+  /** A request has come to its end: nothing more is taken, and all get this answer. */
+  ended: Promise<Submitted> | undefined;
+}
+
+/**
+ * Submissions that are not committed, by uuid: all requests with that uuid give their items to the same one.
+ *
+ *   begin ──► items are added ──► commit, by the first request at its end
+ *                   └── the last request is gone without that: dropped
+ */
+export interface Drafts {
+  get(uuid: string): OpenSubmission | undefined;
+  begin(uuid: string, digest: string, spec: RunSpec, lists: readonly number[]): OpenSubmission;
+  /** Items that nobody has given yet, the first of them at `from`. */
+  add(draft: OpenSubmission, group: number, values: readonly string[], json: boolean, from: number): Promise<void>;
+  commit(draft: OpenSubmission): Promise<Submitted>;
+  drop(draft: OpenSubmission): void;
+}
+
+export interface DraftsOptions {
+  readonly engine: Engine;
+  readonly journal: Journal;
+  readonly tasksPerRun: number;
+  readonly mayTake: () => void;
+  readonly fits: FitCheck;
+  readonly patiently: Patience;
+}
+
+/** Bytes that may wait for the disk before a stream of items is slowed down. */
+const MOST_PENDING = 32 * 1024 * 1024;
+/** A run without lists that is no longer than this shares one commit with its last record: one wait for the disk, not two. */
+const SHORT_RUN = 64 * 1024;
+
+/** Tasks that the document itself names; those of lists come with their items. */
+const countNamed = ({ groups }: RunSpec): number =>
+  groups.reduce((sum, { items }) => sum + (items.kind === "one" ? 1 : items.kind === "range" ? items.count : 0), 0);
+
+const checkLists = ({ spec, items }: OpenSubmission): void => {
+  for (const [index, group] of spec.groups.entries())
+    if (group.items.kind === "list" && (items.get(index)?.length ?? 0) === 0)
+      throw new SlipwayError("bad-value", {
+        where: `tasks.${group.name}`,
+        key: "each",
+        detail: "has no items",
+        remedy: "Give at least one line or value.",
+      });
+};
+
+export const createDrafts = (options: DraftsOptions): Drafts => {
+  const { engine, journal, fits, patiently, tasksPerRun } = options;
+  const { state } = engine;
+  const open = new Map<string, OpenSubmission>();
+
+  const drop = (draft: OpenSubmission): void => {
+    if (open.get(draft.uuid) === draft) open.delete(draft.uuid);
+    state.drafts.delete(draft.run);
+  };
+
+  return {
+    get: (uuid) => open.get(uuid),
+    begin: (uuid, digest, spec, lists) => {
+      options.mayTake();
+      fits.checkSpec(spec);
+      const run = state.nextRun;
+      const before = journal.pendingBytes;
+      engine.commit({ type: "run.opened", at: engine.clock(), run, uuid, spec, digest });
+      const draft: OpenSubmission = {
+        uuid,
+        run,
+        digest,
+        spec,
+        items: state.drafts.get(run)!.items,
+        lists,
+        isShort: lists.length === 0 && journal.pendingBytes - before <= SHORT_RUN,
+        requests: 0,
+        total: countNamed(spec),
+        ended: undefined,
+      };
+      open.set(uuid, draft);
+      return draft;
+    },
+    add: async (draft, index, values, json, from) => {
+      const group = draft.spec.groups[index]!;
+      for (const [i, value] of values.entries()) {
+        const resources = checkItem(group, value, json, from + i);
+        if (group.itemResources !== undefined) fits.checkFits(group, resources, `${from + i} of '${group.name}'`);
+      }
+      if (draft.total + values.length > tasksPerRun)
+        throw new SlipwayError("too-many-tasks", { count: `more than ${tasksPerRun}`, limit: tasksPerRun });
+      draft.total += values.length;
+      const lsn = engine.commit({ type: "run.items", run: draft.run, group: index, json, items: values });
+      if (journal.pendingBytes > MOST_PENDING) await patiently(lsn);
+    },
+    commit: async (draft) => {
+      const { uuid, run, total } = draft;
+      try {
+        checkLists(draft);
+        // what is large is on disk before its commit: until then "nothing was submitted" is true
+        if (!draft.isShort) await patiently(journal.appended);
+        options.mayTake();
+        const lsn = engine.commit({ type: "run.committed", at: engine.clock(), run });
+        open.delete(uuid);
+        await patiently(lsn, run);
+        return { run, total };
+      } finally {
+        drop(draft);
+      }
+    },
+    drop,
+  };
+};

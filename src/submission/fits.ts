@@ -1,0 +1,100 @@
+import { type ClustersConfig, clusterNamed } from "../config/clusters-file.ts";
+import { formatResource } from "../core/quantities.ts";
+import type { Resources } from "../core/resources.ts";
+import type { GroupSpec, RunSpec } from "../core/spec.ts";
+import type { State } from "../core/state.ts";
+import { SlipwayError } from "../errors.ts";
+import { concurrency, shortage } from "../scheduler/capacity.ts";
+
+/** What is refused before it is taken: what names something that is not there, or can never run anywhere. */
+export interface FitCheck {
+  checkSpec(spec: RunSpec): void;
+  /** Refuses what can never run anywhere, naming the resource, the amount and the largest there is. */
+  checkFits(group: GroupSpec, resources: Resources, task: string): void;
+}
+
+export interface FitOptions {
+  readonly state: Pick<State, "runs" | "archived">;
+  readonly clusters: ClustersConfig;
+  /** What the largest node of each usable cluster offers. */
+  readonly largest: ReadonlyMap<string, Resources>;
+}
+
+interface Lack {
+  readonly name: string;
+  readonly asked: number;
+  readonly has: number;
+}
+
+/** An amount as a person reads it. */
+const amountOf = (name: string, units: number): string =>
+  name === "nodes" || name === "ranks" ? String(units) : formatResource(name, units);
+
+export const createFitCheck = ({ state, clusters, largest }: FitOptions): FitCheck => {
+  /** The cluster of a group, and its largest node. */
+  const targetOf = (group: GroupSpec): { cluster: string; node: Resources } => {
+    const cluster = clusterNamed(clusters, group.cluster);
+    const node = largest.get(cluster.name);
+    if (node !== undefined) return { cluster: cluster.name, node };
+    throw new SlipwayError("bad-value", {
+      where: `tasks.${group.name}`,
+      key: "cluster",
+      detail: `'${cluster.name}' is of type ${cluster.type}, which this version cannot submit to yet`,
+      remedy: "Use another cluster.",
+    });
+  };
+
+  /** Ranks stay within one pilot: its nodes must hold them all. */
+  const tooFewNodes = (
+    { ranks, queue }: GroupSpec,
+    resources: Resources,
+    cluster: string,
+    node: Resources,
+  ): Lack | undefined => {
+    if (ranks === undefined) return undefined;
+    const queues = [...clusters.clusters.get(cluster)!.queues.values()];
+    const nodes = Math.max(...queues.filter(({ name }) => (queue ?? name) === name).map((each) => each.nodes));
+    if (ranks.nodes !== undefined && ranks.nodes > nodes) return { name: "nodes", asked: ranks.nodes, has: nodes };
+    const room = concurrency(node, { resources });
+    const most = ranks.nodes === undefined ? room * nodes : room * ranks.nodes;
+    return ranks.count > most ? { name: "ranks", asked: ranks.count, has: most } : undefined;
+  };
+
+  const checkFits: FitCheck["checkFits"] = (group, resources, task) => {
+    const { cluster, node } = targetOf(group);
+    const lack = shortage(node, { resources }) ?? tooFewNodes(group, resources, cluster, node);
+    if (lack === undefined) return;
+    throw new SlipwayError("cannot-fit", {
+      task,
+      resource: lack.name,
+      amount: amountOf(lack.name, lack.asked),
+      largest: amountOf(lack.name, lack.has),
+    });
+  };
+
+  const checkQueue = (group: GroupSpec, queue: string): void => {
+    const cluster = clusterNamed(clusters, group.cluster);
+    if (cluster.queues.has(queue)) return;
+    throw new SlipwayError("bad-value", {
+      where: `tasks.${group.name}`,
+      key: "queue",
+      detail: `cluster '${cluster.name}' has no queue '${queue}'`,
+      remedy: `Its queues: ${[...cluster.queues.keys()].join(", ")}.`,
+    });
+  };
+
+  return {
+    checkFits,
+    checkSpec: (spec) => {
+      for (const group of spec.groups) {
+        for (const dependency of group.after)
+          if ("run" in dependency && !state.runs.has(dependency.run) && !state.archived.has(dependency.run))
+            throw new SlipwayError("no-such-run", { run: dependency.run });
+        if (group.queue !== undefined) checkQueue(group, group.queue);
+        if (group.itemResources === undefined) checkFits(group, group.resources, `'${group.name}'`);
+        // what each of its tasks asks for is known with its items
+        else targetOf(group);
+      }
+    },
+  };
+};

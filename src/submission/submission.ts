@@ -1,0 +1,153 @@
+import { randomUUID } from "node:crypto";
+import { buildRun } from "../config/build-run.ts";
+import type { ClustersConfig } from "../config/clusters-file.ts";
+import { type RunDocument, readRunBody } from "../config/run-file.ts";
+import type { ItemsInput } from "../config/task-items.ts";
+import type { Resources } from "../core/resources.ts";
+import { SlipwayError } from "../errors.ts";
+import { readArchive } from "../archive/archive.ts";
+import type { Engine } from "../server/engine.ts";
+import type { Journal } from "../journal/journal.ts";
+import { type OpenSubmission, type Submitted, createDrafts } from "./drafts.ts";
+import { createFitCheck } from "./fits.ts";
+import { createPatience } from "./patience.ts";
+import { compareItems, digestOf } from "./same-body.ts";
+import { listForms, takeItems } from "./take-items.ts";
+
+/**
+ * Taking a run in. Everything is checked before it is taken; items stream through to the journal; one commit record
+ * makes all of it visible (rule 7). A submission that is cut short, or refused half way, leaves nothing. Requests with
+ * one uuid are one submission: what they give is compared, whoever is ahead adds to the draft, and the first at its end
+ * commits for all.
+ */
+
+const MOST_AT_ONCE = 64;
+
+export interface SubmissionOptions {
+  readonly engine: Engine;
+  readonly journal: Journal;
+  readonly home: string;
+  readonly clusters: ClustersConfig;
+  /** What the largest node of each usable cluster offers. */
+  readonly largest: ReadonlyMap<string, Resources>;
+  readonly mayTake: () => void;
+}
+
+export type Submit = (lines: AsyncIterable<unknown>) => Promise<Submitted>;
+
+const differs = (uuid: string, run: number): never => {
+  throw new SlipwayError("uuid-taken", { uuid, run });
+};
+
+/** Groups of a document whose items follow it as a stream. */
+const streamsOf = ({ value }: RunDocument): Map<number, ItemsInput> => {
+  const streams = new Map<number, ItemsInput>();
+  for (const [index, { each }] of value.tasks.entries())
+    if (each?.stream !== undefined) streams.set(index, { kind: "stream", json: each.stream === "json" });
+  return streams;
+};
+
+export const createSubmission = (options: SubmissionOptions): Submit => {
+  const { engine, journal, home, clusters, largest, mayTake } = options;
+  const { state } = engine;
+  const { tasksPerRun } = clusters.limits;
+  const patiently = createPatience(engine, journal, home);
+  const fits = createFitCheck({ state, clusters, largest });
+  const drafts = createDrafts({ engine, journal, tasksPerRun, mayTake, fits, patiently });
+  let atOnce = 0;
+
+  /** A request for a run that is committed: the same one, unless it says something else. */
+  const repeat = async (
+    uuid: string,
+    run: number,
+    document: RunDocument,
+    digest: string,
+    lines: AsyncIterator<unknown>,
+  ): Promise<Submitted> => {
+    const live = state.runs.get(run);
+    const summary = state.archived.get(run);
+    const known = live?.digest ?? summary?.digest ?? "";
+    // runs of an earlier version are known by their uuid alone
+    if (known !== "") {
+      if (known !== digest) differs(uuid, run);
+      const streams = streamsOf(document);
+      if (streams.size > 0) {
+        const { groups } = live ?? (await readArchive(home, summary!.file));
+        const comparison = compareItems(
+          (index) => groups[index]?.items,
+          () => differs(uuid, run),
+        );
+        await takeItems(lines, streams, async (index, values) => {
+          if (comparison.next(index, values).fresh.length > 0) differs(uuid, run);
+        });
+        comparison.end(streams.keys());
+      }
+    }
+    await patiently(journal.appended, run);
+    return { run, total: live?.total ?? summary?.total ?? 0 };
+  };
+
+  /** Gives what a request has to a draft, and commits it at its end. */
+  const give = async (
+    draft: OpenSubmission,
+    inputs: ReadonlyMap<number, ItemsInput>,
+    lines: AsyncIterator<unknown>,
+  ): Promise<Submitted> => {
+    const { uuid, run } = draft;
+    const comparison = compareItems(
+      (index) => draft.items.get(index),
+      () => differs(uuid, run),
+    );
+    draft.requests += 1;
+    try {
+      await takeItems(lines, inputs, async (index, values, json) => {
+        const { from, fresh } = comparison.next(index, values);
+        if (fresh.length === 0) return;
+        if (draft.ended === undefined) return drafts.add(draft, index, fresh, json, from);
+        await draft.ended;
+        differs(uuid, run);
+      });
+      comparison.end(draft.lists);
+      return await (draft.ended ??= drafts.commit(draft));
+    } catch (error) {
+      if (error instanceof RangeError)
+        throw new SlipwayError(
+          "bad-value",
+          { where: "items", key: "each", detail: error.message, remedy: "Correct that item." },
+          error,
+        );
+      throw error;
+    } finally {
+      draft.requests -= 1;
+      if (draft.requests === 0 && draft.ended === undefined) drafts.drop(draft);
+    }
+  };
+
+  const take = async (lines: AsyncIterator<unknown>, first: unknown): Promise<Submitted> => {
+    const document = readRunBody(first);
+    const uuid = document.value.uuid ?? randomUUID();
+    const digest = digestOf(first as object);
+    const known = state.byUuid.get(uuid);
+    if (known !== undefined) return repeat(uuid, known, document, digest, lines);
+    const built = buildRun(document, { limit: tasksPerRun });
+    const inputs = new Map(built.items);
+    const spec = listForms(built.spec, inputs);
+    const draft = drafts.get(uuid) ?? drafts.begin(uuid, digest, spec, [...inputs.keys()]);
+    if (draft.digest !== digest) differs(uuid, draft.run);
+    return give(draft, inputs, lines);
+  };
+
+  return async (lines) => {
+    if (atOnce >= MOST_AT_ONCE)
+      throw new SlipwayError("bad-request", { detail: `more than ${MOST_AT_ONCE} submissions at once` });
+    atOnce += 1;
+    const iterator = lines[Symbol.asyncIterator]();
+    try {
+      const first = await iterator.next();
+      if (first.done === true) throw new SlipwayError("bad-request", { detail: "the request is empty" });
+      return await take(iterator, first.value);
+    } finally {
+      atOnce -= 1;
+    }
+  };
+};

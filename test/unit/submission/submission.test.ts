@@ -1,0 +1,243 @@
+import { randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { loadClusters } from "../../../src/config/clusters-file.ts";
+import { FRACTION } from "../../../src/core/resources.ts";
+import { createReplay, summarise } from "../../../src/core/snapshot.ts";
+import { type State, createState } from "../../../src/core/state.ts";
+import { createScheduler } from "../../../src/scheduler/scheduler.ts";
+import { pageCodec, writeArchive } from "../../../src/archive/archive.ts";
+import { createClock } from "../../../src/server/clock.ts";
+import { createEngine } from "../../../src/server/engine.ts";
+import { type Journal, openJournal } from "../../../src/journal/index.ts";
+import { createSubmission } from "../../../src/submission/submission.ts";
+import { type FakeDisk, fakeDisk } from "../journal/disk.ts";
+
+/** One submit, one run: requests with the same uuid, at once, one after the other, and across a restart. */
+
+type Submit = ReturnType<typeof createSubmission>;
+
+let home: string;
+let disk: FakeDisk;
+let journal: Journal;
+let state: State;
+let submit: Submit;
+let epoch = 0;
+
+/** A server starts on what the disk holds. */
+const start = async (): Promise<void> => {
+  epoch += 1;
+  state = createState();
+  const replay = createReplay(state, pageCodec, {
+    restore: () => {
+      throw new Error("nothing is archived here");
+    },
+  });
+  journal = await openJournal({ dir: "/j", epoch, io: disk.io }, replay);
+  const engine = createEngine(state, createScheduler(), journal, createClock());
+  engine.commit({ type: "server.started", at: 1, epoch, host: "h", pid: 1, version: "1" });
+  submit = createSubmission({
+    engine,
+    journal,
+    home,
+    clusters: loadClusters({ home }),
+    largest: new Map([["local", { cpus: 8 * FRACTION }]]),
+    mayTake: () => undefined,
+  });
+};
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "slipway-submission-"));
+  disk = fakeDisk();
+  await start();
+});
+afterEach(async () => {
+  await journal.close();
+  await rm(home, { recursive: true });
+});
+
+const document = (uuid: string, more: object = {}): object => ({
+  uuid,
+  cwd: "/",
+  environment: {},
+  tasks: [{ run: "echo {item}", each: { stream: "lines" } }],
+  ...more,
+});
+const items = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, i) => `item ${from + i}`);
+
+/** A request whose lines are sent one by one; `cut` ends it without its last line. */
+const request = (): { lines: AsyncIterable<unknown>; send(...lines: unknown[]): void; end(): void; cut(): void } => {
+  const waiting: unknown[] = [];
+  let over = false;
+  let wake = (): void => undefined;
+  const send = (...lines: unknown[]): void => {
+    waiting.push(...lines);
+    wake();
+  };
+  const cut = (): void => {
+    over = true;
+    wake();
+  };
+  async function* lines(): AsyncGenerator<unknown> {
+    for (;;) {
+      while (waiting.length > 0) yield waiting.shift();
+      if (over) return;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  }
+  return { lines: lines(), send, cut, end: () => (send({ end: true }), cut()) };
+};
+
+/** A whole request at once. */
+const whole = (...lines: unknown[]): AsyncIterable<unknown> => {
+  const made = request();
+  made.send(...lines);
+  made.end();
+  return made.lines;
+};
+
+/** Until the requests that were begun have taken what was sent: they take a line in a few turns of the loop. */
+const settled = async (): Promise<void> => {
+  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+};
+
+const textsOf = (run: number): string[] => [...state.runs.get(run)!.groups[0]!.items!];
+
+describe("rule 7: submits", () => {
+  it("equal requests at once are one run", async () => {
+    const first = document(randomUUID(), { tasks: [{ run: "true", each: { array: "1-5000" } }] });
+    const answers = await Promise.all(Array.from({ length: 8 }, () => submit(whole(first))));
+    expect(answers).toEqual(Array.from({ length: 8 }, () => ({ run: 1, total: 5000 })));
+    expect(state.runs.size).toBe(1);
+  });
+
+  it("a request that is repeated while the first still sends its items joins it, and whoever is first at the end ends both", async () => {
+    const uuid = randomUUID();
+    const [first, second] = [request(), request()];
+    const answers = [submit(first.lines), submit(second.lines)];
+    first.send(document(uuid), { group: 0, items: items(0, 3000) });
+    await settled();
+    // the same items in other portions, and more of them
+    second.send(document(uuid), { group: 0, items: items(0, 10) }, { group: 0, items: items(10, 5000) });
+    second.end();
+    expect(await answers[1]).toEqual({ run: 1, total: 5000 });
+    first.send({ group: 0, items: items(3000, 5000) });
+    first.end();
+    expect(await answers[0]).toEqual({ run: 1, total: 5000 });
+    expect([...state.runs.keys()]).toEqual([1]);
+    expect(textsOf(1)).toEqual(items(0, 5000));
+  });
+
+  it("the first request is cut: the one that joined it goes on; with the last of them the draft goes", async () => {
+    const uuid = randomUUID();
+    const [first, second] = [request(), request()];
+    const cut = submit(first.lines);
+    first.send(document(uuid), { group: 0, items: items(0, 100) });
+    const joined = submit(second.lines);
+    second.send(document(uuid));
+    await settled();
+    first.cut();
+    await expect(cut).rejects.toMatchObject({ code: "bad-request" });
+    expect(state.drafts.size).toBe(1);
+    second.send({ group: 0, items: items(0, 200) });
+    second.end();
+    expect(await joined).toEqual({ run: 1, total: 200 });
+    expect(textsOf(1)).toEqual(items(0, 200));
+
+    const alone = request();
+    const lost = submit(alone.lines);
+    alone.send(document(randomUUID()), { group: 0, items: ["a"] });
+    await settled();
+    expect(state.drafts.size).toBe(1);
+    alone.cut();
+    await expect(lost).rejects.toMatchObject({ code: "bad-request" });
+    expect(state.drafts.size).toBe(0);
+  });
+
+  it("another document under the same uuid is refused, while the first is a draft and after", async () => {
+    const uuid = randomUUID();
+    const first = request();
+    const answer = submit(first.lines);
+    first.send(document(uuid), { group: 0, items: ["a"] });
+    await settled();
+    const other = whole(document(uuid, { name: "other" }), { group: 0, items: ["a"] });
+    await expect(submit(other)).rejects.toMatchObject({ code: "uuid-taken", facts: { uuid, run: 1 } });
+    first.end();
+    expect(await answer).toEqual({ run: 1, total: 1 });
+    const later = whole(document(uuid, { environment: { A: "1" } }), { group: 0, items: ["a"] });
+    await expect(submit(later)).rejects.toMatchObject({ code: "uuid-taken", facts: { uuid, run: 1 } });
+    expect(await submit(whole(document(uuid), { group: 0, items: ["a"] }))).toEqual({ run: 1, total: 1 });
+    expect([...state.runs.keys()]).toEqual([1]);
+  });
+
+  it("other items under the same uuid are refused: another one, one more, one less", async () => {
+    const uuid = randomUUID();
+    const refused = { code: "uuid-taken", facts: { uuid, run: 1 } };
+    const variants = [["a", "x"], ["a", "b", "c"], ["a"]];
+    const first = request();
+    const answer = submit(first.lines);
+    first.send(document(uuid), { group: 0, items: ["a", "b"] });
+    await settled();
+    for (const each of variants.filter(({ length }) => length < 3))
+      await expect(submit(whole(document(uuid), { group: 0, items: each }))).rejects.toMatchObject(refused);
+    first.end();
+    expect(await answer).toEqual({ run: 1, total: 2 });
+    for (const each of variants)
+      await expect(submit(whole(document(uuid), { group: 0, items: each }))).rejects.toMatchObject(refused);
+    expect(textsOf(1)).toEqual(["a", "b"]);
+  });
+
+  it("all of them hear of the same refusal, and a later try begins anew", async () => {
+    const uuid = randomUUID();
+    const bad = (): AsyncIterable<unknown> => whole(document(uuid), { group: 0, items: [] });
+    const outcomes = await Promise.allSettled([submit(bad()), submit(bad()), submit(bad())]);
+    expect(outcomes.map((each) => (each.status === "rejected" ? (each.reason as Error).message : "taken"))).toEqual(
+      Array.from({ length: 3 }, () => expect.stringContaining("has no items")),
+    );
+    expect(state.drafts.size).toBe(0);
+    expect(await submit(whole(document(uuid), { group: 0, items: ["a"] }))).toMatchObject({ total: 1 });
+    expect(state.runs.size).toBe(1);
+  });
+
+  it("after a restart a repeated request is the run it was, and another body is refused", async () => {
+    const [committed, cut] = [randomUUID(), randomUUID()];
+    const body = (): AsyncIterable<unknown> => whole(document(committed), { group: 0, items: ["a", "b"] });
+    const { run } = await submit(body());
+    const half = request();
+    const lost = submit(half.lines);
+    half.send(document(cut), { group: 0, items: ["a"] });
+    await settled();
+    half.cut();
+    await expect(lost).rejects.toMatchObject({ code: "bad-request" });
+    await journal.close();
+    await start();
+    expect(await submit(body())).toEqual({ run, total: 2 });
+    const other = whole(document(committed), { group: 0, items: ["a", "c"] });
+    await expect(submit(other)).rejects.toMatchObject({ code: "uuid-taken" });
+    expect(await submit(whole(document(cut), { group: 0, items: ["c"] }))).toMatchObject({ total: 1 });
+    expect(state.runs.size).toBe(2);
+  });
+
+  it("a run whose details have moved to disk is known by them", async () => {
+    const uuid = randomUUID();
+    const body = (...texts: string[]): AsyncIterable<unknown> => whole(document(uuid), { group: 0, items: texts });
+    const { run } = await submit(body("a", "b"));
+    const ended = state.runs.get(run)!;
+    state.archived.set(run, summarise(ended, await writeArchive(home, ended)));
+    state.runs.delete(run);
+    expect(await submit(body("a", "b"))).toEqual({ run, total: 2 });
+    await expect(submit(body("a", "x"))).rejects.toMatchObject({ code: "uuid-taken" });
+    expect(state.runs.size).toBe(0);
+  });
+
+  it("runs of an earlier version, which kept no digest, are known by their uuid alone", async () => {
+    const uuid = randomUUID();
+    const { run } = await submit(whole(document(uuid), { group: 0, items: ["a"] }));
+    state.runs.get(run)!.digest = "";
+    expect(await submit(whole(document(uuid, { name: "x" }), { group: 0, items: ["b"] }))).toEqual({ run, total: 1 });
+  });
+});
