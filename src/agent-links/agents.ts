@@ -15,6 +15,7 @@ import { createOutputLimiter } from "./output-limits.ts";
 import { createPilotEnds } from "./pilot-ends.ts";
 import { importSpool } from "./results.ts";
 import { HEARTBEAT_MS, welcome } from "./welcome.ts";
+import type { AgentId, Row, RunId } from "../core/ids.ts";
 
 /**
  * The agents' connections, as the rest of the server sees them. Silence is not death (rule 5): an agent that stops
@@ -32,15 +33,15 @@ export type { AgentLink } from "./link.ts";
 export interface Agents {
   /** `onKnown` is called when it has shown its token. */
   accept(socket: Duplex, onKnown?: () => void): void;
-  link(agent: number): AgentLink | undefined;
+  link(agent: AgentId): AgentLink | undefined;
   links(): Iterable<AgentLink>;
-  assign(agent: number, parts: readonly RowRanges[]): void;
-  stop(agent: number, run: Run, row: number, attempt: number): void;
-  takeBack(agent: number, count: number): void;
+  assign(agent: AgentId, parts: readonly RowRanges[]): void;
+  stop(agent: AgentId, run: Run, row: Row, attempt: number): void;
+  takeBack(agent: AgentId, count: number): void;
   /** Whoever has ranks of it ends them. */
   gangOver(gang: Gang): void;
-  drain(agent: number, now: boolean, reason: string): void;
-  forget(run: number): void;
+  drain(agent: AgentId, now: boolean, reason: string): void;
+  forget(run: RunId): void;
   /** After a restart: the agents that the journal knows, suspect until they come back. */
   adopt(): void;
   /** Gives up those that have been silent for longer than their lease, or whose pilot must have ended long ago. */

@@ -4,6 +4,7 @@ import type { Gangs } from "./gangs.ts";
 import type { Links } from "./link.ts";
 import type { OutputLimiter } from "./output-limits.ts";
 import type { PilotEnds } from "./pilot-ends.ts";
+import type { AgentId, PilotId } from "../core/ids.ts";
 
 /** What the server gives. */
 export interface AgentsOptions {
@@ -17,10 +18,10 @@ export interface AgentsOptions {
 
 /** What the server wants to hear; each is set once. */
 export interface AgentsListeners {
-  joined: (agent: number, pilot: number) => void;
+  joined: (agent: AgentId, pilot: PilotId) => void;
   /** It leaves, or its connection is gone. */
-  suspect: (agent: number) => void;
-  gone: (agent: number) => void;
+  suspect: (agent: AgentId) => void;
+  gone: (agent: AgentId) => void;
 }
 
 /** What all that happens on a link works with. */

@@ -6,6 +6,7 @@ import type { HeldTasks, RanksDone, RanksEndedMessage } from "../protocol/messag
 import type { AgentLink } from "./link.ts";
 import { define } from "./assignments.ts";
 import type { Engine } from "../server/engine.ts";
+import type { AgentId } from "../core/ids.ts";
 
 /**
  * The server's side of tasks whose ranks run on several agents: tells each its part, hears of the ends, tells the head
@@ -27,7 +28,7 @@ const verdict = (gang: Gang): RanksEnded | "done" | undefined => {
   return gang.ended.size === gang.agents.length - 1 ? "done" : undefined;
 };
 
-export const createGangs = (engine: Engine, linkOf: (agent: number) => AgentLink | undefined): Gangs => {
+export const createGangs = (engine: Engine, linkOf: (agent: AgentId) => AgentLink | undefined): Gangs => {
   const { state } = engine;
 
   const nameOf = ({ run, row, attempt }: Pick<Gang, "run" | "row" | "attempt">) => ({ run, row, attempt });

@@ -4,6 +4,7 @@ import type { ServerMessage } from "../protocol/messages.ts";
 import type { Engine } from "../server/engine.ts";
 import { tellInPassing } from "./in-passing.ts";
 import type { OutputLimiter } from "./output-limits.ts";
+import type { AgentId } from "../core/ids.ts";
 
 /**
  * One link per living agent, whether it is connected or not:
@@ -36,17 +37,17 @@ export interface AgentLink {
 }
 
 export interface Links {
-  get(agent: number): AgentLink | undefined;
+  get(agent: AgentId): AgentLink | undefined;
   values(): Iterable<AgentLink>;
   /** A new link, suspect until it is connected; from now on the scheduler knows the agent. */
   add(agent: Agent): AgentLink;
-  remove(agent: number): void;
+  remove(agent: AgentId): void;
   connect(link: AgentLink, channel: Channel<ServerMessage>, endsAt: number): void;
   /** The connection is gone; what the agent has, it keeps. */
   suspect(link: AgentLink): void;
   /** It gets nothing new, because it leaves. */
   leaving(link: AgentLink): void;
-  drain(agent: number, now: boolean, reason: string): void;
+  drain(agent: AgentId, now: boolean, reason: string): void;
 }
 
 export interface LinksOptions {
@@ -56,7 +57,7 @@ export interface LinksOptions {
 }
 
 export const createLinks = ({ engine: { scheduler }, limitsOf, clusterOf }: LinksOptions): Links => {
-  const links = new Map<number, AgentLink>();
+  const links = new Map<AgentId, AgentLink>();
 
   const leaving = (link: AgentLink): void => {
     link.draining = true;

@@ -3,6 +3,7 @@ import { gangsWithout } from "../core/gangs.ts";
 import { forEachHeld } from "../core/held.ts";
 import type { State } from "../core/state.ts";
 import { type Page, touch } from "../core/table.ts";
+import type { AgentId, Row, RunId } from "../core/ids.ts";
 
 /**
  * What agents had said about attempts that are about to be lost: when they began, and where their output is. No result
@@ -11,14 +12,14 @@ import { type Page, touch } from "../core/table.ts";
 export const saidOfLost = (
   state: State,
   agents: readonly number[],
-  tailOf: (agent: number, run: number, row: number) => number | undefined,
+  tailOf: (agent: AgentId, run: RunId, row: Row) => number | undefined,
 ): NonNullable<AgentsLost["started"]> => {
   const gone = new Set(agents);
   const crippled = gangsWithout(state, gone).filter(({ agents: [head] }) => !gone.has(head!));
-  const said: { run: number; rows: number[]; at: number[]; outAt: number[] }[] = [];
+  const said: { run: RunId; rows: number[]; at: number[]; outAt: number[] }[] = [];
   for (const run of state.runs.values()) {
     const part = { run: run.id, rows: [] as number[], at: [] as number[], outAt: [] as number[] };
-    const note = (row: number, page: Page, slot: number): void => {
+    const note = (row: Row, page: Page, slot: number): void => {
       if (page.started[slot] === 0) return;
       part.rows.push(row);
       part.at.push(page.started[slot]!);

@@ -3,6 +3,7 @@ import type { Run } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { peek } from "../core/table.ts";
 import type { OutputLimits, OutputLimitsMessage } from "../protocol/messages.ts";
+import type { AgentId, Row, RunId } from "../core/ids.ts";
 
 /**
  * How much output runs have left, over all agents: what ended attempts told is in the state, of those that run their
@@ -13,13 +14,13 @@ export interface OutputLimiter {
   /** What an agent is told when it first hears of a run. */
   limitsOf(run: Run): OutputLimits;
   /** An attempt of this agent's, or its part of a gang's, has left so much so far. */
-  progress(agent: number, run: number, row: number, attempt: number, kept: number): void;
+  progress(agent: AgentId, run: RunId, row: Row, attempt: number, kept: number): void;
   /** It has ended: the state knows what it left. */
-  ended(agent: number, run: number, row: number): void;
+  ended(agent: AgentId, run: RunId, row: Row): void;
   /** The state has changed. */
-  check(run: number): void;
-  gone(agent: number): void;
-  forget(run: number): void;
+  check(run: RunId): void;
+  gone(agent: AgentId): void;
+  forget(run: RunId): void;
 }
 
 export interface OutputLimiterOptions {
@@ -52,7 +53,7 @@ export const createOutputLimiter = ({ state, limits, tell }: OutputLimiterOption
   };
 
   /** Only what this agent was given: nothing else may take memory here. */
-  const has = (agent: number, id: number, row: number, attempt: number): boolean => {
+  const has = (agent: AgentId, id: number, row: Row, attempt: number): boolean => {
     const gang = state.gangs.get(gangKey(id, row));
     if (gang?.attempt === attempt && gang.agents.includes(agent)) return true;
     const run = state.runs.get(id);
@@ -61,7 +62,7 @@ export const createOutputLimiter = ({ state, limits, tell }: OutputLimiterOption
     return page?.agent[slot] === agent && page.attempt[slot] === attempt;
   };
 
-  const rowsOf = (agent: number, run: number): Map<number, number> => {
+  const rowsOf = (agent: AgentId, run: RunId): Map<number, number> => {
     let runs = open.get(agent);
     if (runs === undefined) open.set(agent, (runs = new Map()));
     let rows = runs.get(run);
@@ -69,7 +70,7 @@ export const createOutputLimiter = ({ state, limits, tell }: OutputLimiterOption
     return rows;
   };
 
-  const addTo = (run: number, bytes: number): void => void sums.set(run, (sums.get(run) ?? 0) + bytes);
+  const addTo = (run: RunId, bytes: number): void => void sums.set(run, (sums.get(run) ?? 0) + bytes);
 
   return {
     limitsOf,

@@ -1,4 +1,5 @@
 import type { State } from "../core/state.ts";
+import type { AgentId } from "../core/ids.ts";
 
 /**
  * Pilots that were told to end, as one of their agents has said. A manager may tell its first node alone (PBS, after
@@ -7,18 +8,18 @@ import type { State } from "../core/state.ts";
  */
 export interface PilotEnds {
   /** An agent says that its pilot ends. */
-  told(agent: number, reason: string): void;
+  told(agent: AgentId, reason: string): void;
   /** Why an agent that has just joined must end with its pilot; undefined: it need not. */
-  reasonFor(agent: number): string | undefined;
+  reasonFor(agent: AgentId): string | undefined;
 }
 
 export const createPilotEnds = (
   state: State,
   linked: () => Iterable<{ readonly id: number }>,
-  drain: (agent: number, now: boolean, reason: string) => void,
+  drain: (agent: AgentId, now: boolean, reason: string) => void,
 ): PilotEnds => {
   const reasons = new Map<number, string>();
-  const pilotOf = (agent: number): number => state.agents.get(agent)?.pilot ?? 0;
+  const pilotOf = (agent: AgentId): number => state.agents.get(agent)?.pilot ?? 0;
   return {
     told: (agent, reason) => {
       const pilot = pilotOf(agent);

@@ -3,10 +3,11 @@ import type { State } from "../core/state.ts";
 import { peek } from "../core/table.ts";
 import type { HeldTasks } from "../protocol/messages.ts";
 import type { Engine } from "../server/engine.ts";
+import type { AgentId, Row, RunId } from "../core/ids.ts";
 
 /** What an agent has, and what the state says that it has, are made the same. */
 
-const hasRow = (state: State, agent: number, id: number, row: number, attempt: number): boolean => {
+const hasRow = (state: State, agent: AgentId, id: number, row: Row, attempt: number): boolean => {
   const run = state.runs.get(id);
   if (run === undefined || row >= run.total) return false;
   const page = peek(run.table, row);
@@ -15,11 +16,11 @@ const hasRow = (state: State, agent: number, id: number, row: number, attempt: n
 };
 
 /** What it has that it should not have; what it should have and never got is placed anew. */
-export const reconcile = (engine: Engine, agent: number, held: readonly HeldTasks[]): HeldTasks[] => {
+export const reconcile = (engine: Engine, agent: AgentId, held: readonly HeldTasks[]): HeldTasks[] => {
   const drop: HeldTasks[] = [];
   const here = new Map<number, Set<number>>();
   for (const { run, rows, attempts } of held) {
-    const bad: { run: number; rows: number[]; attempts: number[] } = { run, rows: [], attempts: [] };
+    const bad: { run: RunId; rows: number[]; attempts: number[] } = { run, rows: [], attempts: [] };
     const mine = new Set<number>();
     for (const [i, row] of rows.entries()) {
       const attempt = attempts[i] ?? 0;
@@ -37,8 +38,8 @@ export const reconcile = (engine: Engine, agent: number, held: readonly HeldTask
 };
 
 /** Everything that the state says an agent has, apart from what it really has. */
-export const giveBackAll = (engine: Engine, agent: number, here?: ReadonlyMap<number, ReadonlySet<number>>): void => {
-  const missing: { run: number; ranges: number[] }[] = [];
+export const giveBackAll = (engine: Engine, agent: AgentId, here?: ReadonlyMap<number, ReadonlySet<number>>): void => {
+  const missing: { run: RunId; ranges: number[] }[] = [];
   for (const run of engine.state.runs.values()) {
     const ranges: number[] = [];
     const mine = here?.get(run.id);

@@ -3,9 +3,10 @@ import type { Results } from "../protocol/messages.ts";
 import { checkSpooled } from "./check-message.ts";
 import type { LinkContext } from "./context.ts";
 import { resultsKept } from "./in-passing.ts";
+import type { AgentId } from "../core/ids.ts";
 
 /** Results, in the order of their numbers: each is applied once, and acknowledged when it is on disk. */
-export const applyResults = ({ engine, links, outputs }: LinkContext, agent: number, message: Results): void => {
+export const applyResults = ({ engine, links, outputs }: LinkContext, agent: AgentId, message: Results): void => {
   const known = engine.state.agents.get(agent);
   if (known === undefined || message.seq <= known.seq) return;
   if (message.seq !== known.seq + 1) throw new RangeError(`results ${message.seq} after ${known.seq}`);

@@ -2,6 +2,7 @@ import { shapeKey } from "../core/resources.ts";
 import type { Assign } from "../protocol/messages.ts";
 import type { AgentTask, TaskOwner } from "./task.ts";
 import type { RunTemplate } from "./templates.ts";
+import type { Row } from "../core/ids.ts";
 
 type NewTask = Pick<
   AgentTask,
@@ -14,7 +15,7 @@ type NewTask = Pick<
 export interface AssignedTasks {
   make(facts: NewTask): AgentTask;
   /** The tasks of an assignment, but for those that `isHeld` knows: they were said twice. */
-  of(message: Assign, run: RunTemplate, owner: TaskOwner, isHeld: (row: number) => boolean): Generator<AgentTask>;
+  of(message: Assign, run: RunTemplate, owner: TaskOwner, isHeld: (row: Row) => boolean): Generator<AgentTask>;
   /** Forgets the names of shapes. */
   forget(): void;
 }

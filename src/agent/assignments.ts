@@ -12,6 +12,7 @@ import type { SlotLine, SlotTaker } from "./slot-line.ts";
 import type { Slot, SlotPool } from "./slots.ts";
 import { type AgentTask, taskKey, type TaskOwner, toRanges } from "./task.ts";
 import type { RunTemplate } from "./templates.ts";
+import type { Row, RunId } from "../core/ids.ts";
 
 /**
  * The tasks that this agent has for itself: each waits in the queue, runs in a slot, and ends with a result, unless it
@@ -26,7 +27,7 @@ export interface Assignments extends SlotTaker {
   /** Gives back up to so many that have not begun, the last first; all of them by default. */
   giveBack(count?: number): void;
   /** Ends an attempt; returns it if it has not begun and must be given back. */
-  stop(run: number, row: number, attempt: number, superseded: boolean): AgentTask | undefined;
+  stop(run: RunId, row: Row, attempt: number, superseded: boolean): AgentTask | undefined;
   endRunning(ending: number, reason: string): void;
   attempts(): Iterable<AttemptName>;
 }
@@ -144,7 +145,7 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
     serve,
 
     take: (message, run) => {
-      const isHeld = (row: number): boolean => held.has(taskKey(message.run, row));
+      const isHeld = (row: Row): boolean => held.has(taskKey(message.run, row));
       for (const task of options.made.of(message, run, owner, isHeld)) {
         held.set(taskKey(message.run, task.row), task);
         queue.push(task);

@@ -14,6 +14,7 @@ import type { Exit, Spawner } from "./spawner/spawner.ts";
 import { createStartRequests, type StartRequestsOptions } from "./start-requests.ts";
 import { type AgentTask, tokenOf } from "./task.ts";
 import type { ExpandedTask } from "./templates.ts";
+import type { RunId } from "../core/ids.ts";
 
 /** Runs attempts as processes, and tells how they ended. */
 
@@ -45,7 +46,7 @@ export interface Executor {
    * interrupted; what waits in a slot behind another never begins.
    */
   warn(signal: string): void;
-  forgetRun(run: number): void;
+  forgetRun(run: RunId): void;
   close(): Promise<void>;
 }
 

@@ -1,13 +1,14 @@
 import { unpackResults, valueAt } from "../core/columns.ts";
 import type { HeldTasks, Results } from "../protocol/messages.ts";
+import type { Row, RunId } from "../core/ids.ts";
 
 /** What a server must know that an agent has: attempts that have not ended, and those whose results are not on disk. */
 export const heldTasks = (
-  attempts: Iterable<{ readonly run: number; readonly row: number; readonly attempt: number }>,
+  attempts: Iterable<{ readonly run: RunId; readonly row: Row; readonly attempt: number }>,
   unacknowledged: readonly Results[],
 ): HeldTasks[] => {
-  const byRun = new Map<number, { run: number; rows: number[]; attempts: number[] }>();
-  const note = (run: number, row: number, attempt: number): void => {
+  const byRun = new Map<number, { run: RunId; rows: number[]; attempts: number[] }>();
+  const note = (run: RunId, row: Row, attempt: number): void => {
     let entry = byRun.get(run);
     if (entry === undefined) byRun.set(run, (entry = { run, rows: [], attempts: [] }));
     entry.rows.push(row);

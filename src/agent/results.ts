@@ -1,11 +1,12 @@
 import { type PackedColumns, packResults } from "../core/columns.ts";
 import type { LostEntry, OutputLost } from "../core/output-lost.ts";
 import type { Results } from "../protocol/messages.ts";
+import type { Row, RunId } from "../core/ids.ts";
 
 /** One finished attempt. */
 export interface Result {
-  readonly run: number;
-  readonly row: number;
+  readonly run: RunId;
+  readonly row: Row;
   readonly attempt: number;
   readonly ending: number;
   readonly code: number;
@@ -60,7 +61,7 @@ interface Batch {
 }
 
 /** Copied into their own memory: packed columns must not change when the batch is used again. */
-const cut = (run: number, { columns, count, details, lost }: Batch): PackedColumns =>
+const cut = (run: RunId, { columns, count, details, lost }: Batch): PackedColumns =>
   packResults({
     run,
     rows: columns.rows.slice(0, count),

@@ -16,6 +16,7 @@ import type { ResultStore } from "./results.ts";
 import type { SlotLine } from "./slot-line.ts";
 import { type AgentTask, toRanges } from "./task.ts";
 import { type RunTemplate, defineRun } from "./templates.ts";
+import type { RunId } from "../core/ids.ts";
 
 /**
  * What agent and server say to each other. A server is told what is here, and welcomed if it is no older than the last
@@ -98,7 +99,7 @@ export const createSession = (options: SessionOptions): Session => {
   };
 
   /** The template of a run; undefined, with a word in the log, where the group is not defined. */
-  const known = (what: string, { run, group }: { run: number; group: number }): RunTemplate | undefined => {
+  const known = (what: string, { run, group }: { run: RunId; group: number }): RunTemplate | undefined => {
     const template = runs.get(run);
     if (template?.groups.has(group) === true) return template;
     log(`${what} of run ${run} before its definition`);
@@ -121,7 +122,7 @@ export const createSession = (options: SessionOptions): Session => {
     line.serve();
   };
 
-  const forget = (run: number): void => {
+  const forget = (run: RunId): void => {
     runs.delete(run);
     options.made.forget();
     executor.forgetRun(run);

@@ -4,6 +4,7 @@ import type { TaskOutput } from "./output/stream.ts";
 import type { Result } from "./results.ts";
 import type { Slot } from "./slots.ts";
 import type { RunTemplate } from "./templates.ts";
+import type { Row, RunId } from "../core/ids.ts";
 
 /** Whose a task is, to be told when it is over. */
 export interface TaskOwner {
@@ -21,7 +22,7 @@ export interface AgentTask {
   readonly priority: number;
   readonly run: RunTemplate;
   readonly group: number;
-  readonly row: number;
+  readonly row: Row;
   readonly attempt: number;
   readonly item: string | undefined;
   readonly resources: Resources;
@@ -65,14 +66,14 @@ export interface Chain {
 }
 
 /** One number for (run, row), for maps. */
-export const taskKey = (run: number, row: number): number => run * 2 ** 32 + row;
+export const taskKey = (run: RunId, row: Row): number => run * 2 ** 32 + row;
 
 /** Found in the environment of everything that an attempt starts. */
 export const tokenOf = (uuid: string, task: AgentTask): string =>
   `${uuid.slice(0, 8)}-${task.run.id}.${task.row}.${task.attempt}${task.rank === undefined ? "" : `.${task.rank.number}`}`;
 
 /** Rows grouped by run, as ranges. */
-export const toRanges = (tasks: Iterable<AgentTask>): { run: number; ranges: number[] }[] => {
+export const toRanges = (tasks: Iterable<AgentTask>): { run: RunId; ranges: number[] }[] => {
   const byRun = new Map<number, number[]>();
   for (const task of tasks) {
     const rows = byRun.get(task.run.id);

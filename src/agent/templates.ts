@@ -7,6 +7,7 @@ import {
 } from "../core/task-template.ts";
 import type { Define, GroupTemplate } from "../protocol/messages.ts";
 import { resolve } from "node:path";
+import type { Row } from "../core/ids.ts";
 
 /** Templates of runs, compiled once, from which each task's command is made. */
 
@@ -41,13 +42,13 @@ export const defineRun = (known: RunTemplate | undefined, message: Define): RunT
   return template;
 };
 
-export const indexOf = (run: RunTemplate, row: number): number => run.numbering.start + row * run.numbering.step;
+export const indexOf = (run: RunTemplate, row: Row): number => run.numbering.start + row * run.numbering.step;
 
 /** Everything that the spawner needs to know of one attempt but its slot. Throws a RangeError if a value cannot be placed. */
 export const expandTask = (
   run: RunTemplate,
   group: CompiledGroup,
-  row: number,
+  row: Row,
   attempt: number,
   stored: string | undefined,
 ): ExpandedTask => {

@@ -1,5 +1,6 @@
 import { SlipwayError } from "../errors.ts";
 import { BASE } from "./base.ts";
+import type { LaunchId } from "../core/ids.ts";
 
 /**
  * Who asks. The home's own token, and whoever reaches the unix socket, may do everything; a user with a token of their
@@ -8,7 +9,7 @@ import { BASE } from "./base.ts";
 export type Caller =
   | { readonly kind: "admin" }
   | { readonly kind: "user"; readonly user: string }
-  | { readonly kind: "job"; readonly launch: number };
+  | { readonly kind: "job"; readonly launch: LaunchId };
 
 export const ADMIN: Caller = { kind: "admin" };
 

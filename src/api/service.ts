@@ -10,13 +10,14 @@ import type {
   TaskView,
   WhyView,
 } from "./schemas.ts";
+import type { RunId } from "../core/ids.ts";
 
 /** What the API needs of a server. Every method throws a SlipwayError that says what is wrong. */
 export interface Service {
   server(): ServerView;
   status(): StatusView;
   /** Answers when the run is on disk. `lines` is the document, then batches of items, then the end. */
-  submit(lines: AsyncIterable<unknown>): Promise<{ run: number; total: number }>;
+  submit(lines: AsyncIterable<unknown>): Promise<{ run: RunId; total: number }>;
   runs(limit: number): RunView[];
   run(id: number): Promise<RunView>;
   /** The run now, then whenever it changed, until it has ended. */
@@ -29,11 +30,11 @@ export interface Service {
     id: number,
     tasks: readonly number[] | undefined,
     reason: string,
-  ): Promise<{ run: number; canceled: number; stopping: number }>;
-  retry(id: number, which: "failed" | "all"): Promise<{ run: number; reopened: number }>;
+  ): Promise<{ run: RunId; canceled: number; stopping: number }>;
+  retry(id: number, which: "failed" | "all"): Promise<{ run: RunId; reopened: number }>;
   why(id: number, index: number | undefined): Promise<WhyView>;
   events(
-    query: { follow: boolean; run: number | undefined; since: number },
+    query: { follow: boolean; run: RunId | undefined; since: number },
     signal: AbortSignal,
   ): AsyncIterable<EventView | { resume: number }>;
   pilots(): PilotView[];

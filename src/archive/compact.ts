@@ -1,3 +1,4 @@
+import type { RunId } from "../core/ids.ts";
 import { join } from "node:path";
 import { isFinishedRun } from "../core/run.ts";
 import { JudgedBefore, type ReplayFollower, createReplay, encodeState, summarise } from "../core/snapshot.ts";
@@ -75,7 +76,7 @@ export const compact = async (home: string, upTo: SegmentMark): Promise<Compacte
     throw new SlipwayError("internal", {
       detail: `${state.undecided} losses were never judged; start the server first`,
     });
-  const archived = new Map<number, RunSummary>();
+  const archived = new Map<RunId, RunSummary>();
   for (const run of state.runs.values()) {
     if (!isFinishedRun(run)) continue;
     archived.set(run.id, summarise(run, await writeArchive(home, run)));

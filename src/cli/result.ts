@@ -1,6 +1,7 @@
 import type { RunView } from "../api/schemas.ts";
 import type { Context } from "./context.ts";
 import { formatSize } from "../core/quantities.ts";
+import type { Row } from "../core/ids.ts";
 
 const LARGEST = 64 * 1024;
 
@@ -13,7 +14,7 @@ const names = (entry: string, name: string): boolean => entry === name || entry.
  */
 export const resultTask = (run: RunView): number | undefined => {
   const groups = run.groups ?? [];
-  const index = (row: number): number => run.numbering.start + row * run.numbering.step;
+  const index = (row: Row): number => run.numbering.start + row * run.numbering.step;
   if (groups.length === 0) return run.total === 1 ? index(0) : undefined;
   // Of a run with very many groups the server shows only the first.
   if (groups.reduce((sum, group) => sum + group.total, 0) !== run.total) return undefined;

@@ -1,8 +1,9 @@
 import { SlipwayError } from "../errors.ts";
+import type { RunId } from "../core/ids.ts";
 
 /** What a user names on the command line: a run (`3`) or one of its tasks (`3.17`). */
 export interface Target {
-  readonly run: number;
+  readonly run: RunId;
   readonly task?: number;
 }
 

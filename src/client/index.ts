@@ -24,6 +24,7 @@ import { createRequests } from "./requests.ts";
 import { type FollowOptions, pause, resumed } from "./resume.ts";
 import { type ItemStream, type RunDocument, submission, withUuid } from "./submit.ts";
 import { isConnectionLost, readJson, type Request } from "./transport.ts";
+import type { RunId } from "../core/ids.ts";
 
 export { isFinalView, type LaunchClient, type LaunchDocument, type LaunchLogOptions } from "./launches.ts";
 export type { FollowOptions } from "./resume.ts";
@@ -54,7 +55,7 @@ export interface TasksQuery {
 
 export interface EventsQuery extends FollowOptions {
   readonly follow?: boolean;
-  readonly run?: number | undefined;
+  readonly run?: RunId | undefined;
   /** Only events after this sequence number. */
   readonly since?: number | undefined;
 }
@@ -73,15 +74,15 @@ export interface Client extends LaunchClient {
   run(id: number): Promise<RunView>;
   /** The run now, then whenever it changed, until it has ended; goes on after a restart of the server. */
   watch(id: number, options?: FollowOptions): AsyncGenerator<RunView>;
-  tasks(run: number, query?: TasksQuery): Promise<TaskView[]>;
-  task(run: number, index: number): Promise<TaskView>;
+  tasks(run: RunId, query?: TasksQuery): Promise<TaskView[]>;
+  task(run: RunId, index: number): Promise<TaskView>;
   /** The bytes a task wrote in its last attempt, or in another. */
-  taskLogs(run: number, index: number, options?: TaskLogOptions): AsyncGenerator<Buffer>;
+  taskLogs(run: RunId, index: number, options?: TaskLogOptions): AsyncGenerator<Buffer>;
   /** What the tasks of a run wrote, in pieces. */
-  logs(run: number, options?: LogOptions): AsyncGenerator<OutputPiece>;
-  cancel(run: number, options?: { tasks?: readonly number[]; reason?: string }): Promise<z.infer<typeof CancelAnswer>>;
-  retry(run: number, which?: "failed" | "all"): Promise<z.infer<typeof RetryAnswer>>;
-  why(run: number, index?: number): Promise<WhyView>;
+  logs(run: RunId, options?: LogOptions): AsyncGenerator<OutputPiece>;
+  cancel(run: RunId, options?: { tasks?: readonly number[]; reason?: string }): Promise<z.infer<typeof CancelAnswer>>;
+  retry(run: RunId, which?: "failed" | "all"): Promise<z.infer<typeof RetryAnswer>>;
+  why(run: RunId, index?: number): Promise<WhyView>;
   /** Events so far, and with `follow` those to come; goes on where it stopped after a restart of the server. */
   events(query?: EventsQuery): AsyncGenerator<EventView>;
   pilots(): Promise<PilotView[]>;
@@ -174,11 +175,11 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
     }, following(options));
   };
 
-  async function* taskLogs(run: number, index: number, options: TaskLogOptions = {}): AsyncGenerator<Buffer> {
+  async function* taskLogs(run: RunId, index: number, options: TaskLogOptions = {}): AsyncGenerator<Buffer> {
     yield* await send(logRequest(`/runs/${run}/tasks/${index}/logs`, options));
   }
 
-  async function* logs(run: number, options: LogOptions = {}): AsyncGenerator<OutputPiece> {
+  async function* logs(run: RunId, options: LogOptions = {}): AsyncGenerator<OutputPiece> {
     for await (const line of readJsonLines(await send(logRequest(`/runs/${run}/logs`, options)))) {
       const { data, ...rest } = line as LogPiece;
       yield { ...rest, data: Buffer.from(data, "base64") };

@@ -18,6 +18,7 @@ import { type Group, type Run, groupOf, internReason, isFinishedRun } from "./ru
 import type { Apply, Effects, State } from "./state.ts";
 import { Task, isFinalTask } from "./states.ts";
 import { Flag, MOST_LOSSES, type Page, isReady, peek, rangeEnd, touch } from "./table.ts";
+import type { AgentId, Row } from "./ids.ts";
 
 /** The life of attempts: assigned, returned, ended, lost. */
 
@@ -121,7 +122,7 @@ const average = (mean: number, took: number): number => (mean < 0 ? took : mean 
 
 const applyColumns = (
   state: State,
-  agent: number,
+  agent: AgentId,
   run: Run,
   columns: ResultColumns,
   verdict: Verdict,
@@ -243,7 +244,7 @@ const noteStart = (run: Run, at: number): void => {
 };
 
 /** Counts a loss, and `earlier` ones. False when the task was given up: then the reason says so, and it is to fail. */
-const reopenLost = (state: State, run: Run, row: number, verdict: Verdict, effects: Effects, earlier = 0): boolean => {
+const reopenLost = (state: State, run: Run, row: Row, verdict: Verdict, effects: Effects, earlier = 0): boolean => {
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
   run.losses += 1;
@@ -295,7 +296,7 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
   for (const run of state.runs.values()) {
     if (isFinishedRun(run)) continue;
     const moved = new Set<Group>();
-    const lose = (row: number, page: Page, slot: number): void => {
+    const lose = (row: Row, page: Page, slot: number): void => {
       const group = loseRow(state, run, row, page, slot, event, verdict, effects);
       if (group !== undefined) moved.add(group);
     };
@@ -311,7 +312,7 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
 const loseRow = (
   state: State,
   run: Run,
-  row: number,
+  row: Row,
   page: Page,
   slot: number,
   { at, reason }: AgentsLost,
@@ -332,7 +333,7 @@ const loseRow = (
 };
 
 /** Whether this agent has this attempt of a task, and it has not ended. */
-export const hasAttempt = (state: State, agent: number, id: number, row: number, attempt: number): boolean => {
+export const hasAttempt = (state: State, agent: AgentId, id: number, row: Row, attempt: number): boolean => {
   const table = state.runs.get(id)?.table;
   const page = table === undefined || row >= table.total ? undefined : peek(table, row);
   if (table === undefined || page === undefined) return false;
@@ -341,7 +342,7 @@ export const hasAttempt = (state: State, agent: number, id: number, row: number,
 };
 
 /** The agent that has this attempt says that it began to execute. Not journaled: its result, or its loss, says it too. */
-export const markStarted = (state: State, id: number, row: number, at: number): void => {
+export const markStarted = (state: State, id: number, row: Row, at: number): void => {
   const run = state.runs.get(id)!;
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;

@@ -1,5 +1,6 @@
 import type { Column, ResultColumns } from "./events.ts";
 import { LOST_REASONS, type LostEntry } from "./output-lost.ts";
+import type { RunId } from "./ids.ts";
 
 /**
  * Columns on the wire and in the journal. A column whose entries are all equal is one number; rows that count up by
@@ -13,7 +14,7 @@ type Typed = Uint8Array | Uint16Array | Int16Array | Uint32Array | Float64Array;
 export type PackedColumn = number | Uint8Array;
 
 export interface PackedColumns {
-  readonly run: number;
+  readonly run: RunId;
   readonly n: number;
   /** The first row if the rows count up by one. */
   readonly from?: number;

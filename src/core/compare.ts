@@ -2,6 +2,7 @@ import { type Run, isFinishedRun } from "./run.ts";
 import type { RunSummary, State } from "./state.ts";
 import { TASK_STATES, Task } from "./states.ts";
 import { type Page, peek } from "./table.ts";
+import type { Row } from "./ids.ts";
 
 /**
  * Where two states differ that should be the same: one read from a snapshot and what follows it, the other from all
@@ -161,7 +162,7 @@ const UNTOUCHED: Readonly<Record<Column, number>> = {
 
 const COLUMNS = Object.keys(UNTOUCHED) as Column[];
 
-const compareRows = (a: Run, b: Run, row: number, compare: Found): void => {
+const compareRows = (a: Run, b: Run, row: Row, compare: Found): void => {
   const [left, right] = [peek(a.table, row), peek(b.table, row)];
   const slots = [row % a.table.pageRows, row % b.table.pageRows] as const;
   const stateIn = (run: Run, page: Page | undefined, slot: number): string | undefined =>

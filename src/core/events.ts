@@ -3,6 +3,7 @@ import type { LostEntry, OutputLost } from "./output-lost.ts";
 import type { Resources } from "./resources.ts";
 import type { RunSpec } from "./spec.ts";
 import type { PilotState } from "./states.ts";
+import type { AgentId, LaunchId, PilotId, Row, RunId } from "./ids.ts";
 
 /**
  * What happened, as the journal keeps it. State is nothing but these events applied in order. `at` is the server's
@@ -45,7 +46,7 @@ export interface ServerStarted {
 export interface RunOpened {
   readonly type: "run.opened";
   readonly at: number;
-  readonly run: number;
+  readonly run: RunId;
   readonly uuid: string;
   readonly spec: RunSpec;
   /** Of the request's document: another one under the same uuid is refused. */
@@ -55,7 +56,7 @@ export interface RunOpened {
 /** Items of a list, in order; strings as they stand in `{item}`, JSON text where `json` is set. */
 export interface RunItems {
   readonly type: "run.items";
-  readonly run: number;
+  readonly run: RunId;
   readonly group: number;
   readonly json: boolean;
   readonly items: readonly string[];
@@ -64,13 +65,13 @@ export interface RunItems {
 export interface RunCommitted {
   readonly type: "run.committed";
   readonly at: number;
-  readonly run: number;
+  readonly run: RunId;
 }
 
 export interface RunCanceled {
   readonly type: "run.canceled";
   readonly at: number;
-  readonly run: number;
+  readonly run: RunId;
   /** Rows, or undefined for all that have not ended. */
   readonly rows?: readonly number[];
   readonly reason: string;
@@ -79,13 +80,13 @@ export interface RunCanceled {
 export interface RunRetried {
   readonly type: "run.retried";
   readonly at: number;
-  readonly run: number;
+  readonly run: RunId;
   readonly which: "failed" | "all";
 }
 
 /** Rows of one run as `[from, count, from, count, …]`. */
 export interface RowRanges {
-  readonly run: number;
+  readonly run: RunId;
   readonly ranges: readonly number[];
 }
 
@@ -93,7 +94,7 @@ export interface RowRanges {
 export interface TasksAssigned {
   readonly type: "tasks.assigned";
   readonly at: number;
-  readonly agent: number;
+  readonly agent: AgentId;
   readonly parts: readonly RowRanges[];
   /** One task whose ranks run on several agents of one pilot, `agent` first: how many ranks each has. */
   readonly gang?: { readonly agents: readonly number[]; readonly ranks: readonly number[] };
@@ -103,7 +104,7 @@ export interface TasksAssigned {
 export interface TasksReturned {
   readonly type: "tasks.returned";
   readonly at: number;
-  readonly agent: number;
+  readonly agent: AgentId;
   readonly parts: readonly RowRanges[];
 }
 
@@ -132,7 +133,7 @@ export type Column<T extends ArrayLike<number>> = number | T;
 
 /** Results of one run's tasks, one column per fact, for each of `rows`. */
 export interface ResultColumns {
-  readonly run: number;
+  readonly run: RunId;
   readonly rows: Uint32Array;
   readonly attempt: Column<Uint16Array>;
   readonly ending: Column<Uint8Array>;
@@ -153,7 +154,7 @@ export interface ResultColumns {
 export interface TasksEnded {
   readonly type: "tasks.ended";
   readonly at: number;
-  readonly agent: number;
+  readonly agent: AgentId;
   readonly seq: number;
   readonly parts: readonly ResultColumns[];
   /** Of the losses among these results (CUT_OFF), those that were one too many; see AgentsLost. */
@@ -162,7 +163,7 @@ export interface TasksEnded {
 
 /** Rows of one run that were lost too often: they fail instead of being run again. */
 export interface GivenUp {
-  readonly run: number;
+  readonly run: RunId;
   readonly rows: readonly number[];
 }
 
@@ -170,10 +171,10 @@ export interface GivenUp {
 export interface RanksEnded {
   readonly type: "ranks.ended";
   readonly at: number;
-  readonly run: number;
-  readonly row: number;
+  readonly run: RunId;
+  readonly row: Row;
   readonly attempt: number;
-  readonly agent: number;
+  readonly agent: AgentId;
   readonly ending: number;
   readonly code: number;
   readonly detail: string;
@@ -194,10 +195,10 @@ export interface TasksFailed {
 export interface AgentJoined {
   readonly type: "agent.joined";
   readonly at: number;
-  readonly agent: number;
+  readonly agent: AgentId;
   /** Made by the agent at its start: one process, one uuid. */
   readonly uuid: string;
-  readonly pilot: number;
+  readonly pilot: PilotId;
   /** Of an agent started by hand: where it counts. */
   readonly cluster?: string;
   readonly queue?: string;
@@ -225,7 +226,7 @@ export interface AgentsLost {
   readonly givenUp?: readonly GivenUp[];
   /** When attempts that are lost here began, as far as their agents had said: no result will ever tell. */
   readonly started?: readonly {
-    readonly run: number;
+    readonly run: RunId;
     readonly rows: readonly number[];
     readonly at: readonly number[];
     /** Where the last chunk of their output was, -1 for none. */
@@ -244,7 +245,7 @@ export interface LossesJudged {
 export interface PilotRequested {
   readonly type: "pilot.requested";
   readonly at: number;
-  readonly pilot: number;
+  readonly pilot: PilotId;
   readonly cluster: string;
   readonly queue: string;
   /** Unique: by it the job is found again when the manager's answer was lost. */
@@ -254,7 +255,7 @@ export interface PilotRequested {
 export interface PilotChanged {
   readonly type: "pilot.changed";
   readonly at: number;
-  readonly pilot: number;
+  readonly pilot: PilotId;
   readonly state: PilotState;
   readonly nativeId?: string;
   readonly reason?: string;
@@ -268,7 +269,7 @@ export interface PilotChanged {
 export interface LaunchRequested {
   readonly type: "launch.requested";
   readonly at: number;
-  readonly launch: number;
+  readonly launch: LaunchId;
   readonly uuid: string;
   readonly cluster: string;
   readonly user: string;
@@ -282,7 +283,7 @@ export interface LaunchRequested {
 export interface LaunchChanged {
   readonly type: "launch.changed";
   readonly at: number;
-  readonly launch: number;
+  readonly launch: LaunchId;
   readonly state?: LaunchState;
   readonly nativeId?: string;
   readonly raw?: string;
@@ -301,5 +302,5 @@ export interface LaunchChanged {
 export interface LaunchRemoved {
   readonly type: "launch.removed";
   readonly at: number;
-  readonly launch: number;
+  readonly launch: LaunchId;
 }

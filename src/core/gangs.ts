@@ -4,6 +4,7 @@ import { attemptsOf } from "./past-attempts.ts";
 import type { Run } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
 import { touch } from "./table.ts";
+import type { AgentId, Row, RunId } from "./ids.ts";
 
 /**
  * The agents that run the ranks of one attempt together, all of one pilot. The first is its head: the attempt is the
@@ -14,8 +15,8 @@ import { touch } from "./table.ts";
  *                     │ a member is lost, a rank fails, the head gives it back or is lost ───────────────┘
  */
 export interface Gang {
-  readonly run: number;
-  readonly row: number;
+  readonly run: RunId;
+  readonly row: Row;
   readonly attempt: number;
   /** The head first. */
   readonly agents: readonly number[];
@@ -28,17 +29,17 @@ export interface Gang {
 /** Output of ranks that ran elsewhere than on the attempt's own agent. */
 export interface RankOutput {
   readonly attempt: number;
-  readonly agent: number;
+  readonly agent: AgentId;
   readonly outAt: number;
   readonly outBytes: number;
   readonly errBytes: number;
   readonly lost?: OutputLost;
 }
 
-export const gangKey = (run: number, row: number): string => `${run}.${row}`;
+export const gangKey = (run: RunId, row: Row): string => `${run}.${row}`;
 
 /** A row leaves its agent; if a gang ran it, that is over. */
-export const leave = (state: State, run: Run, row: number, agent: number, effects: Effects): void => {
+export const leave = (state: State, run: Run, row: Row, agent: AgentId, effects: Effects): void => {
   effects.left(run, row, agent);
   if (state.gangs.size === 0) return;
   const gang = state.gangs.get(gangKey(run.id, row));
@@ -80,7 +81,7 @@ export const applyRanksEnded: Apply<RanksEnded> = (state, event) => {
 export const formGang = (
   state: State,
   run: Run,
-  row: number,
+  row: Row,
   { agents, ranks }: { readonly agents: readonly number[]; readonly ranks: readonly number[] },
 ): void => {
   const attempt = touch(run.table, row).attempt[row % run.table.pageRows]!;

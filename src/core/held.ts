@@ -1,18 +1,19 @@
 import type { Run } from "./run.ts";
 import { Task, isFinalTask } from "./states.ts";
 import type { Page } from "./table.ts";
+import type { AgentId, Row } from "./ids.ts";
 
 /** Which rows agents have. */
 
 /** Whether this agent has this row now, in an attempt that has not ended. */
-export const holds = (page: Page, slot: number, agent: number): boolean =>
+export const holds = (page: Page, slot: number, agent: AgentId): boolean =>
   page.agent[slot] === agent && page.state[slot]! >= Task.SCHEDULING && !isFinalTask(page.state[slot]!);
 
 /** Visits every row that one of these agents has now. */
 export const forEachHeld = (
   run: Run,
   agents: ReadonlySet<number>,
-  visit: (row: number, page: Page, slot: number) => void,
+  visit: (row: Row, page: Page, slot: number) => void,
 ): void => {
   const { table } = run;
   for (let index = 0; index < table.pages.length; index += 1) {

@@ -2,6 +2,7 @@ import type { LaunchChanged, LaunchRemoved, LaunchRequested } from "./events.ts"
 import { advanceLaunch } from "./moves.ts";
 import type { Apply } from "./state.ts";
 import { type LaunchState, isFinalLaunch } from "./states.ts";
+import type { LaunchId } from "./ids.ts";
 
 export { LAUNCH_STATES, type LaunchState, isFinalLaunch, mayAdvanceLaunch } from "./states.ts";
 
@@ -37,7 +38,7 @@ export interface LaunchFiles {
 }
 
 export interface Launch {
-  readonly id: number;
+  readonly id: LaunchId;
   readonly uuid: string;
   readonly cluster: string;
   /** In whose name; empty: the server's own user. */

@@ -5,6 +5,7 @@ import { forEachHeld } from "./held.ts";
 import type { Run } from "./run.ts";
 import type { State } from "./state.ts";
 import { Flag, MOST_LOSSES, peek } from "./table.ts";
+import type { Row, RunId } from "./ids.ts";
 
 /**
  * How often a task may be lost is a setting, and settings change between two starts. So it is asked once, before an
@@ -24,7 +25,7 @@ export const isLoss = (ending: number): boolean => ending === Ending.CUT_OFF || 
 export const lossesInCompany = (ending: number): number => (ending === Ending.SPAWNER_LOST ? 1 : 0);
 
 /** Lost with a spawner that others shared: it may have been a neighbour's doing, for which nobody is given up. */
-const isSuspect = (run: Run, row: number, ending: number): boolean =>
+const isSuspect = (run: Run, row: Row, ending: number): boolean =>
   ending === Ending.SPAWNER_LOST && ((peek(run.table, row)?.flags[row % run.table.pageRows] ?? 0) & Flag.ALONE) === 0;
 
 const hasLoss = (ending: TasksEnded["parts"][number]["ending"], rows: number): boolean => {
@@ -33,13 +34,13 @@ const hasLoss = (ending: TasksEnded["parts"][number]["ending"], rows: number): b
   return false;
 };
 
-const isOneTooMany = (run: Run, row: number, limit: number, earlier = 0): boolean =>
+const isOneTooMany = (run: Run, row: Row, limit: number, earlier = 0): boolean =>
   (peek(run.table, row)?.losses[row % run.table.pageRows] ?? 0) + 1 + earlier > Math.min(limit, MOST_LOSSES);
 
 const amongLost = (state: State, event: AgentsLost, limit: number): GivenUp[] => {
   const gone = new Set(event.agents);
   const rows = new Map<number, number[]>();
-  const note = (run: Run, row: number): void => {
+  const note = (run: Run, row: Row): void => {
     if (!isOneTooMany(run, row, limit)) return;
     const list = rows.get(run.id);
     if (list === undefined) rows.set(run.id, [row]);
@@ -67,7 +68,7 @@ const amongEnded = (state: State, event: TasksEnded, limit: number): GivenUp[] =
   });
 
 /** What applying an event asks for each loss: is this task given up? Undefined: nothing was decided at the time. */
-export type Verdict = (run: number, row: number) => boolean | undefined;
+export type Verdict = (run: RunId, row: Row) => boolean | undefined;
 
 export const verdictOf = (givenUp: readonly GivenUp[] | undefined): Verdict => {
   if (givenUp === undefined) return () => undefined;

@@ -14,6 +14,7 @@ import {
   taskStateName,
 } from "./states.ts";
 import { Flag, touch } from "./table.ts";
+import type { Row } from "./ids.ts";
 
 /**
  * The doors through which states change; nothing else writes one (test/unit/core/moves.test.ts looks). A task moves
@@ -21,14 +22,14 @@ import { Flag, touch } from "./table.ts";
  * refused: nothing changes, and it is counted. It is never thrown, since what was once written must replay.
  */
 
-const refuse = (state: Pick<State, "refused">, run: Run, row: number, from: number, to: number): false => {
+const refuse = (state: Pick<State, "refused">, run: Run, row: Row, from: number, to: number): false => {
   state.refused.count += 1;
   state.refused.last = `run ${run.id}, row ${row}: ${taskStateName(from)} to ${taskStateName(to)}`;
   return false;
 };
 
 /** Moves one task forward and keeps the run's counts; false if it may not. */
-export const advance = (state: Pick<State, "refused">, run: Run, row: number, to: number): boolean => {
+export const advance = (state: Pick<State, "refused">, run: Run, row: Row, to: number): boolean => {
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
   const from = page.state[slot]!;
@@ -53,7 +54,7 @@ export const advanceUntouched = (run: Run, group: Group, untouched: number): voi
 export const reopen = (
   state: Pick<State, "refused">,
   run: Run,
-  row: number,
+  row: Row,
   lost: boolean,
   to: number,
   effects?: Effects,

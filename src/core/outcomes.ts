@@ -4,6 +4,7 @@ import { advance, advanceUntouched } from "./moves.ts";
 import { Task, isFinalTask } from "./states.ts";
 import type { Effects, State } from "./state.ts";
 import { Flag, peek, touch } from "./table.ts";
+import type { Row } from "./ids.ts";
 
 /**
  * How the end of a task moves everything that waits for it. A dependency on a group is one barrier: groups count
@@ -200,7 +201,7 @@ export const endTask = (
   state: State,
   run: Run,
   group: Group,
-  row: number,
+  row: Row,
   to: number,
   at: number,
   effects: Effects,

@@ -1,3 +1,4 @@
+import type { Row, RunId } from "./ids.ts";
 /**
  * Output streams: one append-only file per agent holds the output of all its tasks, in chunks. The chunks of one
  * attempt form a chain from the last to the first, so an attempt's output is found from one offset and no index is
@@ -24,8 +25,8 @@ const MAGIC = 0x314f4c53;
 export type OutputFd = 1 | 2;
 
 export interface ChunkHeader {
-  readonly run: number;
-  readonly row: number;
+  readonly run: RunId;
+  readonly row: Row;
   /** Modulo 65536. */
   readonly attempt: number;
   readonly fd: OutputFd;

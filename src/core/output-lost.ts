@@ -1,4 +1,5 @@
 import type { Run } from "./run.ts";
+import type { Row } from "./ids.ts";
 
 /** Output of attempts that was not kept: how much of each stream, and why. Most tasks have none and cost nothing. */
 
@@ -56,19 +57,19 @@ export const makeLostPage = (rows: number): LostPage => ({
 
 type Rows = Pick<Run, "table" | "lost">;
 
-const placeOf = ({ table, lost }: Rows, row: number): { page: LostPage | undefined; slot: number; index: number } => {
+const placeOf = ({ table, lost }: Rows, row: Row): { page: LostPage | undefined; slot: number; index: number } => {
   const index = Math.floor(row / table.pageRows);
   return { page: lost.pages.get(index), slot: row % table.pageRows, index };
 };
 
-export const lostOf = (run: Rows, row: number): OutputLost | undefined => {
+export const lostOf = (run: Rows, row: Row): OutputLost | undefined => {
   const { page, slot } = placeOf(run, row);
   if (page === undefined || page.reason[slot] === 0) return undefined;
   return { stdout: page.stdout[slot]!, stderr: page.stderr[slot]!, reason: page.reason[slot]! };
 };
 
 /** To what the row has lost already: its ranks on other agents may have told before. */
-export const addLost = (run: Rows, row: number, { stdout, stderr, reason }: OutputLost): void => {
+export const addLost = (run: Rows, row: Row, { stdout, stderr, reason }: OutputLost): void => {
   if (stdout + stderr <= 0) return;
   const { page: known, slot, index } = placeOf(run, row);
   const page = known ?? makeLostPage(run.table.pageRows);
@@ -83,7 +84,7 @@ export const addLost = (run: Rows, row: number, { stdout, stderr, reason }: Outp
 };
 
 /** The row is about to begin another attempt. */
-export const clearLost = (run: Rows, row: number): void => {
+export const clearLost = (run: Rows, row: Row): void => {
   const { page, slot } = placeOf(run, row);
   if (page === undefined || page.reason[slot] === 0) return;
   run.lost.tasks -= 1;

@@ -1,6 +1,7 @@
 import { type Attempt, type Run, latestAttempt } from "./run.ts";
 import { Task, isFinalTask } from "./states.ts";
 import { peek, touch } from "./table.ts";
+import type { Row } from "./ids.ts";
 
 /**
  * Earlier attempts. The latest one stands in the table; only tasks that had more have records of their own, and of
@@ -17,7 +18,7 @@ const ends = (attempts: readonly Attempt[]): Attempt[] =>
     : [...attempts.slice(0, KEPT_FIRST), ...attempts.slice(-KEPT_LAST)];
 
 /** Sets a task's earlier attempts, as many of them as are kept; what ranks wrote goes with the others. */
-export const keepAttempts = (run: Run, row: number, attempts: readonly Attempt[]): void => {
+export const keepAttempts = (run: Run, row: Row, attempts: readonly Attempt[]): void => {
   const kept = ends(attempts);
   run.history.set(row, kept);
   const outputs = run.rankOutputs.get(row);
@@ -30,7 +31,7 @@ export const keepAttempts = (run: Run, row: number, attempts: readonly Attempt[]
 };
 
 /** Keeps the attempt that stands in the table before the next one takes its place. Undefined if it is kept already. */
-export const remember = (run: Run, row: number, lost: boolean): Attempt | undefined => {
+export const remember = (run: Run, row: Row, lost: boolean): Attempt | undefined => {
   const before = run.history.get(row) ?? [];
   const latest = latestAttempt(run, row, lost);
   if (latest.n === 0 || before.at(-1)?.n === latest.n) return undefined;
@@ -40,7 +41,7 @@ export const remember = (run: Run, row: number, lost: boolean): Attempt | undefi
 };
 
 /** The latest attempt, as it stands in the table. */
-export const currentAttempt = (run: Run, row: number): Attempt | undefined => {
+export const currentAttempt = (run: Run, row: Row): Attempt | undefined => {
   const page = peek(run.table, row);
   const slot = row % run.table.pageRows;
   if (page === undefined || page.attempt[slot] === 0) return undefined;
@@ -51,14 +52,14 @@ export const currentAttempt = (run: Run, row: number): Attempt | undefined => {
 };
 
 /** The attempts of a task that are kept, in order. */
-export const attemptsOf = (run: Run, row: number): Attempt[] => {
+export const attemptsOf = (run: Run, row: Row): Attempt[] => {
   const current = currentAttempt(run, row);
   const past = run.history.get(row) ?? [];
   return current === undefined ? [...past] : ends([...past, current]);
 };
 
 /** How many attempts of a task are not kept. */
-export const droppedOf = (run: Run, row: number): number => {
+export const droppedOf = (run: Run, row: Row): number => {
   const kept = attemptsOf(run, row);
   return Math.max(0, (kept.at(-1)?.n ?? 0) - kept.length);
 };

@@ -5,6 +5,7 @@ import type { RankOutput } from "./gangs.ts";
 import { type LostRows, type OutputLost, lostOf, noneLost } from "./output-lost.ts";
 import type { PackedItems } from "./items.ts";
 import { type Table, createTable, touch } from "./table.ts";
+import type { AgentId, Row, RunId } from "./ids.ts";
 
 /** What placement needs to know of a task; equal shapes share one object within a run. */
 export interface Shape {
@@ -20,7 +21,7 @@ export interface Shape {
 /** An earlier attempt of a task; the latest one is in the table. */
 export interface Attempt {
   readonly n: number;
-  readonly agent: number;
+  readonly agent: AgentId;
   readonly assigned: number;
   readonly started: number;
   readonly finished: number;
@@ -59,7 +60,7 @@ export interface Group {
 }
 
 export interface Run {
-  readonly id: number;
+  readonly id: RunId;
   readonly uuid: string;
   readonly spec: RunSpec;
   readonly submitted: number;
@@ -69,9 +70,9 @@ export interface Run {
   /** Tasks per state code. */
   readonly counts: Float64Array;
   /** Earlier attempts that are kept (past-attempts.ts), only of tasks that had more than one. */
-  readonly history: Map<number, Attempt[]>;
+  readonly history: Map<Row, Attempt[]>;
   /** Output of ranks that ran elsewhere than on their attempt's agent. */
-  readonly rankOutputs: Map<number, RankOutput[]>;
+  readonly rankOutputs: Map<Row, RankOutput[]>;
   /** Output that was not kept. */
   readonly lost: LostRows;
   /** Bytes of output that all attempts have left, as they told at their ends. */
@@ -192,7 +193,7 @@ export const createRun = (
 };
 
 /** The group that holds a row. */
-export const groupOf = (groups: readonly Group[], row: number): Group => {
+export const groupOf = (groups: readonly Group[], row: Row): Group => {
   let low = 0;
   let high = groups.length - 1;
   while (low < high) {
@@ -203,10 +204,10 @@ export const groupOf = (groups: readonly Group[], row: number): Group => {
   return groups[low]!;
 };
 
-export const shapeOfRow = (group: Group, row: number): Shape => group.rowShapes?.[row - group.first] ?? group.shape;
+export const shapeOfRow = (group: Group, row: Row): Shape => group.rowShapes?.[row - group.first] ?? group.shape;
 
 /** The number people see for a row, and back. */
-export const indexOfRow = (run: Run, row: number): number => run.spec.numbering.start + row * run.spec.numbering.step;
+export const indexOfRow = (run: Run, row: Row): number => run.spec.numbering.start + row * run.spec.numbering.step;
 
 export const rowOfIndex = (run: Run, index: number): number | undefined => {
   const row = (index - run.spec.numbering.start) / run.spec.numbering.step;
@@ -223,7 +224,7 @@ export const internReason = (run: Run, reason: string): number => {
 };
 
 /** The attempt that stands in the table, as a record of its own. */
-export const latestAttempt = (run: Run, row: number, lost: boolean): Attempt => {
+export const latestAttempt = (run: Run, row: Row, lost: boolean): Attempt => {
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
   const outputLost = lostOf(run, row);

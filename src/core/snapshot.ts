@@ -13,6 +13,7 @@ import type { Condition, RunSpec } from "./spec.ts";
 import { type Agent, type Effects, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
 import { Task } from "./states.ts";
 import { restorePage } from "./table.ts";
+import type { RunId } from "./ids.ts";
 
 /**
  * The state as records: what a snapshot holds instead of the events that led there. A run's own records are also what
@@ -358,7 +359,7 @@ export const createReplay = (state: State, pages: PageCodec, hooks: ReplayHooks)
   return Object.assign(replay, { end });
 };
 
-type Links = readonly (readonly [number, { run: number; group: number; on: Condition }[]])[];
+type Links = readonly (readonly [number, { run: RunId; group: number; on: Condition }[]])[];
 
 /** An event that changes a run whose details are on disk needs it whole, live as in a replay. */
 export const bringBackFor = (state: State, event: Event, hooks: Pick<ReplayHooks, "restore">): void => {

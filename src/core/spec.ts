@@ -1,4 +1,5 @@
 import type { Resources } from "./resources.ts";
+import type { RunId } from "./ids.ts";
 
 /**
  * A run as the server keeps it: validated, defaults applied, names resolved. The files and requests that users write
@@ -22,7 +23,7 @@ export type Condition = "ok" | "any" | "failed";
 
 export type Dependency =
   | { readonly group: number; readonly on: Condition }
-  | { readonly run: number; readonly on: Condition };
+  | { readonly run: RunId; readonly on: Condition };
 
 /** A command: a list is executed as is, a string by /bin/sh -c. Both may hold placeholders. */
 export type Command = readonly string[] | string;

@@ -6,11 +6,12 @@ import type { Resources } from "./resources.ts";
 import type { Attempt, Run, Shape, ShapeSet } from "./run.ts";
 import type { Condition } from "./spec.ts";
 import type { PilotState } from "./states.ts";
+import type { AgentId, LaunchId, PilotId, Row, RunId } from "./ids.ts";
 
 export interface Agent {
-  readonly id: number;
+  readonly id: AgentId;
   readonly uuid: string;
-  readonly pilot: number;
+  readonly pilot: PilotId;
   /** Of an agent started by hand: where it counts. */
   readonly cluster?: string;
   readonly queue?: string;
@@ -27,7 +28,7 @@ export interface Agent {
 }
 
 export interface Pilot {
-  readonly id: number;
+  readonly id: PilotId;
   readonly cluster: string;
   readonly queue: string;
   readonly jobName: string;
@@ -45,7 +46,7 @@ export interface Pilot {
 
 /** What stays in memory of a run whose details have moved to disk. */
 export interface RunSummary {
-  readonly id: number;
+  readonly id: RunId;
   readonly uuid: string;
   readonly name: string;
   readonly total: number;
@@ -86,23 +87,23 @@ export interface State {
   epoch: number;
   /** Of the last server; null where it did not say. */
   lastStart: StartMark | null;
-  nextRun: number;
-  nextAgent: number;
-  nextPilot: number;
-  nextLaunch: number;
-  readonly runs: Map<number, Run>;
-  readonly archived: Map<number, RunSummary>;
-  readonly byUuid: Map<string, number>;
-  readonly drafts: Map<number, Draft>;
-  readonly agents: Map<number, Agent>;
-  readonly agentByUuid: Map<string, number>;
-  readonly pilots: Map<number, Pilot>;
-  readonly launches: Map<number, Launch>;
-  readonly launchByUuid: Map<string, number>;
+  nextRun: RunId;
+  nextAgent: AgentId;
+  nextPilot: PilotId;
+  nextLaunch: LaunchId;
+  readonly runs: Map<RunId, Run>;
+  readonly archived: Map<RunId, RunSummary>;
+  readonly byUuid: Map<string, RunId>;
+  readonly drafts: Map<RunId, Draft>;
+  readonly agents: Map<AgentId, Agent>;
+  readonly agentByUuid: Map<string, AgentId>;
+  readonly pilots: Map<PilotId, Pilot>;
+  readonly launches: Map<LaunchId, Launch>;
+  readonly launchByUuid: Map<string, LaunchId>;
   /** By run and row: attempts whose ranks run on several agents. */
   readonly gangs: Map<string, Gang>;
   /** Groups that wait for the end of another run. */
-  readonly runDependents: Map<number, { readonly run: number; readonly group: number; readonly on: Condition }[]>;
+  readonly runDependents: Map<RunId, { readonly run: RunId; readonly group: number; readonly on: Condition }[]>;
   /** Judges losses about which the journal holds no decision: only those that format 1 wrote (`losses.judged`). */
   readonly lossLimit: number;
   /** How many it judged so, and no `losses.judged` has said yet by which limit. */
@@ -142,17 +143,17 @@ export interface Effects {
   /** Rows that may be placed now. */
   ready(run: Run, from: number, count: number): void;
   /** A row that may be placed at a later time. */
-  delayed(run: Run, row: number, until: number): void;
+  delayed(run: Run, row: Row, until: number): void;
   /** A row that an agent no longer has. */
-  left(run: Run, row: number, agent: number): void;
+  left(run: Run, row: Row, agent: AgentId): void;
   /** The agents of a gang have nothing more to do for it. */
   gangOver(gang: Gang): void;
   /** An agent must end this attempt. */
-  stop(agent: number, run: Run, row: number, attempt: number): void;
+  stop(agent: AgentId, run: Run, row: Row, attempt: number): void;
   /** An attempt failed or was lost, and its task goes on. */
-  attemptOver(run: Run, row: number, attempt: Attempt): void;
+  attemptOver(run: Run, row: Row, attempt: Attempt): void;
   /** A task reached a final state (for those who follow events). */
-  ended(run: Run, row: number): void;
+  ended(run: Run, row: Row): void;
   /** Many tasks were cancelled at once. */
   canceled(run: Run, from: number, count: number): void;
   finished(run: Run): void;

@@ -1,4 +1,5 @@
 import { Task } from "./states.ts";
+import type { AgentId, Row } from "./ids.ts";
 
 /**
  * The rows of a run's tasks, one column per fact, in pages that are made when the first of their rows is touched.
@@ -80,7 +81,7 @@ export interface Table {
   readonly pageRows: number;
   readonly pages: (Page | undefined)[];
   /** The state of rows whose page does not exist yet. */
-  readonly baseState: (row: number) => number;
+  readonly baseState: (row: Row) => number;
 }
 
 export const pageRowsFor = (total: number): number => {
@@ -89,13 +90,13 @@ export const pageRowsFor = (total: number): number => {
   return rows;
 };
 
-export const createTable = (total: number, baseState: (row: number) => number): Table => {
+export const createTable = (total: number, baseState: (row: Row) => number): Table => {
   const pageRows = pageRowsFor(total);
   return { total, pageRows, pages: Array.from({ length: Math.ceil(total / pageRows) }), baseState };
 };
 
 /** The page of a row, made on first use with every row in its group's base state. */
-export const touch = (table: Table, row: number): Page => {
+export const touch = (table: Table, row: Row): Page => {
   const index = Math.floor(row / table.pageRows);
   const known = table.pages[index];
   if (known !== undefined) return known;
@@ -110,13 +111,13 @@ export const touch = (table: Table, row: number): Page => {
 };
 
 /** The page of a row if it was ever touched. */
-export const peek = (table: Table, row: number): Page | undefined => table.pages[Math.floor(row / table.pageRows)];
+export const peek = (table: Table, row: Row): Page | undefined => table.pages[Math.floor(row / table.pageRows)];
 
 /** Where the range at `ranges[i]`, `[from, count, …]`, ends: at the table's end at the latest, whatever it says. */
 export const rangeEnd = (table: Table, ranges: readonly number[], i: number): number =>
   Math.min(table.total, ranges[i]! + ranges[i + 1]!);
 
-export const stateOf = (table: Table, row: number): number => {
+export const stateOf = (table: Table, row: Row): number => {
   const page = peek(table, row);
   return page === undefined ? table.baseState(row) : page.state[row % table.pageRows]!;
 };
@@ -130,5 +131,5 @@ export const restorePage = (table: Table, index: number, bytes: Uint8Array): voi
 };
 
 /** Whether no agent has the task and nothing keeps it from being placed. */
-export const isReady = (state: number, agent: number): boolean =>
+export const isReady = (state: number, agent: AgentId): boolean =>
   state === Task.PENDING || (state === Task.SCHEDULING && agent === 0);

@@ -1,6 +1,7 @@
 import { type Item, itemOf } from "./item.ts";
 import { argvOf, type Command } from "./spec.ts";
 import { compileTrusted, expand, type Template, type TemplateContext } from "./template.ts";
+import type { RunId } from "./ids.ts";
 
 /**
  * What the tasks of a group have in common, and what it comes to for one of them: the one expansion, by which an agent
@@ -27,7 +28,7 @@ export interface CompiledTask {
 
 /** What is one attempt's own. */
 export interface TaskFacts {
-  readonly run: number;
+  readonly run: RunId;
   /** The number people see. */
   readonly task: number;
   readonly attempt: number;

@@ -1,4 +1,5 @@
 import type { Lifetime } from "../core/lifetime.ts";
+import type { PilotId } from "../core/ids.ts";
 
 /**
  * How long a pilot lives. In seconds, with the walltime W:
@@ -26,11 +27,11 @@ const LAST_WORDS = 15;
 /** Multiples of the golden ratio spread evenly, however many there are. */
 const GOLDEN = 0.618_033_988_749_894_9;
 
-const shareOf = (pilot: number): number => (pilot * GOLDEN) % 1;
+const shareOf = (pilot: PilotId): number => (pilot * GOLDEN) % 1;
 
 const ms = (seconds: number): number => Math.round(seconds * 1000);
 
-export const lifetimeOf = (pilot: number, input: LifetimeInput): Lifetime | undefined => {
+export const lifetimeOf = (pilot: PilotId, input: LifetimeInput): Lifetime | undefined => {
   const { walltime, signal } = input;
   if (walltime === undefined) {
     if (input.lifetime === undefined) return undefined;

@@ -10,6 +10,7 @@ import { SlipwayError } from "../errors.ts";
 import { findLastChunk } from "./lost-output.ts";
 import { readOutput, readTail } from "./output-reader.ts";
 import { expandView, lostView } from "../views/views.ts";
+import type { AgentId, Row, RunId } from "../core/ids.ts";
 
 /** Output of tasks, from the agents' streams or from the files that the user named; also while it is written. */
 
@@ -19,7 +20,7 @@ const STDERR_TAIL = 4096;
 export interface LogSource {
   readonly state: State;
   /** How far the output of a running attempt has come. */
-  readonly tailOf: (agent: number, run: number, row: number) => number;
+  readonly tailOf: (agent: AgentId, run: RunId, row: Row) => number;
 }
 
 const pause = (ms: number, signal: AbortSignal): Promise<void> =>
@@ -34,11 +35,11 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
   });
 
 /** Where the last chunk of an attempt is now: from its result, or from what its agent last said. */
-const lastChunk = (source: LogSource, run: Run, row: number, attempt: Attempt): number =>
+const lastChunk = (source: LogSource, run: Run, row: Row, attempt: Attempt): number =>
   attempt.outAt >= 0 ? attempt.outAt : attempt.agent === 0 ? -1 : source.tailOf(attempt.agent, run.id, row);
 
 /** The same of an attempt that was lost: its agent may have written more than it told. */
-const lostChunk = async (run: Run, row: number, attempt: Attempt, stream: string | undefined): Promise<number> => {
+const lostChunk = async (run: Run, row: Row, attempt: Attempt, stream: string | undefined): Promise<number> => {
   if (stream === undefined) return -1;
   try {
     return await findLastChunk(stream, attempt.outAt, { run: run.id, row, attempt: attempt.n });
@@ -67,7 +68,7 @@ async function* fileOutput(path: string, follow: () => boolean, signal: AbortSig
 }
 
 /** Refuses an attempt that is not kept, and one whose file a later attempt has replaced. */
-export const checkAttempt = (run: Run, row: number, { attempt, stream }: LogQuery): void => {
+export const checkAttempt = (run: Run, row: Row, { attempt, stream }: LogQuery): void => {
   if (attempt === undefined) return;
   const task = `${run.id}.${indexOfRow(run, row)}`;
   const kept = attemptsOf(run, row);
@@ -87,12 +88,7 @@ export const checkAttempt = (run: Run, row: number, { attempt, stream }: LogQuer
 };
 
 /** The output of a task's last attempt, or of the one that is asked for; with `follow`, until that has ended. */
-export async function* taskOutput(
-  source: LogSource,
-  run: Run,
-  row: number,
-  query: LogQuery,
-): AsyncGenerator<Uint8Array> {
+export async function* taskOutput(source: LogSource, run: Run, row: Row, query: LogQuery): AsyncGenerator<Uint8Array> {
   const { attempt: wanted } = query;
   const ended = (): boolean =>
     isFinalTask(stateOf(run.table, row)) || (wanted !== undefined && currentAttempt(run, row)?.n !== wanted);
@@ -144,12 +140,12 @@ export async function* taskOutput(
 }
 
 /** The file that a task appends to, and others perhaps with it; null if it has none. */
-const appended = (run: Run, row: number, stream: LogQuery["stream"]): string | null =>
+const appended = (run: Run, row: Row, stream: LogQuery["stream"]): string | null =>
   groupOf(run.groups, row).spec.append === true ? expandView(run, row)[stream] : null;
 
 /** The output of all tasks of a run in order; with `follow`, of those that come later too. */
 export async function* runOutput(source: LogSource, run: Run, query: LogQuery): AsyncGenerator<LogPiece> {
-  const pieces = async function* (row: number, query: LogQuery): AsyncGenerator<LogPiece> {
+  const pieces = async function* (row: Row, query: LogQuery): AsyncGenerator<LogPiece> {
     const task = `${run.id}.${indexOfRow(run, row)}`;
     for await (const chunk of taskOutput(source, run, row, query)) {
       const data = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("base64");
@@ -161,7 +157,7 @@ export async function* runOutput(source: LogSource, run: Run, query: LogQuery): 
   const quiet = { ...query, follow: false };
   const files = new Set<string>();
   /** Whether a file that this task shares with others was shown already. */
-  const isRepeated = (row: number): boolean => {
+  const isRepeated = (row: Row): boolean => {
     const file = appended(run, row, query.stream);
     if (file === null || files.has(file)) return file !== null;
     files.add(file);
@@ -193,7 +189,7 @@ export async function* runOutput(source: LogSource, run: Run, query: LogQuery): 
 }
 
 /** The last lines of stderr, for `show` and `why`. */
-export const stderrTail = async (source: LogSource, run: Run, row: number): Promise<string | null> => {
+export const stderrTail = async (source: LogSource, run: Run, row: Row): Promise<string | null> => {
   const path = expandView(run, row).stderr;
   const last = attemptsOf(run, row).at(-1);
   if (path !== null || last === undefined) return null;

@@ -1,5 +1,6 @@
 import { open } from "node:fs/promises";
 import { CHUNK_HEADER_BYTES, decodeChunkHeader, NO_CHUNK } from "../core/output-format.ts";
+import type { Row, RunId } from "../core/ids.ts";
 
 /** Read at once: chunks are mostly small, and behind a large one only the next header is of interest. */
 const BLOCK_BYTES = 256 * 1024;
@@ -12,7 +13,7 @@ const PAGE_BYTES = 4096;
 export const findLastChunk = async (
   path: string,
   from: number,
-  of: { readonly run: number; readonly row: number; readonly attempt: number },
+  of: { readonly run: RunId; readonly row: Row; readonly attempt: number },
 ): Promise<number> => {
   const handle = await open(path, "r");
   try {

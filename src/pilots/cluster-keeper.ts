@@ -10,6 +10,7 @@ import { type FleetNotes, type Waiting, createNotes, noteSuccess } from "./notes
 import { createPilotCancels } from "./pilot-cancels.ts";
 import { createPilotEnds } from "./pilot-ends.ts";
 import { createPilotStarts } from "./pilot-starts.ts";
+import type { PilotId } from "../core/ids.ts";
 
 /**
  * Keeps the fleets of one cluster: a manager that hangs holds up no other. In one period the manager is asked once about
@@ -30,7 +31,7 @@ export interface ClusterKeeper {
   problem(fleet: Fleet): string | null;
   /** What was said of the last pilot that did not start, until one does. */
   failure(fleet: Fleet): string | null;
-  waiting(pilot: number): Waiting | null;
+  waiting(pilot: PilotId): Waiting | null;
   /** The fleets that could run a shape. */
   able(shape: Shape): Fleet[];
   /** Ends all pilots; true when none is left. */

@@ -3,6 +3,7 @@ import type { Engine } from "../server/engine.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Roster } from "./roster.ts";
 import type { Spools } from "./spools.ts";
+import type { PilotId } from "../core/ids.ts";
 
 /** What the parts of a keeper share. */
 export interface KeeperContext {
@@ -16,7 +17,7 @@ export interface KeeperContext {
   readonly spools: Spools;
   readonly log: (text: string, facts?: object) => void;
   /** For those who follow events: what the manager says of a pilot that waits. */
-  readonly onWaiting: (pilot: number, text: string) => void;
+  readonly onWaiting: (pilot: PilotId, text: string) => void;
 }
 
 /** What starts the names of a fleet's jobs: the home's mark behind the fleet's own word or `slipway`. */

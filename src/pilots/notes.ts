@@ -1,3 +1,4 @@
+import type { PilotId } from "../core/ids.ts";
 import type { JobStatus } from "../managers/provider.ts";
 import type { Manager } from "../managers/manager.ts";
 import { waitingReason } from "../managers/waiting-reason.ts";
@@ -18,7 +19,7 @@ export interface FleetNotes {
   readonly failures: string[];
   problem: string | null;
   /** Pilots without a task, and since when; the same for the whole fleet. */
-  readonly idleSince: Map<number, number>;
+  readonly idleSince: Map<PilotId, number>;
   fleetIdleSince: number | undefined;
   suggested: ReadonlyMap<number, number>;
   /** Seconds that pilots wait in the manager, a moving average. */

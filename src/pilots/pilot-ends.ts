@@ -7,6 +7,7 @@ import { endingText } from "./ending.ts";
 import type { Fleet } from "./fleet.ts";
 import { type FleetNotes, type Waiting, waitingOf } from "./notes.ts";
 import type { PilotStarts } from "./pilot-starts.ts";
+import type { PilotId } from "../core/ids.ts";
 
 /**
  * What the manager says of a pilot's job, carried over to the pilot and its agents:
@@ -21,9 +22,9 @@ import type { PilotStarts } from "./pilot-starts.ts";
 export interface PilotEnds {
   heard(fleet: Fleet, pilot: Pilot, status: JobStatus, askedAt: number): Promise<void>;
   /** What the manager last said of a pilot that has not begun or does not go on; null otherwise. */
-  waiting(pilot: number): Waiting | null;
+  waiting(pilot: PilotId): Waiting | null;
   /** Its job could not be started, and would keep its place until somebody steps in. */
-  cannotStart(pilot: number): boolean;
+  cannotStart(pilot: PilotId): boolean;
 }
 
 /** A pilot whose agents are lost so soon after they connected is none that works. */

@@ -9,6 +9,7 @@ import type { Fleet } from "./fleet.ts";
 import type { Waiting } from "./notes.ts";
 import { createRoster } from "./roster.ts";
 import { createSpools } from "./spools.ts";
+import type { AgentId, PilotId } from "../core/ids.ts";
 
 /**
  * Keeps all fleets: one keeper for each cluster, so that none waits for another's manager. Agents that no fleet looks
@@ -29,8 +30,8 @@ export interface Pilots {
   able(shape: Shape): Fleet[];
   isDraining(pilot: Pilot): boolean;
   /** What the manager says of a pilot that has not begun or does not go on, or null. */
-  waiting(pilot: number): Waiting | null;
-  joined(agent: number, pilot: number): void;
+  waiting(pilot: PilotId): Waiting | null;
+  joined(agent: AgentId, pilot: PilotId): void;
   /** By hand. Undefined when there is no such fleet. */
   add(cluster: string, queue: string, count: number): number[] | undefined;
   /** It takes nothing new and ends when it is empty; one that has no agent is cancelled. */
@@ -49,7 +50,7 @@ export interface PilotsOptions {
   readonly log: (text: string, facts?: object) => void;
   /** The cluster of tasks that name none. */
   readonly defaultCluster: string;
-  readonly onWaiting?: (pilot: number, text: string) => void;
+  readonly onWaiting?: (pilot: PilotId, text: string) => void;
   readonly periodMs?: number;
   /** How long a silent agent of no fleet keeps its tasks. */
   readonly orphanLeaseMs?: number;
@@ -78,7 +79,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   let closed = false;
 
   const keeperOf = (cluster: string): ClusterKeeper | undefined => keepers.find((each) => each.cluster === cluster);
-  const keeperOfPilot = (pilot: number): ClusterKeeper | undefined => keeperOf(state.pilots.get(pilot)?.cluster ?? "");
+  const keeperOfPilot = (pilot: PilotId): ClusterKeeper | undefined => keeperOf(state.pilots.get(pilot)?.cluster ?? "");
 
   const ofFleet = <T>(
     cluster: string,

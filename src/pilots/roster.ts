@@ -4,13 +4,14 @@ import { isFinalPilot } from "../core/states.ts";
 import type { Agents } from "../agent-links/agents.ts";
 import type { Engine } from "../server/engine.ts";
 import type { Fleet } from "./fleet.ts";
+import type { PilotId } from "../core/ids.ts";
 
 /** Who is there: the pilots of a fleet and the agents of a pilot, as the state and the connections say. */
 export interface Roster {
   live(fleet: Fleet): Pilot[];
   /** Agents of a pilot that were not given up. */
-  agentsOf(pilot: number): number[];
-  everJoined(pilot: number): boolean;
+  agentsOf(pilot: PilotId): number[];
+  everJoined(pilot: PilotId): boolean;
   /** It was told to take nothing new, or its agents say so. */
   isDraining(pilot: Pilot): boolean;
   /** What a node has: as the queue declares it, and for the rest as the last agent of this fleet said. */
@@ -19,7 +20,7 @@ export interface Roster {
   isTold(fleet: Fleet): boolean;
   directoryOf(fleet: Fleet, pilot: Pick<Pilot, "jobName">): string;
   change(
-    pilot: number,
+    pilot: PilotId,
     to: Pilot["state"],
     facts?: { nativeId?: string; reason?: string; output?: string; draining?: boolean },
   ): number;
@@ -54,12 +55,12 @@ export const createRoster = (home: string, engine: Engine, agents: Agents): Rost
     }
   };
 
-  const membersOf = (pilot: number): readonly Agent[] => {
+  const membersOf = (pilot: PilotId): readonly Agent[] => {
     catchUp();
     return members.get(pilot) ?? [];
   };
 
-  const agentsOf = (pilot: number): number[] =>
+  const agentsOf = (pilot: PilotId): number[] =>
     membersOf(pilot)
       .filter(({ ended }) => ended === 0)
       .map(({ id }) => id);

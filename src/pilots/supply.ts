@@ -4,6 +4,7 @@ import type { FleetSnapshot, Supply } from "../fleet/snapshot.ts";
 import type { KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
 import type { FleetNotes } from "./notes.ts";
+import type { PilotId } from "../core/ids.ts";
 
 /** The pilots of a fleet as its strategy sees them. */
 
@@ -16,7 +17,7 @@ export const freshSeconds = (fleet: Fleet): number => {
   return signalMs === undefined || signalMs === null ? Infinity : signalMs / 1000;
 };
 
-const lifetimeFor = (fleet: Fleet, pilot: number) =>
+const lifetimeFor = (fleet: Fleet, pilot: PilotId) =>
   lifetimeOf(pilot, {
     walltime: fleet.walltime,
     lifetime: fleet.policy.lifetime,
@@ -34,7 +35,7 @@ export const supplyOf = (
   const now = performance.now();
   const seen = new Set<number>();
 
-  const idleSince = (pilot: number, busy: boolean): number => {
+  const idleSince = (pilot: PilotId, busy: boolean): number => {
     if (busy) {
       notes.idleSince.delete(pilot);
       return 0;

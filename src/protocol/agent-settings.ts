@@ -1,11 +1,12 @@
 import type { Lifetime } from "../core/lifetime.ts";
 import type { Resources } from "../core/resources.ts";
+import type { PilotId } from "../core/ids.ts";
 
 /** What the one who starts an agent tells it. */
 export interface AgentSettings {
   readonly home: string;
   /** The pilot it belongs to; 0 for an agent started by hand. */
-  readonly pilot: number;
+  readonly pilot: PilotId;
   /** Where tasks get their TMPDIR: node-local (rule 13). */
   readonly scratch: string;
   /** Declared amounts, in units; they win over what is detected. */

@@ -3,6 +3,7 @@ import type { RowRanges } from "../core/events.ts";
 import type { OutputLost } from "../core/output-lost.ts";
 import type { Resources } from "../core/resources.ts";
 import type { Command, RankSpec } from "../core/spec.ts";
+import type { AgentId, PilotId, Row, RunId } from "../core/ids.ts";
 
 /**
  * What server and agents say to each other over TLS: msgpack maps in length-prefixed frames, `t` is the kind.
@@ -11,7 +12,7 @@ import type { Command, RankSpec } from "../core/spec.ts";
 
 /** Attempts of one run that an agent has: `attempts[i]` of `rows[i]`. */
 export interface HeldTasks {
-  readonly run: number;
+  readonly run: RunId;
   readonly rows: readonly number[];
   readonly attempts: readonly number[];
 }
@@ -22,7 +23,7 @@ export interface Hello {
   readonly slipway: string;
   readonly token: string;
   readonly uuid: string;
-  readonly pilot: number;
+  readonly pilot: PilotId;
   /** Of an agent started by hand: where it counts. */
   readonly cluster?: string | undefined;
   readonly queue?: string | undefined;
@@ -43,8 +44,8 @@ export interface Hello {
 
 /** One attempt. */
 export interface AttemptName {
-  readonly run: number;
-  readonly row: number;
+  readonly run: RunId;
+  readonly row: Row;
   readonly attempt: number;
 }
 
@@ -75,8 +76,8 @@ export interface Results {
 export interface Progress {
   readonly t: "progress";
   readonly tasks: readonly {
-    readonly run: number;
-    readonly row: number;
+    readonly run: RunId;
+    readonly row: Row;
     readonly attempt: number;
     readonly started: number;
     readonly outAt: number;
@@ -115,7 +116,7 @@ export type AgentMessage = Hello | Results | Progress | Returned | RanksEndedMes
 
 export interface Welcome {
   readonly t: "welcome";
-  readonly agent: number;
+  readonly agent: AgentId;
   readonly epoch: number;
   /** Results up to this one are on disk. */
   readonly acked: number;
@@ -168,7 +169,7 @@ export interface GroupTemplate {
 
 export interface Define {
   readonly t: "define";
-  readonly run: number;
+  readonly run: RunId;
   readonly runName: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>> | undefined;
@@ -181,13 +182,13 @@ export interface Define {
 /** It holds for what is written from now on. */
 export interface OutputLimitsMessage extends OutputLimits {
   readonly t: "output";
-  readonly run: number;
+  readonly run: RunId;
 }
 
 /** Tasks of one group. `attempts` is one number if they all begin the same. */
 export interface Assign {
   readonly t: "assign";
-  readonly run: number;
+  readonly run: RunId;
   readonly group: number;
   readonly ranges: readonly number[];
   readonly attempts: number | readonly number[];
@@ -256,7 +257,7 @@ export interface Drain {
 /** The run is over: its template may be dropped. */
 export interface Forget {
   readonly t: "forget";
-  readonly run: number;
+  readonly run: RunId;
 }
 
 export type ServerMessage =

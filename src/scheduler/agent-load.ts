@@ -2,6 +2,7 @@ import type { Resources } from "../core/resources.ts";
 import type { Shape } from "../core/run.ts";
 import { concurrency } from "./capacity.ts";
 import { type Entry, type FitList, NOTHING_BARRED, type Room, createFitList } from "./fit-list.ts";
+import type { PilotId } from "../core/ids.ts";
 
 /**
  * What an agent offers and what it has, counted per shape: slotted tasks fit into its resources together, the others
@@ -14,7 +15,7 @@ export interface AgentOffer {
   readonly cluster: string;
   readonly queue: string;
   /** Ranks of one task stay within one pilot; 0: agents that were started by hand count as one. */
-  readonly pilot: number;
+  readonly pilot: PilotId;
   /** By whose names the agents of one task are put in order. */
   readonly host?: string;
   /** When its pilot ends, in the server's milliseconds; Infinity if never. */

@@ -1,9 +1,10 @@
 import type { RankSpec } from "../core/spec.ts";
+import type { AgentId } from "../core/ids.ts";
 
 /** Where the ranks of one task go: agents of one pilot, all of them or none. Pure. */
 
 export interface RankRoom {
-  readonly agent: number;
+  readonly agent: AgentId;
   readonly host?: string | undefined;
   /** How many ranks fit there. */
   readonly room: number;
@@ -16,7 +17,7 @@ export interface RankPlacement {
 }
 
 interface Chosen {
-  readonly agent: number;
+  readonly agent: AgentId;
   readonly host?: string | undefined;
   readonly ranks: number;
 }

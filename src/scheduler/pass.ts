@@ -9,11 +9,12 @@ import { type RankPlacement, placeRanks } from "./gangs.ts";
 import type { Kept } from "./keeping.ts";
 import type { Place } from "./places.ts";
 import { type Waiting, type WaitingRange, visitFitting } from "./waiting.ts";
+import type { AgentId, RunId } from "../core/ids.ts";
 
 /** One pass over what waits: slots are filled in order, tasks with ranks where they stand in it; then the backlogs. */
 
 export interface Assignment {
-  readonly agent: number;
+  readonly agent: AgentId;
   readonly parts: RowRanges[];
   /** One task whose ranks several agents run together. */
   readonly gang?: RankPlacement;
@@ -38,7 +39,7 @@ const GANG_MISSES = 64;
 
 const EPSILON = 1e-9;
 
-const record = (out: Map<number, Assignment>, agent: number, run: number, from: number, count: number): void => {
+const record = (out: Map<number, Assignment>, agent: AgentId, run: RunId, from: number, count: number): void => {
   let assignment = out.get(agent);
   if (assignment === undefined) {
     assignment = { agent, parts: [] };

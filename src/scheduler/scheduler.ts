@@ -9,6 +9,7 @@ import { type Assignment, type Pass, fillBacklogs, fillSlots } from "./pass.ts";
 import { NOTHING_TO_ASK, type Rebalance, takeBacks } from "./take-back.ts";
 import { createUnfolding } from "./unfolding.ts";
 import { type Sample, createWaiting } from "./waiting.ts";
+import type { AgentId, Row } from "../core/ids.ts";
 
 /**
  * Which agent gets which tasks. The scheduler holds nothing that the state does not: it is rebuilt after a restart.
@@ -33,8 +34,8 @@ export interface Scheduler {
   /** When its pilot ends, as it says itself. */
   setEnd(id: number, endsAt: number): void;
   /** A task that an agent has already, found in the state after a restart. */
-  restore(run: Run, row: number, agent: number): void;
-  left(run: Run, row: number, agent: number): void;
+  restore(run: Run, row: Row, agent: AgentId): void;
+  left(run: Run, row: Row, agent: AgentId): void;
   /** Agents hold slots for the ranks of a task, found in the state after a restart. */
   restoreGang(shape: Shape, placement: RankPlacement): void;
   leftGang(shape: Shape, placement: RankPlacement): void;
@@ -50,12 +51,12 @@ export interface Scheduler {
   /** Takes all that waits in these shapes (by key) out of the queues, for those who will not place it. */
   withdraw(keys: ReadonlySet<string>): RowRanges[];
   /** Tasks that an agent has, and how many of them wait there for a slot. */
-  loadOf(agent: number): { count: number; backlog: number } | undefined;
+  loadOf(agent: AgentId): { count: number; backlog: number } | undefined;
   /**
    * The share of an agent's slots that tasks have, its backlog included, and the seconds until all of it is done when
    * spread over all its slots; `unknown` is what a task counts of which nothing is known.
    */
-  occupancyOf(agent: number, unknown: number): { used: number; seconds: number };
+  occupancyOf(agent: AgentId, unknown: number): { used: number; seconds: number };
 }
 
 /** Good until the next pass. */

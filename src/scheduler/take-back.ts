@@ -1,11 +1,12 @@
 import type { Shape } from "../core/run.ts";
 import { type AgentLoad, type Placed, placedOf, room } from "./agent-load.ts";
+import type { AgentId } from "../core/ids.ts";
 
 /** What agents should give back of tasks they have not begun, for free slots elsewhere. Pure. */
 
 /** Ask an agent to give back tasks it has not begun, for another that is idle. */
 export interface TakeBack {
-  readonly agent: number;
+  readonly agent: AgentId;
   readonly count: number;
 }
 

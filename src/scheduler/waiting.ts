@@ -2,6 +2,7 @@ import { type Group, type Run, type Shape, expectedMs, shapeOfRow } from "../cor
 import { isReady, peek } from "../core/table.ts";
 import type { Entry, Room } from "./fit-list.ts";
 import { type Lane, type Place, createPlaces } from "./places.ts";
+import type { Row } from "../core/ids.ts";
 
 /**
  * The waiting tasks, as ranges of rows in order: higher priority first, then as they came. A million waiting tasks of an
@@ -62,7 +63,7 @@ export interface Waiting {
 const NO_SAMPLE: Sample = { tasks: 0, knownMs: 0, unknown: 0 };
 
 /** Whether a row may still be placed, and with this shape. */
-const stillWaits = ({ run, group, shape }: WaitingRange, row: number): boolean => {
+const stillWaits = ({ run, group, shape }: WaitingRange, row: Row): boolean => {
   const page = peek(run.table, row);
   if (page !== undefined) {
     const slot = row % run.table.pageRows;

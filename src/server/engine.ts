@@ -14,6 +14,7 @@ import type { Journal } from "../journal/journal.ts";
 import { createOutbox } from "./outbox.ts";
 import { rebuildQueues } from "./rebuild-queues.ts";
 import { createRetryDelay } from "./retry-delays.ts";
+import type { AgentId, Row, RunId } from "../core/ids.ts";
 
 /**
  * The one writer of the state. Every change is an event: appended to the journal, applied in memory, and made known to
@@ -41,14 +42,14 @@ export interface Engine {
 /** Each is set once, by whoever puts the server together (wiring.ts). */
 export interface EngineListeners {
   /** An agent was given tasks; called when that is on disk. */
-  assigned: (agent: number, parts: readonly { run: number; ranges: readonly number[] }[]) => void;
-  stop: (agent: number, run: Run, row: number, attempt: number) => void;
-  takeBack: (agent: number, count: number) => void;
+  assigned: (agent: AgentId, parts: readonly { run: RunId; ranges: readonly number[] }[]) => void;
+  stop: (agent: AgentId, run: Run, row: Row, attempt: number) => void;
+  takeBack: (agent: AgentId, count: number) => void;
   /** Whoever has a part of it ends that. */
   gangOver: (gang: Gang) => void;
   /** For those who follow: called as soon as it is true in memory. */
-  attemptOver: (run: Run, row: number, attempt: Attempt) => void;
-  taskEnded: (run: Run, row: number) => void;
+  attemptOver: (run: Run, row: Row, attempt: Attempt) => void;
+  taskEnded: (run: Run, row: Row) => void;
   tasksCanceled: (run: Run, from: number, count: number) => void;
   runFinished: (run: Run) => void;
   committed: (event: Event, lsn: number) => void;

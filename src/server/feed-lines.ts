@@ -4,6 +4,7 @@ import { type Attempt, type Run, indexOfRow } from "../core/run.ts";
 import { taskStateName } from "../core/states.ts";
 import { peek } from "../core/table.ts";
 import { signalName } from "../views/views.ts";
+import type { Row } from "../core/ids.ts";
 
 /** What people and scripts are told of what happens: an event of the journal as none, one or several lines. */
 export type FeedLine = Omit<EventView, "seq" | "time">;
@@ -61,15 +62,15 @@ export const linesOf = (event: Event): readonly FeedLine[] => {
   }
 };
 
-const nameOf = (run: Run, row: number): string => `${run.id}.${indexOfRow(run, row)}`;
+const nameOf = (run: Run, row: Row): string => `${run.id}.${indexOfRow(run, row)}`;
 
 /** The name of a task's state; undefined where nothing is known of it. */
-export const endOf = (run: Run, row: number): string | undefined => {
+export const endOf = (run: Run, row: Row): string | undefined => {
   const page = peek(run.table, row);
   return page === undefined ? undefined : taskStateName(page.state[row % run.table.pageRows]!);
 };
 
-export const lineOfEnd = (run: Run, row: number, state: string): FeedLine => {
+export const lineOfEnd = (run: Run, row: Row, state: string): FeedLine => {
   const page = peek(run.table, row)!;
   const slot = row % run.table.pageRows;
   return {
@@ -80,7 +81,7 @@ export const lineOfEnd = (run: Run, row: number, state: string): FeedLine => {
   };
 };
 
-export const lineOfAttempt = (run: Run, row: number, attempt: Attempt): FeedLine => ({
+export const lineOfAttempt = (run: Run, row: Row, attempt: Attempt): FeedLine => ({
   event: attempt.lost ? "attempt.lost" : "attempt.failed",
   run: run.id,
   task: nameOf(run, row),

@@ -4,6 +4,7 @@ import type { EventView } from "../api/schemas.ts";
 import type { Clock } from "./clock.ts";
 import { endOf, lineOfAttempt, lineOfEnd, linesOf, type FeedLine } from "./feed-lines.ts";
 import { isoTime } from "../views/views.ts";
+import type { Row, RunId } from "../core/ids.ts";
 
 /**
  * Events for people and scripts. The last ones stay in memory, in a ring; whoever follows has a bounded buffer, and a
@@ -15,7 +16,7 @@ const REMEMBERED = 10_000;
 const MOST_BEHIND = 20_000;
 
 export interface Follower {
-  readonly run: number | undefined;
+  readonly run: RunId | undefined;
   push(event: EventView): void;
 }
 
@@ -23,12 +24,12 @@ export interface Feed {
   publish(event: FeedLine, at: number): void;
   committed(event: Event): void;
   /** The time is asked for only where somebody wants to know: most tasks end unwatched. */
-  taskEnded(run: Run, row: number, clock: Clock): void;
+  taskEnded(run: Run, row: Row, clock: Clock): void;
   /** An attempt failed or was lost, and its task goes on. The last attempt is told with its task's end. */
-  attemptOver(run: Run, row: number, attempt: Attempt, clock: Clock): void;
-  since(seq: number, run: number | undefined): EventView[];
+  attemptOver(run: Run, row: Row, attempt: Attempt, clock: Clock): void;
+  since(seq: number, run: RunId | undefined): EventView[];
   /** Events as they come; ends with `{resume}` when the reader is too slow. */
-  follow(run: number | undefined, signal: AbortSignal): AsyncGenerator<EventView | { resume: number }>;
+  follow(run: RunId | undefined, signal: AbortSignal): AsyncGenerator<EventView | { resume: number }>;
   readonly seq: number;
 }
 

@@ -2,11 +2,12 @@ import type { Run } from "../core/run.ts";
 import { isReady, peek } from "../core/table.ts";
 import { type LongTimer, startTimer } from "../long-timer.ts";
 import type { Clock } from "./clock.ts";
+import type { Row } from "../core/ids.ts";
 
 /** Rows whose retry is delayed, with the one timer that makes each ready. */
-export type RetryDelay = (run: Run, row: number, until: number) => void;
+export type RetryDelay = (run: Run, row: Row, until: number) => void;
 
-export const createRetryDelay = (clock: Clock, onReady: (run: Run, row: number) => void): RetryDelay => {
+export const createRetryDelay = (clock: Clock, onReady: (run: Run, row: Row) => void): RetryDelay => {
   const timers = new Map<string, LongTimer>();
 
   return (run, row, until) => {

@@ -5,16 +5,17 @@ import type { Engine } from "../server/engine.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { FitCheck } from "./fits.ts";
 import type { Patience } from "./patience.ts";
+import type { RunId } from "../core/ids.ts";
 
 export interface Submitted {
-  readonly run: number;
+  readonly run: RunId;
   readonly total: number;
 }
 
 /** A draft, and the requests that give to it: equal ones at once, or one that repeats what was cut. */
 export interface OpenSubmission {
   readonly uuid: string;
-  readonly run: number;
+  readonly run: RunId;
   readonly digest: string;
   readonly spec: RunSpec;
   readonly items: ReadonlyMap<number, PackedItems>;

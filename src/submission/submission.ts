@@ -13,6 +13,7 @@ import { createFitCheck } from "./fits.ts";
 import { createPatience } from "./patience.ts";
 import { compareItems, digestOf } from "./same-body.ts";
 import { listForms, takeItems } from "./take-items.ts";
+import type { RunId } from "../core/ids.ts";
 
 /**
  * Taking a run in. Everything is checked before it is taken; items stream through to the journal; one commit record
@@ -35,7 +36,7 @@ export interface SubmissionOptions {
 
 export type Submit = (lines: AsyncIterable<unknown>) => Promise<Submitted>;
 
-const differs = (uuid: string, run: number): never => {
+const differs = (uuid: string, run: RunId): never => {
   throw new SlipwayError("uuid-taken", { uuid, run });
 };
 
@@ -59,7 +60,7 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
   /** A request for a run that is committed: the same one, unless it says something else. */
   const repeat = async (
     uuid: string,
-    run: number,
+    run: RunId,
     document: RunDocument,
     digest: string,
     lines: AsyncIterator<unknown>,

@@ -13,6 +13,7 @@ import { type CompiledTask, compileTask, expandTask, itemAt } from "../core/task
 import { expand, type Template, type TemplateContext } from "../core/template.ts";
 import type { AttemptView, OutputLostView, RunView, TaskView } from "../api/schemas.ts";
 import { resolve } from "node:path";
+import type { Row } from "../core/ids.ts";
 
 /** State as the API shows it. */
 
@@ -156,10 +157,10 @@ const attemptView = (state: State, run: Run, attempt: Attempt): AttemptView => {
   };
 };
 
-const itemOfRow = ({ spec: { items: of }, items, first }: Group, row: number): Item | undefined =>
+const itemOfRow = ({ spec: { items: of }, items, first }: Group, row: Row): Item | undefined =>
   itemAt(row - first, items?.get(row - first), items?.json ?? false, of.kind === "range" ? of : undefined);
 
-const itemTextOf = (group: Group, row: number): string | null => itemOfRow(group, row)?.text ?? null;
+const itemTextOf = (group: Group, row: Row): string | null => itemOfRow(group, row)?.text ?? null;
 
 /** A value that cannot be placed leaves the template as it was written. */
 const shownAs = (template: Template, context: TemplateContext): string => {
@@ -176,7 +177,7 @@ let compiled: { readonly of: GroupSpec; readonly task: CompiledTask } | undefine
 /** What a task's command and paths come to, in its latest attempt or another. */
 export const expandView = (
   run: Run,
-  row: number,
+  row: Row,
   attempt = Math.max(1, attemptsOf(run, row).at(-1)?.n ?? 1),
 ): { command: string[]; cwd: string; stdout: string | null; stderr: string | null } => {
   const group = groupOf(run.groups, row);
@@ -187,7 +188,7 @@ export const expandView = (
   return { command: [...argv], cwd, stdout, stderr };
 };
 
-export const taskView = (state: State, run: Run, row: number, lastStderr: string | null): TaskView => {
+export const taskView = (state: State, run: Run, row: Row, lastStderr: string | null): TaskView => {
   const group = groupOf(run.groups, row);
   const page = peek(run.table, row);
   const slot = row % run.table.pageRows;

@@ -4,6 +4,7 @@ import type { State } from "../core/state.ts";
 import { TASK_STATES, Task, isFinalTask } from "../core/states.ts";
 import { Flag, peek, stateOf } from "../core/table.ts";
 import type { WhyView } from "../api/schemas.ts";
+import type { AgentId, Row } from "../core/ids.ts";
 
 /** Why a run or a task is not running, or why it failed, and what would help: in words that need no expert. */
 
@@ -27,7 +28,7 @@ export interface Surroundings {
   /** Pilots that the manager has not started or does not let go on, each with what it says of them. */
   readonly waitingPilots: readonly ManagerSays[];
   /** The same of an agent's pilot. */
-  stalledBy(agent: number): ManagerSays | null;
+  stalledBy(agent: AgentId): ManagerSays | null;
   readonly connectedAgents: number;
   readonly suspectAgents: number;
   /** All agents that take tasks end before its time-request would be over. */
@@ -38,7 +39,7 @@ export interface Surroundings {
 
 const why = (cause: string, detail: string, remedy: string): WhyView => ({ cause, detail, remedy });
 
-const shapeText = (group: Group, row: number): string =>
+const shapeText = (group: Group, row: Row): string =>
   Object.entries(shapeOfRow(group, row).resources)
     .map(([name, units]) => `${name} ${formatResource(name, units)}`)
     .join(", ");
@@ -113,7 +114,7 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
   );
 };
 
-export const whyTask = (around: Surroundings, run: Run, row: number, lastStderr: string | null): WhyView => {
+export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: string | null): WhyView => {
   const group = groupOf(run.groups, row);
   const state = stateOf(run.table, row);
   const page = peek(run.table, row);
@@ -175,7 +176,7 @@ export const whyTask = (around: Surroundings, run: Run, row: number, lastStderr:
 
 /** The most frequent reasons of failed tasks. */
 const failureReasons = (run: Run): string => {
-  const tally = new Map<number, { count: number; row: number }>();
+  const tally = new Map<number, { count: number; row: Row }>();
   for (const [index, page] of run.table.pages.entries()) {
     if (page === undefined) continue;
     const rows = Math.min(run.table.pageRows, run.total - index * run.table.pageRows);

@@ -12,6 +12,7 @@ import { limitReached, NO_LIMITS, roomFor, type RunRoom } from "./room.ts";
 import { createStage } from "./stage.ts";
 import { type EndedOutput, Output, type TaskOutput } from "./task-output.ts";
 import { createOutputWriter } from "./writer.ts";
+import type { Row, RunId } from "../../core/ids.ts";
 
 export type { EndedOutput, TaskOutput } from "./task-output.ts";
 
@@ -33,10 +34,10 @@ export interface OutputStreamOptions {
 export interface OutputStream {
   readonly path: string;
   /** What a run may leave here; holds for what is written from now on. */
-  limit(run: number, limits: OutputLimits): void;
+  limit(run: RunId, limits: OutputLimits): void;
   /** Nothing of this run will begin any more. */
-  forget(run: number): void;
-  begin(run: number, row: number, attempt: number): TaskOutput;
+  forget(run: RunId): void;
+  begin(run: RunId, row: Row, attempt: number): TaskOutput;
   /** Copies the bytes before it returns. Order is kept across both file descriptors. */
   write(output: TaskOutput, fd: OutputFd, chunk: Buffer): void;
   /** No more output will come. A result must not be reported before `flushed`. */
@@ -86,7 +87,7 @@ export const openOutputStream = async (path: string, options: OutputStreamOption
   const chunks = createChunks(writer, losses);
   let closed = false;
 
-  const roomOf = (run: number): RunRoom => {
+  const roomOf = (run: RunId): RunRoom => {
     let room = rooms.get(run);
     if (room === undefined) rooms.set(run, (room = { limits: NO_LIMITS, used: 0 }));
     return room;

@@ -3,14 +3,15 @@ import type { OutputLost } from "../../core/output-lost.ts";
 import type { OutputBatch } from "./batch.ts";
 import type { Gap } from "./gap.ts";
 import type { RunRoom } from "./room.ts";
+import type { Row, RunId } from "../../core/ids.ts";
 
 /**
  * The output of one attempt. All fields may be read; only the stream changes them. After `end`, and once `flushed` has
  * resolved or is null, they are final: `lastAt` leads to what is in the file, `lost` says what is not.
  */
 export interface TaskOutput {
-  readonly run: number;
-  readonly row: number;
+  readonly run: RunId;
+  readonly row: Row;
   readonly attempt: number;
   /** Offset of the last chunk's header, -1 for none. */
   readonly lastAt: number;
@@ -32,8 +33,8 @@ const NEWLINE = 10;
 
 /** As the stream sees it. */
 export class Output implements EndedOutput {
-  readonly run: number;
-  readonly row: number;
+  readonly run: RunId;
+  readonly row: Row;
   readonly attempt: number;
   readonly room: RunRoom;
   lastAt = NO_CHUNK;
@@ -58,7 +59,7 @@ export class Output implements EndedOutput {
   /** Streams whose last byte taken ends no line, as bits. */
   unended = 0;
 
-  constructor(run: number, row: number, attempt: number, room: RunRoom) {
+  constructor(run: RunId, row: Row, attempt: number, room: RunRoom) {
     this.run = run;
     this.row = row;
     this.attempt = attempt;

@@ -7,6 +7,7 @@ import type { RunTemplate } from "../templates.ts";
 import { createPartActions, keyOf, nameOf, type PartActionsOptions } from "./part-actions.ts";
 import { createPart, type Part } from "./part.ts";
 import { endedWell, type Outcome } from "./part-states.ts";
+import type { Row, RunId } from "../../core/ids.ts";
 
 /**
  * This agent's parts of tasks whose ranks run on several agents. A part takes slots for all its ranks at once, before
@@ -18,10 +19,10 @@ export interface RankParts extends SlotTaker {
   readonly size: number;
   take(message: Ranks, run: RunTemplate): void;
   othersDone(message: RanksDone): void;
-  kept(run: number, row: number, attempt: number): void;
-  over(run: number, row: number, attempt: number): void;
+  kept(run: RunId, row: Row, attempt: number): void;
+  over(run: RunId, row: Row, attempt: number): void;
   /** Ends an attempt of this agent's; false if it has none. */
-  stop(run: number, row: number, attempt: number, superseded: boolean): boolean;
+  stop(run: RunId, row: Row, attempt: number, superseded: boolean): boolean;
   /** Gives back what has not begun; `now` ends what runs, at no cost to it. */
   drain(now: boolean, reason: string, ending?: number): void;
   /** Attempts of this agent's, and those of others of which it has a part. */

@@ -1,6 +1,7 @@
 import type { RunTemplate } from "../templates.ts";
 import { createLoneSpawners } from "./lone.ts";
 import { type Spawner, type SpawnerListener, type SpawnerOptions, startSpawner } from "./spawner.ts";
+import type { RunId } from "../../core/ids.ts";
 
 /**
  * The spawners of one agent: some that tasks share, each task with the least busy one, and one apart for every attempt
@@ -43,7 +44,7 @@ export interface SpawnerCrew {
    * given, for a chain stays with one spawner, which knows when a member has ended; else the least busy.
    */
   take(run: RunTemplate, alone: string | undefined, behind: Seat | undefined): Seat;
-  forgetRun(run: number): void;
+  forgetRun(run: RunId): void;
   close(): Promise<void>;
 }
 

@@ -5,6 +5,7 @@ import { endedOf, progressOf } from "./progress.ts";
 import { stateColored, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
 import { count, duration, localTime, plural, printable, secondsBetween } from "./text.ts";
+import type { Row } from "../../core/ids.ts";
 
 /** How long a run took or takes; `now` is the clock's milliseconds. */
 export const elapsed = (run: RunView, now: number): number | undefined =>
@@ -77,7 +78,7 @@ export const failuresList = (tasks: readonly TaskView[], style: Style): string =
 
 /** How the tasks are named: `3.1 to 3.100`, `3.1, 3.3 … 3.99`. */
 export const numberingText = ({ id, total, numbering: { start, step } }: RunView): string => {
-  const nth = (row: number): string => `${id}.${start + row * step}`;
+  const nth = (row: Row): string => `${id}.${start + row * step}`;
   if (total <= 1) return nth(0);
   return step === 1 ? `${nth(0)} to ${nth(total - 1)}` : `${nth(0)}, ${nth(1)} … ${nth(total - 1)}`;
 };

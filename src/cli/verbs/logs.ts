@@ -6,6 +6,7 @@ import { lineJoiner, type TaskLine } from "../log-lines.ts";
 import { lostLine, moreLost } from "../render/output-lost.ts";
 import { parseTarget, parseWhole } from "../targets.ts";
 import { type Define, examples } from "../verb.ts";
+import type { RunId } from "../../core/ids.ts";
 
 const NEWLINE = Buffer.from("\n");
 const MOST_ATTEMPTS = 65_535;
@@ -52,7 +53,7 @@ const lossReport = (context: Context, stream: "stdout" | "stderr") => {
   };
 };
 
-const taskOutput = async (context: Context, run: number, index: number, options: TaskLogOptions): Promise<number> => {
+const taskOutput = async (context: Context, run: RunId, index: number, options: TaskLogOptions): Promise<number> => {
   const report = lossReport(context, options.stream ?? "stdout");
   await taskLines(context, run, index, options);
   const { attempts, outputLost } = await context.client.task(run, index);
@@ -64,7 +65,7 @@ const taskOutput = async (context: Context, run: number, index: number, options:
   return report.end();
 };
 
-const taskLines = async (context: Context, run: number, index: number, options: TaskLogOptions): Promise<void> => {
+const taskLines = async (context: Context, run: RunId, index: number, options: TaskLogOptions): Promise<void> => {
   const pieces = context.client.taskLogs(run, index, options);
   if (!context.json) {
     for await (const piece of pieces) await context.out.bytes(piece);

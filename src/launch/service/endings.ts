@@ -6,6 +6,7 @@ import { excerptOf } from "./outcome.ts";
 import type { OutputStore } from "./output.ts";
 import type { Storage } from "./storage.ts";
 import { createTurns } from "./turns.ts";
+import type { LaunchId } from "../../core/ids.ts";
 
 /**
  * The end of a launch:
@@ -17,7 +18,7 @@ import { createTurns } from "./turns.ts";
 export interface Endings {
   /** Gathers its logs, tells its end, and clears its directory away if that is due; once, however often it is called. */
   finish(launch: Launch, verdict: ChangedFacts): Promise<void>;
-  isFinishing(launch: number): boolean;
+  isFinishing(launch: LaunchId): boolean;
   /** Removes its directory now. */
   clean(launch: Launch): Promise<void>;
   /** Begins with directories whose retention is over, and forgets records beyond those that are kept. */

@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { LaunchId } from "../../core/ids.ts";
 
 /** Of launches' output, what lies in the home: one file per rank and stream, and later the job's own two. */
 
@@ -29,10 +30,10 @@ export interface KeptOutput {
 }
 
 export interface KeptOutputs {
-  of(launch: number): Promise<KeptOutput>;
+  of(launch: LaunchId): Promise<KeptOutput>;
   /** What is known without looking. */
-  known(launch: number): KeptOutput | undefined;
-  remove(launch: number): Promise<void>;
+  known(launch: LaunchId): KeptOutput | undefined;
+  remove(launch: LaunchId): Promise<void>;
 }
 
 /** A job's own file may grow without a word. */
@@ -101,7 +102,7 @@ const createKeptOutput = (directory: string): KeptOutput => {
 
 export const createKeptOutputs = (root: string): KeptOutputs => {
   const launches = new Map<number, KeptOutput>();
-  const directoryOf = (launch: number): string => join(root, String(launch));
+  const directoryOf = (launch: LaunchId): string => join(root, String(launch));
   return {
     of: async (launch) => {
       const found = launches.get(launch);

@@ -4,6 +4,7 @@ import { formatSize } from "../../core/quantities.ts";
 import { createKeptOutputs, type KeptOutput, type StreamName } from "./kept-output.ts";
 import { readJobLogEnds, readJobLog } from "./job-log.ts";
 import { type UsersFile, openUsersFile } from "./users-files.ts";
+import type { LaunchId } from "../../core/ids.ts";
 
 /**
  * What jobs wrote, kept in the home: pieces that ranks send while they run, one file per rank and stream, and at the
@@ -22,18 +23,18 @@ const LIVE_MS = 30_000;
 
 export interface OutputStore {
   receive(
-    launch: number,
+    launch: LaunchId,
     piece: { stream: StreamName; rank: number; offset: number },
     body: AsyncIterable<Uint8Array>,
   ): Promise<{ size: number }>;
   /** Copies the job's own files into the home; one that cannot be read is left out. */
-  collect(launch: number, files: OutputFiles): Promise<void>;
+  collect(launch: LaunchId, files: OutputFiles): Promise<void>;
   /** The end of what is known of a stream, for an excerpt. */
-  tail(launch: number, stream: StreamName, files: OutputFiles, bytes: number): Promise<string>;
-  sizes(launch: number): { stdout: number; stderr: number; live: boolean };
+  tail(launch: LaunchId, stream: StreamName, files: OutputFiles, bytes: number): Promise<string>;
+  sizes(launch: LaunchId): { stdout: number; stderr: number; live: boolean };
   /** Everything so far, and with `follow` what comes until `isOver`. */
-  read(launch: number, stream: StreamName, source: ReadSource): AsyncGenerator<Uint8Array>;
-  remove(launch: number): Promise<void>;
+  read(launch: LaunchId, stream: StreamName, source: ReadSource): AsyncGenerator<Uint8Array>;
+  remove(launch: LaunchId): Promise<void>;
 }
 
 export interface ReadSource {

@@ -9,6 +9,7 @@ import { isNews, verdictOf } from "./outcome.ts";
 import type { OutputStore } from "./output.ts";
 import type { Storage } from "./storage.ts";
 import { readNote } from "./users-files.ts";
+import type { LaunchId } from "../../core/ids.ts";
 
 /**
  * Carries launches through their life: handover.ts gives them to their manager, endings.ts clears away what has ended,
@@ -39,7 +40,7 @@ export interface Watcher {
   cancel(launch: Launch): Promise<void>;
   clean(launch: Launch): Promise<void>;
   /** Asks the manager of this cluster now; resolves with its answers applied, to this launch or to all of them. */
-  look(cluster: string, launch?: number): Promise<void>;
+  look(cluster: string, launch?: LaunchId): Promise<void>;
   /** Whether its end is known and everything of it was gathered. */
   isOver(launch: Launch): boolean;
   /** Somebody waits for changes, until the returned function is called. */

@@ -17,6 +17,7 @@ import { createRunShelf } from "./run-shelf.ts";
 import type { RunWatch } from "./run-watch.ts";
 import { createTaskService } from "./task-service.ts";
 import { createWhyService } from "./why-service.ts";
+import type { AgentId, Row, RunId } from "../../core/ids.ts";
 
 /** The server as the API sees it. */
 
@@ -66,7 +67,7 @@ export const createService = (options: ServiceOptions): Service => {
   const shelf = createRunShelf(state, options.home);
   const logs = {
     state,
-    tailOf: (agent: number, run: number, row: number) => agents.link(agent)?.tails.get(`${run}.${row}`) ?? -1,
+    tailOf: (agent: AgentId, run: RunId, row: Row) => agents.link(agent)?.tails.get(`${run}.${row}`) ?? -1,
   };
   const context: ServiceContext = { ...options, shelf, logs };
   let submitting = 0;

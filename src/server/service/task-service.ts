@@ -8,6 +8,7 @@ import { checkAttempt, runOutput, stderrTail, taskOutput } from "../../logs/logs
 import { taskView } from "../../views/views.ts";
 import type { ServiceContext } from "./context.ts";
 import { rowOfTask } from "./run-shelf.ts";
+import type { Row } from "../../core/ids.ts";
 
 /** Tasks and their output as the API sees them. */
 
@@ -31,7 +32,7 @@ const rowsOf = (run: Run, code: number | undefined, offset: number, limit: numbe
 };
 
 export const createTaskService = ({ engine: { state }, shelf, logs }: ServiceContext): TaskService => {
-  const listed = async (run: Run, row: number): Promise<TaskView> => {
+  const listed = async (run: Run, row: Row): Promise<TaskView> => {
     const failed = stateOf(run.table, row) === Task.FAILED;
     return taskView(state, run, row, failed ? await stderrTail(logs, run, row) : null);
   };

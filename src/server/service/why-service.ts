@@ -5,11 +5,12 @@ import { stderrTail } from "../../logs/logs.ts";
 import { type ManagerSays, type Surroundings, whyRun, whyTask } from "../../views/why.ts";
 import type { ServiceContext } from "./context.ts";
 import { rowOfTask } from "./run-shelf.ts";
+import type { PilotId } from "../../core/ids.ts";
 
 /** Why a task is where it is: what `why` is told about pilots and agents that could run it. */
 
 /** What the manager says of a pilot that waits or is suspended. */
-const saidOf = ({ pilots }: ServiceContext, pilot: number): ManagerSays | null => {
+const saidOf = ({ pilots }: ServiceContext, pilot: PilotId): ManagerSays | null => {
   const waiting = pilots.waiting(pilot);
   return waiting === null ? null : { text: `pilot ${pilot} is ${waiting.text}`, remedy: waiting.remedy };
 };
