@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EventView, RunView, TaskView } from "../../src/api/schemas.ts";
 import { connect } from "../../src/client/index.ts";
-import { createGate, until } from "./gate.ts";
+import { until } from "../until.ts";
+import { createGate } from "./gate.ts";
 import { processesUnder } from "./processes-under.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { connect } from "../../src/client/index.ts";
 import { type Tools, makeTools } from "../faults/tools.ts";
-import { until } from "./gate.ts";
+import { until } from "../until.ts";
 import { createHome, type SlipwayHome } from "./slipway-process.ts";
 
 /** What people read when the wall clock is set by years, under a server, its agents and the command line. */

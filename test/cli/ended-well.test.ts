@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { TaskView } from "../../src/api/schemas.ts";
-import { until } from "./gate.ts";
+import { until } from "../until.ts";
 import { createHome } from "./slipway-process.ts";
 
 it("a task that ends well when its pilot is told to end is done; one that does not is run again at no cost", async () => {

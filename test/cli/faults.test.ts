@@ -9,6 +9,8 @@ import { ROOT } from "./slipway-process.ts";
 const harness = async (...args: string[]): Promise<{ status: number; output: string }> => {
   const child = spawn(process.execPath, [join(ROOT, "scripts", "faults.mjs"), ...args], {
     cwd: ROOT,
+    // it has tests of its own, with a patience of their own
+    env: { ...process.env, TEST_PATIENCE_MS: undefined },
     stdio: ["ignore", "pipe", "inherit"],
   });
   let output = "";

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { closeSync, constants, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { until } from "../until.ts";
 
 /** Tasks that stay at a gate until the test opens it, so that "while it runs" is a fact and not a matter of timing. */
 export interface Gate {
@@ -14,19 +14,6 @@ export interface Gate {
   /** Those that wait go on, and those that come later do not wait. */
   open(): void;
 }
-
-const PATIENCE_MS = 60_000;
-
-/** Asks until the answer is not undefined; for what cannot tell by itself that it happened. */
-export const until = async <T>(what: string, ask: () => Promise<T | undefined> | T | undefined): Promise<T> => {
-  const start = performance.now();
-  for (let round = 1; ; round++) {
-    const answer = await ask();
-    if (answer !== undefined) return answer;
-    if (performance.now() - start > PATIENCE_MS) throw new Error(`waited ${PATIENCE_MS} ms for ${what}`);
-    await sleep(Math.min(200, 10 * round));
-  }
-};
 
 export const createGate = (directory: string, name = "gate"): Gate => {
   const fifo = join(directory, `${name}.fifo`);

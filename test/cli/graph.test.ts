@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunView, TaskView } from "../../src/api/schemas.ts";
+import { until } from "../until.ts";
 import { createGate } from "./gate.ts";
 import { createHome, type SlipwayHome } from "./slipway-process.ts";
 
@@ -226,8 +227,10 @@ describe("small graphs, one slot", () => {
 
   it("retries with a delay wait that long, and why says so", async () => {
     const id = await submit("--retries", "1", "--retry-delay", "1h", "--", "false");
-    let why = { cause: "" };
-    while (why.cause !== "retry-delay") why = await slipway.json<{ cause: string }>(["why", `${id}.0`]);
+    await until("it waits for its next try", async () => {
+      const { cause } = await slipway.json<{ cause: string }>(["why", `${id}.0`]);
+      return cause === "retry-delay";
+    });
     await slipway.run(["cancel", String(id)]);
     expect((await slipway.run(["wait", String(id)])).status).toBe(1);
     const quick = await finish("--retries", "2", "--retry-delay", "0.2s", "--", "false");

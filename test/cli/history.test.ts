@@ -6,7 +6,8 @@ import type { LaunchView } from "../../src/api/launch-schemas.ts";
 import type { PilotView, RunView, TaskView } from "../../src/api/schemas.ts";
 import { connect } from "../../src/client/index.ts";
 import type { DeepVerdict } from "../../src/archive/verify.ts";
-import { type Gate, createGate, until } from "./gate.ts";
+import { until } from "../until.ts";
+import { type Gate, createGate } from "./gate.ts";
 import { ROOT, type SlipwayHome, createHome } from "./slipway-process.ts";
 
 /** What happened stays as it was, whatever compactions, restarts, other settings and other versions come after it. */

@@ -4,7 +4,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { RunView, TaskView } from "../../src/api/schemas.ts";
-import { createGate, until } from "./gate.ts";
+import { until } from "../until.ts";
+import { createGate } from "./gate.ts";
 import { createHome, ROOT, type SlipwayHome } from "./slipway-process.ts";
 import { processesUnder } from "./processes-under.ts";
 

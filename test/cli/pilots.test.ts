@@ -2,7 +2,8 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { PilotView, RunView, StatusView, TaskView, WhyView } from "../../src/api/schemas.ts";
-import { createGate, until } from "./gate.ts";
+import { until } from "../until.ts";
+import { createGate } from "./gate.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 
 /** Pilots by hand, and their lives, with real agents on this machine. */

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunView, TaskView } from "../../src/api/schemas.ts";
 import { MPI_SUM } from "../fixtures/mpi-sum.ts";
-import { until } from "./gate.ts";
+import { until } from "../until.ts";
 import { processesUnder } from "./processes-under.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 

@@ -2,7 +2,8 @@ import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunView, TaskView } from "../../src/api/schemas.ts";
-import { createGate, until } from "./gate.ts";
+import { until } from "../until.ts";
+import { createGate } from "./gate.ts";
 import { createHome, type SlipwayHome } from "./slipway-process.ts";
 import { processesUnder } from "./processes-under.ts";
 

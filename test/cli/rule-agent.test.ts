@@ -9,7 +9,7 @@ import { Ending } from "../../src/core/events.ts";
 import { writeEndpoint } from "../../src/protocol/endpoint.ts";
 import type { AgentMessage, Results, ServerMessage } from "../../src/protocol/messages.ts";
 import { loadKeys } from "../../src/home/index.ts";
-import { until } from "./gate.ts";
+import { until } from "../until.ts";
 import { type Peer, pretendServer } from "./protocol-peer.ts";
 import { ROOT } from "./slipway-process.ts";
 

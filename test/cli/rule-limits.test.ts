@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { connect, inBatches } from "../../src/client/index.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
+import { until } from "../until.ts";
 import { type Outcome, type SlipwayHome, createHome } from "./slipway-process.ts";
 import { onSmallDisk } from "./small-disk.ts";
 
@@ -22,10 +23,6 @@ afterEach(() => slipway.cleanup());
 
 const memoryOf = async (pid: number): Promise<number> =>
   Number(/^VmRSS:\s*(\d+) kB/m.exec(await readFile(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
-
-const until = async (check: () => Promise<boolean>): Promise<void> => {
-  while (!(await check())) await new Promise((resolve) => setTimeout(resolve, 20));
-};
 
 /** Fills the disk again and again while the journal finds room for one more: in its reserve, or in its last page. */
 const refusedWhenFull = async (command: readonly string[], block: number): Promise<Outcome> => {
@@ -50,7 +47,10 @@ describe("a full disk", () => {
         const task = "echo >> ran; sleep 0.05";
         const { run } = await slipway.json<{ run: number }>(["submit", "--array", "1-100", "--", "sh", "-c", task]);
         // the agent is there and works before the disk fills up
-        await until(async () => (await readFile(join(slipway.cwd, "ran"), "utf8").catch(() => "")).length > 5);
+        await until(
+          "tasks run",
+          async () => (await readFile(join(slipway.cwd, "ran"), "utf8").catch(() => "")).length > 5,
+        );
         const submit = ["submit", "--env", `PAD=${"x".repeat(100_000)}`, "--", "true"];
         // the journal goes on in its reserve, until that is full too
         const refused = await refusedWhenFull(submit, 65_536);
@@ -123,7 +123,7 @@ describe("rule 7: submits", () => {
     });
     const answer = once(hanging, "response") as Promise<[IncomingMessage]>;
     hanging.write(`${JSON.stringify(streamed)}\n${JSON.stringify({ group: 0, items: items.slice(0, 2000) })}\n`);
-    await until(async () => (await journalBytes()) > before);
+    await until("the journal has grown", async () => (await journalBytes()) > before);
     const { run } = await client.submit(streamed, [{ group: 0, batches: () => inBatches(items) }]);
     hanging.end(`${JSON.stringify({ group: 0, items: items.slice(2000) })}\n{"end":true}\n`);
     const [response] = await answer;
@@ -155,6 +155,7 @@ describe("rule 7: submits", () => {
     const line = `${JSON.stringify({ group: 0, items: Array.from({ length: 1000 }, (_, i) => `item ${i}`) })}\n`;
     for (let i = 0; i < 50; i += 1) body.write(line);
     await until(
+      "items are in the journal",
       async () => (
         await slipway.serverLog(),
         (await stat(join(slipway.home, "journal"))).isDirectory() && (await journalBytes()) > 100_000

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { EventView, PilotView, RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
+import { until } from "../until.ts";
 import { pretendServer } from "./protocol-peer.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 
@@ -21,7 +22,7 @@ const serverPid = async (): Promise<number> => (await readEndpoint(slipway.home)
 const killServer = async (): Promise<void> => {
   const pid = await serverPid();
   process.kill(pid, "SIGKILL");
-  while (await isAlive(pid)) await new Promise((resolve) => setImmediate(resolve));
+  await until("the server is gone", async () => !(await isAlive(pid)));
 };
 
 const isAlive = async (pid: number): Promise<boolean> => {
@@ -40,17 +41,13 @@ const agentPid = async (): Promise<number> => {
 const executions = async (): Promise<string[]> =>
   (await readFile(join(slipway.cwd, "ran"), "utf8").catch(() => "")).split("\n").filter((line) => line !== "");
 
-const until = async (check: () => Promise<boolean>): Promise<void> => {
-  while (!(await check())) await new Promise((resolve) => setTimeout(resolve, 20));
-};
-
 const TASK = ["--", "sh", "-c", "echo $SLIPWAY_TASK.$SLIPWAY_ATTEMPT >> ran; sleep 0.02"];
 
 describe("the server is killed", () => {
   it("rule 1: a successor is up at once with the next epoch, adopts the agent, and nothing runs twice", async () => {
     await slipway.run(["up"]);
     const { run } = await slipway.json<{ run: number }>(["submit", "--array", "1-150", ...TASK]);
-    await until(async () => (await executions()).length > 20);
+    await until("20 tasks have run", async () => (await executions()).length > 20);
     const agent = await agentPid();
     const { epoch } = (await readEndpoint(slipway.home))!;
     await killServer();
@@ -128,14 +125,17 @@ describe("the server is killed", () => {
       "-c",
       "echo $SLIPWAY_TASK >> ran; until [ -e go ]; do sleep 0.05; done",
     ]);
-    await until(async () => (await executions()).length === 2);
+    await until("both tasks run", async () => (await executions()).length === 2);
     const agent = await agentPid();
     await killServer();
     await writeFile(join(slipway.cwd, "go"), "");
     // both end, nobody is told; then the agent must go
-    await until(async () => (await readdir(`/proc/${agent}/task`)).length > 0 && (await runningTasks(run)) === 0);
+    await until(
+      "the tasks have ended",
+      async () => (await readdir(`/proc/${agent}/task`)).length > 0 && (await runningTasks(run)) === 0,
+    );
     process.kill(agent, "SIGTERM");
-    await until(async () => !(await isAlive(agent)));
+    await until("the agent is gone", async () => !(await isAlive(agent)));
     expect(await readdir(join(slipway.home, "spool"))).toHaveLength(1);
     await slipway.run(["up"]);
     expect((await slipway.run(["wait", String(run)])).status).toBe(0);
@@ -146,7 +146,7 @@ describe("the server is killed", () => {
   it("rule 11: agents and clients find a successor at another port, and events go on", async () => {
     await slipway.run(["up"]);
     const watching = slipway.start(["run", "--array", "1-100", ...TASK]);
-    await until(async () => (await executions()).length > 10);
+    await until("10 tasks have run", async () => (await executions()).length > 10);
     const before = (await readEndpoint(slipway.home))!.port;
     await killServer();
     await slipway.run(["up"]);
@@ -184,7 +184,7 @@ describe("an agent is killed", () => {
       "-c",
       "echo $SLIPWAY_TASK.$SLIPWAY_ATTEMPT >> ran; [ $SLIPWAY_ATTEMPT = 2 ] || [ $SLIPWAY_TASK -gt 2 ] || sleep 1000",
     ]);
-    await until(async () => (await executions()).length >= 2);
+    await until("two tasks run", async () => (await executions()).length >= 2);
     process.kill(await agentPid(), "SIGKILL");
     expect((await slipway.run(["wait", String(run)])).status).toBe(0);
     const view = await slipway.json<RunView>(["show", String(run)]);
@@ -195,7 +195,7 @@ describe("an agent is killed", () => {
       { n: 1, lost: true },
       { n: 2, lost: false, exitCode: 0 },
     ]);
-    await until(async () => (await runningTasks(run)) === 0);
+    await until("nothing of it runs", async () => (await runningTasks(run)) === 0);
   });
 });
 

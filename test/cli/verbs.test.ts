@@ -6,7 +6,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { EventView, RunView, ServerView, StatusView, TaskView, WhyView } from "../../src/api/schemas.ts";
-import { createGate, until } from "./gate.ts";
+import { until } from "../until.ts";
+import { createGate } from "./gate.ts";
 import { processesUnder } from "./processes-under.ts";
 import { createHome, type Outcome, ROOT, type SlipwayHome } from "./slipway-process.ts";
 

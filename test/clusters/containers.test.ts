@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { planLaunch } from "../../src/launch/plan/plan.ts";
 import { sampleInput } from "../unit/launch/plan/sample.ts";
-import { until } from "./lab/daemons.ts";
+import { until } from "../until.ts";
 import { writePlan } from "./launch-directory.ts";
 import { noTinyImage, writeTinyImage } from "./tiny-image.ts";
 

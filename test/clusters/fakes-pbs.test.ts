@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CommandResult } from "../../src/managers/commands.ts";
 import { parseJson, type Attributes } from "../../src/managers/pbs/driver/parse.ts";
 import { processesUnder } from "../cli/processes-under.ts";
-import { until } from "./lab/daemons.ts";
+import { until } from "../until.ts";
 import { startPbs, type PbsLab } from "./lab/pbs.ts";
 
 /** The pretended PBS against what was seen of the real one: each row of its table, each oddity of its commands. */

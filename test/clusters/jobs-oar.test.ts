@@ -10,7 +10,7 @@ import type { OarQueue } from "../../src/managers/oar/keys.ts";
 import type { JobRequest, JobStatus, Provider } from "../../src/managers/provider.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { scriptRequest } from "../contract/provider-contract.ts";
-import { until } from "./lab/daemons.ts";
+import { until } from "../until.ts";
 import { skipReason, startOar, type OarLab } from "./lab/oar.ts";
 import { becomeUser } from "./lab/users.ts";
 

@@ -10,7 +10,7 @@ import type { PbsQueue } from "../../src/managers/pbs/keys.ts";
 import type { JobStatus, Provider } from "../../src/managers/provider.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { scriptRequest } from "../contract/provider-contract.ts";
-import { until } from "./lab/daemons.ts";
+import { until } from "../until.ts";
 import { startPbs, type PbsLab } from "./lab/pbs.ts";
 
 /** Every end of a job as PBS's driver tells it, and what it says when there is nothing to tell. */

@@ -10,7 +10,7 @@ import { sgeDirectives } from "../../src/managers/sge/directives.ts";
 import { createSgeProvider, sgeIsTransient } from "../../src/managers/sge/driver/provider.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { scriptRequest } from "../contract/provider-contract.ts";
-import { until } from "./lab/daemons.ts";
+import { until } from "../until.ts";
 import { skipReason, startSge, type SgeLab } from "./lab/sge.ts";
 import { becomeUser } from "./lab/users.ts";
 

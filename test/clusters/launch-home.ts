@@ -2,8 +2,8 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LaunchView } from "../../src/api/launch-schemas.ts";
-import { until } from "../cli/gate.ts";
 import { type Outcome, type RunOptions, type SlipwayHome, type Started, createHome } from "../cli/slipway-process.ts";
+import { until } from "../until.ts";
 
 /** A home whose server launches on one cluster, with a storage root that every user reaches. */
 export interface LaunchHome extends SlipwayHome {

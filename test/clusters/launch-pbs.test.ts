@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LaunchView } from "../../src/api/launch-schemas.ts";
-import { type Gate, createGate, until } from "../cli/gate.ts";
+import { type Gate, createGate } from "../cli/gate.ts";
+import { until } from "../until.ts";
 import { type PbsLab, startPbs } from "./lab/pbs.ts";
 import { type LaunchHome, createLaunchHome, isOver } from "./launch-home.ts";
 

@@ -6,7 +6,7 @@ import { planLaunch, type LaunchPlan } from "../../src/launch/plan/plan.ts";
 import type { Partition } from "../../src/managers/provider.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { sampleInput } from "../unit/launch/plan/sample.ts";
-import { until } from "./lab/daemons.ts";
+import { until } from "../until.ts";
 import { startPbs, type PbsLab } from "./lab/pbs.ts";
 import { writePlan } from "./launch-directory.ts";
 

@@ -7,7 +7,7 @@ import { planLaunch, type LaunchPlan } from "../../src/launch/plan/plan.ts";
 import { SHORT, WITH_VALUE, WITHOUT_VALUE } from "../../src/managers/slurm/sbatch-table.ts";
 import type { Partition } from "../../src/managers/provider.ts";
 import { sampleInput } from "../unit/launch/plan/sample.ts";
-import { until } from "./lab/daemons.ts";
+import { until } from "../until.ts";
 import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";
 import { writePlan } from "./launch-directory.ts";
 

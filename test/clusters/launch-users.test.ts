@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LaunchView, NewToken } from "../../src/api/launch-schemas.ts";
-import { until } from "../cli/gate.ts";
 import { ROOT } from "../cli/slipway-process.ts";
+import { until } from "../until.ts";
 import { type SlurmLab, skipReason, startSlurm } from "./lab/slurm.ts";
 import { isOver } from "./launch-home.ts";
 

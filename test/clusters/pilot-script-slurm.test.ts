@@ -2,7 +2,7 @@ import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
-import { until } from "./lab/daemons.ts";
+import { until } from "../until.ts";
 import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";
 
 interface Pilot {

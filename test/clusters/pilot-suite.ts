@@ -5,7 +5,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { CheckView, PilotView, RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
-import { until, untilDead } from "./lab/daemons.ts";
+import { until } from "../until.ts";
+import { untilDead } from "./lab/daemons.ts";
 
 /**
  * What fleets of pilots promise on every workload manager: tasks run there as they do on a laptop, whatever befalls the

@@ -4,7 +4,7 @@ import { stringify } from "yaml";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PilotView, RunView } from "../../src/api/schemas.ts";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
-import { until } from "./lab/daemons.ts";
+import { until } from "../until.ts";
 import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";
 
 const reason = skipReason();

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunView, TaskView } from "../../src/api/schemas.ts";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
 import { MPI_SUM } from "../fixtures/mpi-sum.ts";
-import { until } from "./lab/daemons.ts";
+import { until } from "../until.ts";
 import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";
 
 /** Tasks over several nodes of a pilot on a real Slurm: started by the agents, by srun and by mpiexec. */

@@ -9,7 +9,7 @@ import type { JobStatus, Provider } from "../../src/managers/provider.ts";
 import { slurmDirectives } from "../../src/managers/slurm/directives.ts";
 import { createSlurmProvider, slurmIsTransient } from "../../src/managers/slurm/driver/provider.ts";
 import { scriptRequest } from "../contract/provider-contract.ts";
-import { until } from "./lab/daemons.ts";
+import { until } from "../until.ts";
 import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";
 
 const reason = skipReason({ accounting: true });

@@ -2,11 +2,11 @@ import { existsSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PilotAsk } from "../../src/managers/manager.ts";
 import type { JobRequest, JobStatus, Provider } from "../../src/managers/provider.ts";
 import { type WaitingRow, waitingReason } from "../../src/managers/waiting-reason.ts";
+import { until } from "../until.ts";
 
 /**
  * What every provider promises. A driver of another workload manager passes this suite unchanged; what it cannot do is
@@ -81,26 +81,25 @@ export const scriptRequest = async <Own = unknown>(
 const MOST_COMMANDS = 2;
 const PATIENCE_MS = 150_000;
 
-/** Until a job is in one of these states, and looks so; the manager needs its time. */
-const until = async (
+/** Waits for a job to be in one of these states, and to look so; the manager needs its time. */
+const untilIn = (
   provider: Provider,
   id: string,
   states: readonly string[],
   looks: (status: JobStatus) => boolean = () => true,
 ): Promise<JobStatus> => {
-  for (const start = performance.now(); ;) {
-    const status = (await provider.poll([id])).get(id);
-    if (status !== undefined && states.includes(status.state) && looks(status)) return status;
-    if (performance.now() - start > PATIENCE_MS)
-      throw new Error(`job ${id} did not become ${states.join(" or ")}: ${JSON.stringify(status)}`);
-    await sleep(50);
-  }
+  let status: JobStatus | undefined;
+  return until(
+    () => `job ${id} to be ${states.join(" or ")}, which is ${JSON.stringify(status)}`,
+    async () => {
+      status = (await provider.poll([id])).get(id);
+      return status !== undefined && states.includes(status.state) && looks(status) && status;
+    },
+    PATIENCE_MS,
+  );
 };
 
-const untilThere = async (path: string): Promise<void> => {
-  for (const start = performance.now(); !existsSync(path); await sleep(50))
-    if (performance.now() - start > PATIENCE_MS) throw new Error(`${path} did not appear`);
-};
+const untilThere = (path: string): Promise<true> => until(path, () => existsSync(path), PATIENCE_MS);
 
 export const providerContract = (manager: ProviderUnderTest): void => {
   const { name, skip = {}, unavailable } = manager;
@@ -143,7 +142,7 @@ export const providerContract = (manager: ProviderUnderTest): void => {
       const begun = join(directory, String(jobs + 1), "begun");
       const job = await submit(`touch ${begun}; sleep 1000`, [], suffix);
       await untilThere(begun);
-      await until(provider, job.nativeId, ["active"]);
+      await untilIn(provider, job.nativeId, ["active"]);
       return job;
     };
 
@@ -151,7 +150,7 @@ export const providerContract = (manager: ProviderUnderTest): void => {
       try {
         const left = await provider.list(prefix);
         await provider.cancel(left.map(({ nativeId }) => nativeId));
-        for (const { nativeId } of left) await until(provider, nativeId, ["ended"]);
+        for (const { nativeId } of left) await untilIn(provider, nativeId, ["ended"]);
       } finally {
         await booted.stop?.();
         await rm(directory, { recursive: true, force: true });
@@ -171,20 +170,20 @@ export const providerContract = (manager: ProviderUnderTest): void => {
     promise("runs a job to its end, and says when it has ended", async () => {
       const gate = join(directory, "gate");
       const { nativeId } = await submit(`until [ -e ${gate} ]; do sleep 0.02; done`);
-      expect(await until(provider, nativeId, ["active", "ended"])).toMatchObject({ state: "active" });
+      expect(await untilIn(provider, nativeId, ["active", "ended"])).toMatchObject({ state: "active" });
       await writeFile(gate, "");
-      expect(await until(provider, nativeId, ["ended"])).toMatchObject({ outcome: "done", exitCode: 0 });
+      expect(await untilIn(provider, nativeId, ["ended"])).toMatchObject({ outcome: "done", exitCode: 0 });
     });
 
     promise("says of a job that failed with which exit code", async () => {
       const { nativeId } = await submit("exit 3");
-      expect(await until(provider, nativeId, ["ended"])).toMatchObject({ outcome: "failed", exitCode: 3 });
+      expect(await untilIn(provider, nativeId, ["ended"])).toMatchObject({ outcome: "failed", exitCode: 3 });
     });
 
     promise("tells a cancelled job from one that failed", async () => {
       const { nativeId } = await submitBegun();
       await provider.cancel([nativeId]);
-      expect(await until(provider, nativeId, ["ended"])).toMatchObject({ outcome: "cancelled" });
+      expect(await untilIn(provider, nativeId, ["ended"])).toMatchObject({ outcome: "cancelled" });
     });
 
     promise("answers about many jobs at once, also about those it never had", async () => {
@@ -200,7 +199,7 @@ export const providerContract = (manager: ProviderUnderTest): void => {
     promise("asks and cancels 200 jobs with at most two commands each", async () => {
       const count = given(booted.commands, "commands");
       const ended = await submit("exit 0");
-      await until(provider, ended.nativeId, ["ended"]);
+      await untilIn(provider, ended.nativeId, ["ended"]);
       const alive = await submitBegun();
       const ids = [ended.nativeId, alive.nativeId, ...Array.from({ length: 198 }, (_, n) => stranger(n))];
       const before = count();
@@ -212,24 +211,24 @@ export const providerContract = (manager: ProviderUnderTest): void => {
       const between = count();
       await provider.cancel(ids);
       expect(count() - between).toBeLessThanOrEqual(MOST_COMMANDS);
-      await until(provider, alive.nativeId, ["ended"]);
+      await untilIn(provider, alive.nativeId, ["ended"]);
     });
 
     promise("shows a held job as held", async () => {
       const { name: job, nativeId } = await submit("sleep 1000", given(manager.held, "held"));
-      expect(await until(provider, nativeId, ["held", "active", "ended"])).toMatchObject({ state: "held" });
+      expect(await untilIn(provider, nativeId, ["held", "active", "ended"])).toMatchObject({ state: "held" });
       expect(await provider.list(prefix)).toContainEqual({ name: job, nativeId });
       await provider.cancel([nativeId]);
-      await until(provider, nativeId, ["ended"]);
+      await untilIn(provider, nativeId, ["ended"]);
     });
 
     promise("shows a job that waits as queued", async () => {
       const { nativeId } = await submit("sleep 1000", given(manager.waiting, "waiting"));
-      const { state, raw } = await until(provider, nativeId, ["queued", "active", "ended"]);
+      const { state, raw } = await untilIn(provider, nativeId, ["queued", "active", "ended"]);
       expect(state).toBe("queued");
       expect(raw).not.toBe("");
       await provider.cancel([nativeId]);
-      expect(await until(provider, nativeId, ["ended"])).toMatchObject({ outcome: "cancelled" });
+      expect(await untilIn(provider, nativeId, ["ended"])).toMatchObject({ outcome: "cancelled" });
     });
 
     promise("says why a job is held, and why one waits, in words that have a plain meaning", async () => {
@@ -240,7 +239,7 @@ export const providerContract = (manager: ProviderUnderTest): void => {
       ] as const) {
         const { nativeId } = await submit("sleep 1000", options);
         // the scheduler says it when it has looked at the job
-        const status = await until(
+        const status = await untilIn(
           provider,
           nativeId,
           [state],
@@ -251,7 +250,7 @@ export const providerContract = (manager: ProviderUnderTest): void => {
           remedy: expect.stringMatching(/\.$/),
         });
         await provider.cancel([nativeId]);
-        await until(provider, nativeId, ["ended"]);
+        await untilIn(provider, nativeId, ["ended"]);
       }
     });
 
@@ -311,7 +310,7 @@ export const providerContract = (manager: ProviderUnderTest): void => {
       expect(await provider.list(prefix)).toContainEqual({ name: job, nativeId });
       expect(await provider.list(`${prefix}-no-such-job`)).toEqual([]);
       await provider.cancel([nativeId]);
-      await until(provider, nativeId, ["ended"]);
+      await untilIn(provider, nativeId, ["ended"]);
       expect((await provider.list(prefix)).map(({ nativeId: id }) => id)).not.toContain(nativeId);
     });
 
@@ -319,13 +318,13 @@ export const providerContract = (manager: ProviderUnderTest): void => {
       const { name: job, nativeId } = await submitBegun(given(manager.oddName, "oddName"));
       expect(await provider.list(job)).toEqual([{ name: job, nativeId }]);
       await provider.cancel([nativeId]);
-      await until(provider, nativeId, ["ended"]);
+      await untilIn(provider, nativeId, ["ended"]);
     });
 
     promise("cancels; cancelling what has ended, or what never was, is no error", async () => {
       const { nativeId } = await submitBegun();
       await provider.cancel([stranger(1), nativeId, "no such id", ""]);
-      await until(provider, nativeId, ["ended"]);
+      await untilIn(provider, nativeId, ["ended"]);
       await provider.cancel([nativeId]);
       await provider.cancel([]);
     });
@@ -335,7 +334,7 @@ export const providerContract = (manager: ProviderUnderTest): void => {
       const successor = await booted.create();
       expect((await successor.poll([nativeId])).get(nativeId)?.state).toMatch(/queued|active/);
       await successor.cancel([nativeId]);
-      await until(successor, nativeId, ["ended"]);
+      await untilIn(successor, nativeId, ["ended"]);
     });
   });
 };

@@ -6,6 +6,7 @@ import type { JobRequest, JobStatus, Provider } from "../../src/managers/provide
 import { createSimulatedProvider } from "../../src/managers/simulated/driver/provider.ts";
 import { QUIET, type Simulation } from "../../src/managers/simulated/simulation.ts";
 import { processesUnder } from "../cli/processes-under.ts";
+import { until } from "../until.ts";
 import { providerContract } from "./provider-contract.ts";
 
 let contractDirectory = "";
@@ -55,21 +56,22 @@ describe("a simulated cluster", () => {
     const directory = await mkdtemp(join(root, "job-"));
     return { name: `slw-sim-${process.pid}-${jobs}`, directory, command: ["/bin/sh", "-c", line], options };
   };
-  const until = async (provider: Provider, id: string, state: string): Promise<JobStatus> => {
-    const start = performance.now();
-    for (;;) {
-      const status = (await provider.poll([id])).get(id)!;
-      if (status.state === state) return status;
-      if (performance.now() - start > 60_000) throw new Error(`${id} is ${JSON.stringify(status)}`);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
+  const untilIn = (provider: Provider, id: string, state: string): Promise<JobStatus> => {
+    let status: JobStatus;
+    return until(
+      () => `job ${id} to be ${state}, which is ${JSON.stringify(status)}`,
+      async () => {
+        status = (await provider.poll([id])).get(id)!;
+        return status.state === state && status;
+      },
+    );
   };
 
   it("starts the command once on each node of a job, and takes the worst of their ends", async () => {
     const provider = create();
     const job = await request('echo "$SLIPWAY_SIMULATED_NODE"; [ "$SLIPWAY_SIMULATED_NODE" = sim1 ]', "--nodes=2");
     const { nativeId } = await provider.submit(job);
-    expect(await until(provider, nativeId, "ended")).toMatchObject({
+    expect(await untilIn(provider, nativeId, "ended")).toMatchObject({
       outcome: "failed",
       exitCode: 1,
       hosts: ["sim1", "sim2"],
@@ -83,8 +85,8 @@ describe("a simulated cluster", () => {
     const first = await provider.submit(await request("trap '' TERM; while :; do sleep 0.05; done", "--walltime=1"));
     const second = await provider.submit(await request("true"));
     expect((await provider.poll([second.nativeId])).get(second.nativeId)?.state).toBe("queued");
-    expect(await until(provider, first.nativeId, "ended")).toMatchObject({ outcome: "timeout" });
-    expect(await until(provider, second.nativeId, "ended")).toMatchObject({ outcome: "done" });
+    expect(await untilIn(provider, first.nativeId, "ended")).toMatchObject({ outcome: "timeout" });
+    expect(await untilIn(provider, second.nativeId, "ended")).toMatchObject({ outcome: "done" });
   });
 
   it.each([
@@ -94,7 +96,7 @@ describe("a simulated cluster", () => {
   ])("%j: the job is %s, and leaves no process", async (change, outcome) => {
     const provider = create({ ...change, graceMs: 200 });
     const { nativeId } = await provider.submit(await request("sleep 1000"));
-    const status = await until(provider, nativeId, "ended");
+    const status = await untilIn(provider, nativeId, "ended");
     expect(status).toMatchObject({ outcome, reason: expect.stringContaining("simulated") });
     expect(await processesUnder(root)).toEqual([]);
   });
@@ -103,7 +105,7 @@ describe("a simulated cluster", () => {
     const gate = join(root, "gate");
     const { nativeId } = await create().submit(await request(`until [ -e ${gate} ]; do sleep 0.02; done; exit 5`));
     await writeFile(gate, "");
-    expect(await until(create(), nativeId, "ended")).toMatchObject({ outcome: "failed", exitCode: 5 });
+    expect(await untilIn(create(), nativeId, "ended")).toMatchObject({ outcome: "failed", exitCode: 5 });
   });
 
   it("rule 3: processes whose ids were not written down before a crash are found again", async () => {
@@ -117,7 +119,7 @@ describe("a simulated cluster", () => {
     const { jobs: after } = JSON.parse(await readFile(path, "utf8")) as typeof state;
     expect(after[0]!.processes).toEqual(processes);
     await successor.cancel([nativeId]);
-    expect(await until(successor, nativeId, "ended")).toMatchObject({ outcome: "cancelled" });
+    expect(await untilIn(successor, nativeId, "ended")).toMatchObject({ outcome: "cancelled" });
   });
 
   it("refuses to go on with a memory that it cannot read", async () => {

@@ -1,7 +1,7 @@
 import { readExecutions } from "./checks.ts";
-import { until } from "./processes.ts";
 import type { Submitted } from "./workload.ts";
 import type { World } from "./world.ts";
+import { until } from "../until.ts";
 
 /** Only a hang takes this long. */
 const FINISH_MS = 180_000;

@@ -1,5 +1,5 @@
 import { readFileSync, readdirSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
+import { until } from "../until.ts";
 
 /** Looking at processes as the system shows them, and signals that do not mind a process that has just ended. */
 
@@ -48,25 +48,10 @@ export const signal = (pid: number, name: NodeJS.Signals): boolean => {
 };
 
 export const untilDead = async (pid: number): Promise<void> => {
-  while (isAlive(pid)) await sleep(2);
+  await until(`the end of process ${pid}`, () => !isAlive(pid));
 };
 
 export const killHard = async (pid: number): Promise<void> => {
   signal(pid, "SIGKILL");
   await untilDead(pid);
-};
-
-/** Asks again and again, with a limit that only a hang reaches. */
-export const until = async <T>(
-  what: string,
-  ask: () => Promise<T | undefined | false> | T | undefined | false,
-  limitMs = 120_000,
-): Promise<T> => {
-  const start = performance.now();
-  for (;;) {
-    const answer = await ask();
-    if (answer !== undefined && answer !== false) return answer;
-    if (performance.now() - start > limitMs) throw new Error(`waited ${limitMs / 1000} s for ${what}`);
-    await sleep(20);
-  }
 };

@@ -8,8 +8,9 @@ import { type Client, connect } from "../../src/client/index.ts";
 import { type Endpoint, readEndpoint } from "../../src/protocol/endpoint.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { ROOT } from "../cli/slipway-process.ts";
+import { until } from "../until.ts";
 import { type Count, counted } from "./count.ts";
-import { killHard, processesWith, signal, until, untilDead } from "./processes.ts";
+import { killHard, processesWith, signal, untilDead } from "./processes.ts";
 import type { Proxy as Network } from "./proxy.ts";
 import type { Tools } from "./tools.ts";
 

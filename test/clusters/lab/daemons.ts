@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import { isDead, readProcessStat } from "../../../src/process-stat.ts";
+import { until } from "../../until.ts";
 
 /** Daemons of a booted cluster: each dies with the test's process, however that ends, and a zombie counts as dead. */
 export interface Daemon {
@@ -15,23 +15,6 @@ export interface Daemon {
   /** Resolves when it is dead. */
   kill(signal?: NodeJS.Signals): Promise<void>;
 }
-
-const PATIENCE_S = 120;
-
-/** Asks until the answer is neither undefined nor false; for what cannot tell by itself that it happened. */
-export const until = async <T>(
-  what: string,
-  ask: () => Promise<T | undefined | false> | T | undefined | false,
-  seconds = PATIENCE_S,
-): Promise<T> => {
-  const start = performance.now();
-  for (let round = 1; ; round++) {
-    const answer = await ask();
-    if (answer !== undefined && answer !== false) return answer;
-    if (performance.now() - start > seconds * 1000) throw new Error(`waited ${seconds} s for ${what}`);
-    await sleep(Math.min(200, 10 * round));
-  }
-};
 
 export const untilDead = (pid: number | string): Promise<true> =>
   until(`the end of process ${pid}`, async () => isDead(await readProcessStat(pid)));

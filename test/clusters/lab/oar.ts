@@ -16,7 +16,8 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCommands, type RunCommand } from "../../../src/managers/commands.ts";
-import { freePorts, startDaemon, until, type Daemon } from "./daemons.ts";
+import { until } from "../../until.ts";
+import { freePorts, startDaemon, type Daemon } from "./daemons.ts";
 import { createNodeNetwork, withBareEnvironment, type NodeNetwork } from "./node-network.ts";
 import { becomeUser, holdUsers } from "./users.ts";
 

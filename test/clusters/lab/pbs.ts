@@ -7,7 +7,8 @@ import { createCommands, type RunCommand } from "../../../src/managers/commands.
 import { pbsIsTransient } from "../../../src/managers/pbs/driver/provider.ts";
 import { processesUnder } from "../../cli/processes-under.ts";
 import type { NodeConfig, PbsConfig, QueueConfig } from "../../fakes/pbs/config.ts";
-import { startDaemon, until, type Daemon } from "./daemons.ts";
+import { until } from "../../until.ts";
+import { startDaemon, type Daemon } from "./daemons.ts";
 import { holdUsers } from "./users.ts";
 
 /**

@@ -3,7 +3,8 @@ import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/prom
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCommands, type RunCommand } from "../../../src/managers/commands.ts";
-import { freePorts, startDaemon, until, type Daemon } from "./daemons.ts";
+import { until } from "../../until.ts";
+import { freePorts, startDaemon, type Daemon } from "./daemons.ts";
 import { createNodeNetwork, withBareEnvironment, withHosts } from "./node-network.ts";
 import {
   PARALLEL_ENVIRONMENTS,

@@ -2,7 +2,8 @@ import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import type { RunCommand } from "../../../src/managers/commands.ts";
-import { startDaemon, until, type Daemon } from "./daemons.ts";
+import { until } from "../../until.ts";
+import { startDaemon, type Daemon } from "./daemons.ts";
 import { slurmdbdConf, type LabPlan } from "./slurm-config.ts";
 
 const call = promisify(execFile);

@@ -2,7 +2,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { signal, until, untilDead } from "../processes.ts";
+import { until } from "../../until.ts";
+import { signal, untilDead } from "../processes.ts";
 import type { Tools } from "../tools.ts";
 import { type Scenario, expect, fleetOf } from "./scenario.ts";
 

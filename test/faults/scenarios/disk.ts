@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { until } from "../processes.ts";
+import { until } from "../../until.ts";
 import type { World } from "../world.ts";
 import { type Scenario, expect, fleetOf } from "./scenario.ts";
 

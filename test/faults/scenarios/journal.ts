@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { appendFile, copyFile, readFile, readdir, rename, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { until } from "../../until.ts";
 import { askToCompact } from "../clients.ts";
 import { untilFinished } from "../finish.ts";
-import { until } from "../processes.ts";
 import type { World } from "../world.ts";
 import { type Play, type Scenario, type Stage, expect } from "./scenario.ts";
 

@@ -4,8 +4,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readEndpoint } from "../../../src/protocol/endpoint.ts";
+import { until } from "../../until.ts";
 import { killClient } from "../clients.ts";
-import { isAlive, signal, until, untilDead } from "../processes.ts";
+import { isAlive, signal, untilDead } from "../processes.ts";
 import { type Scenario, expect, fleetOf } from "./scenario.ts";
 
 /** Servers: several at once, from several hosts, killed between two words. */

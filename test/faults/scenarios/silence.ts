@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { signal, until } from "../processes.ts";
+import { until } from "../../until.ts";
+import { signal } from "../processes.ts";
 import { createProxy } from "../proxy.ts";
 import { createRandom } from "../random.ts";
 import { type Scenario, expect, fleetOf } from "./scenario.ts";

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { type Socket, connect as connectTcp } from "node:net";
 import { readEndpoint } from "../../../src/protocol/endpoint.ts";
 import { dialServer, joinAs } from "../../cli/protocol-peer.ts";
-import { until } from "../processes.ts";
+import { until } from "../../until.ts";
 import type { World } from "../world.ts";
 import { type Scenario, expect, fleetOf } from "./scenario.ts";
 

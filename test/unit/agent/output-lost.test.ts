@@ -7,6 +7,7 @@ import { addToGap, createTailStock, openGap, sideOf, TAIL_BYTES, takeTail } from
 import { openOutputStream, type OutputStreamOptions, type TaskOutput } from "../../../src/agent/output/stream.ts";
 import { Lost } from "../../../src/core/output-lost.ts";
 import { readOutput } from "../../../src/logs/output-reader.ts";
+import { until } from "../../until.ts";
 
 let directory: string;
 let files = 0;
@@ -145,10 +146,11 @@ describe("a full disk", () => {
     await stream.flush();
     for (let i = 0; i < 10; i += 1) stream.write(output, 1, letters(10_000, i));
     disk.size = 1e9;
-    while (stream.failed !== null) {
-      await new Promise((resolve) => setTimeout(resolve, 5));
+    await until("there is room again", () => {
+      if (stream.failed === null) return true;
       stream.write(output, 2, Buffer.from("."));
-    }
+      return undefined;
+    });
     await stream.end(output).flushed;
     const text = await read(stream.path, output, 1);
     expect(ownBytes(text)).toBe(TAIL_BYTES);

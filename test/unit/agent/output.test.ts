@@ -12,6 +12,7 @@ import {
 } from "../../../src/core/output-format.ts";
 import { Lost } from "../../../src/core/output-lost.ts";
 import { readOutput, readTail, type ReadOutputOptions } from "../../../src/logs/output-reader.ts";
+import { until } from "../../until.ts";
 
 let directory: string;
 let path: string;
@@ -129,7 +130,7 @@ describe("openOutputStream", () => {
     const live = await openOutputStream(join(directory, "live"), { flushMs: 5 });
     const output = live.begin(1, 0, 1);
     live.write(output, 1, Buffer.from("one "));
-    while (live.tail(output) < 0) await new Promise((resolve) => setImmediate(resolve));
+    await until("the first piece is written", () => live.tail(output) >= 0);
     const first = live.tail(output);
     live.write(output, 2, Buffer.from("two"));
     await live.flush();

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Request } from "../../../src/agent/spawner/protocol.ts";
 import { writeEnv, writeStart } from "../../../src/agent/spawner/requests.ts";
+import { until } from "../../until.ts";
 import {
   directory,
   implementations,
@@ -189,8 +190,7 @@ for (const { kind, absent } of implementations) {
         // the spawner hears of its end and of our request in one turn
         process.kill(session.spawner.pid, "SIGSTOP");
         writeFileSync(gate, "");
-        while (!/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "latin1")))
-          await new Promise((resolve) => setTimeout(resolve, 5));
+        await until("it is a zombie", () => /^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "latin1")));
         session.spawner.end(task.id, 60_000);
         process.kill(session.spawner.pid, "SIGCONT");
         expect(await task.ended).toMatchObject({ code: 0, ended: false });

@@ -2,11 +2,11 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
 import { createFrameWriter, type FrameWriter } from "../../../src/agent/spawner/frames.ts";
 import { type Exit, type Spawner, type StartRequest, startSpawner } from "../../../src/agent/spawner/spawner.ts";
+import { until } from "../../until.ts";
 
 /** Both spawners, built once per test file, and what every test of them needs. */
 
@@ -188,13 +188,8 @@ export const isAlive = (pid: number): boolean => {
   }
 };
 
-/** For what gives no event: another process's state. */
-export const until = async (condition: () => boolean): Promise<void> => {
-  while (!condition()) await delay(5);
-};
-
 export const readPid = async (path: string): Promise<number> => {
-  await until(() => existsSync(path) && readFileSync(path, "utf8").endsWith("\n"));
+  await until(`a pid in ${path}`, () => existsSync(path) && readFileSync(path, "utf8").endsWith("\n"));
   return Number(readFileSync(path, "utf8"));
 };
 

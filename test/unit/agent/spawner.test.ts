@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { until } from "../../until.ts";
 import {
   directory,
   type Ended,
@@ -10,7 +11,6 @@ import {
   powersStay,
   removeDirectory,
   type Session,
-  until,
   WITHOUT_POWERS,
 } from "./spawner-harness.ts";
 
@@ -323,7 +323,7 @@ for (const { kind, absent } of implementations) {
       for (let i = 0; i < 3; i++) {
         const file = join(apart.scratch, `file${i}`);
         void apart.sh("echo done", { stdout: file });
-        await until(() => existsSync(file) && readFileSync(file, "utf8") === "done\n");
+        await until("the task is done", () => existsSync(file) && readFileSync(file, "utf8") === "done\n");
       }
       expect(residentMB() - before).toBeLessThan(40);
       apart.spawner.resume();

@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { SlipwayError } from "../../../src/errors.ts";
 import { type HomeClaim, type HomeClock, claimHome, prepareHome } from "../../../src/home/index.ts";
 import { identify, whereabouts } from "../../../src/process-identity.ts";
+import { until } from "../../until.ts";
 
 let home: string;
 let scripts: string;
@@ -214,7 +215,7 @@ describe("claiming a home on one host", () => {
       parent.stdout.once("data", (data: Buffer) => resolve(Number(data.toString())));
     });
     const stateOf = async (): Promise<string> => (await readFile(`/proc/${pid}/stat`, "latin1")).split(") ")[1]![0]!;
-    while ((await stateOf()) !== "Z") await new Promise((resolve) => void setImmediate(resolve));
+    await until("the child is a zombie", async () => (await stateOf()) === "Z");
     const zombie = await identify(pid);
     expect(zombie.pidStart).not.toBe("");
     expect(await whereabouts(zombie, self)).toBe("dead");
@@ -262,11 +263,6 @@ describe("claiming a home that another host holds", () => {
   });
 });
 
-/** Lets file operations that a tick began come to their end. */
-const until = async (condition: () => boolean | Promise<boolean>): Promise<void> => {
-  while (!(await condition())) await new Promise((resolve) => void setImmediate(resolve));
-};
-
 describe("holding a home", () => {
   it("renews its lease every 5 s", async () => {
     const clock = fakeClock();
@@ -275,7 +271,7 @@ describe("holding a home", () => {
     expect((await leaseOf())["counter"]).toBe(0);
     for (let n = 1; n <= 3; n += 1) {
       // A tick that finds the last renewal still under way leaves it alone.
-      await until(async () => {
+      await until(`renewal ${n}`, async () => {
         clock.advance(n === 1 ? 1 : 5000);
         return Number((await leaseOf())["counter"]) >= n;
       });
@@ -294,7 +290,7 @@ describe("holding a home", () => {
       if (sign === "lease") await writeFile(join(home, "lease.json"), successor);
       else await writeFile(join(home, "epochs", next.toString(16).padStart(8, "0")), '{"released":true}');
       clock.advance(5000);
-      await until(() => reasons.length > 0);
+      await until("the holder is lost", () => reasons.length > 0);
       clock.advance(5000);
       expect(reasons).toHaveLength(1);
       expect(reasons[0]).toContain(`epoch ${next}`);
@@ -325,7 +321,7 @@ describe("holding a home", () => {
     }
     expect(reasons).toEqual([]);
     clock.advance(5000);
-    await until(() => reasons.length > 0);
+    await until("the holder is lost", () => reasons.length > 0);
     expect(reasons[0]).toContain("could not be renewed");
     expect(claim.fence()).toBe(false);
     await rm(join(home, "lease.json"), { recursive: true });

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { duplexPair } from "node:stream";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { FLEET, type FleetConfig } from "../../../src/config/fleet-keys.ts";
 import { FRACTION } from "../../../src/core/resources.ts";
 import { createReplay } from "../../../src/core/snapshot.ts";
@@ -166,14 +165,4 @@ export const connectAgent = (setup: Setup, pilot: number, change: { endsInMs?: n
   channel.trust();
   channel.send(helloOf({ token: "t", pilot, host: "node", ...change }));
   return { heard: received, send: (message) => channel.send(message), cut: () => void theirs.destroy() };
-};
-
-/** Asks until it is so. */
-export const until = async <T>(what: string, ask: () => T | undefined | false): Promise<T> => {
-  for (const start = performance.now(); performance.now() - start < 50_000;) {
-    const answer = ask();
-    if (answer !== undefined && answer !== false) return answer;
-    await sleep(5);
-  }
-  throw new Error(`waited in vain until ${what}`);
 };

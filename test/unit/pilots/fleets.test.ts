@@ -8,9 +8,11 @@ import { Task } from "../../../src/core/states.ts";
 import { peek } from "../../../src/core/table.ts";
 import { CommandError } from "../../../src/managers/commands.ts";
 import type { JobStatus } from "../../../src/managers/provider.ts";
-import { type Setup, connectAgent, createManager, fleetOf, startKeepers, until } from "./fleet-setup.ts";
+import { until } from "../../until.ts";
+import { type Setup, connectAgent, createManager, fleetOf, startKeepers } from "./fleet-setup.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
+vi.stubEnv("TEST_PATIENCE_MS", "50000");
 
 let home: string;
 const open: Setup[] = [];

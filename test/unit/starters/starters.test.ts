@@ -2,13 +2,13 @@ import { spawn, spawnSync } from "node:child_process";
 import { chmod, mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { StarterConfig } from "../../../src/config/starter-keys.ts";
 import type { Manager, PilotAsk } from "../../../src/managers/manager.ts";
 import { MANAGERS } from "../../../src/managers/managers.ts";
 import { defaultStarter, STARTERS, type StarterName } from "../../../src/starters/starters.ts";
 import { pilotScripts, type PilotScriptPlan } from "../../../src/managers/pilot-script.ts";
+import { until } from "../../until.ts";
 
 /**
  * Pilots' scripts run by a real shell. Where a starter is not installed here, stand-ins.sh plays it, strictly: what the
@@ -102,14 +102,6 @@ const agents = async (): Promise<string[][]> =>
       .filter((name) => name.startsWith("agent."))
       .map(async (name) => (await readFile(join(lab, name), "utf8")).replace(/~$/, "").split("|")),
   );
-
-const until = async (what: string, condition: () => Promise<boolean>): Promise<void> => {
-  for (let i = 0; i < 2400; i += 1) {
-    if (await condition()) return;
-    await sleep(25);
-  }
-  throw new Error(`never came: ${what}`);
-};
 
 const SEVERAL: [StarterName, BatchType][] = [
   ["srun", "slurm"],

@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { until } from "../../../cli/gate.ts";
 import { processesUnder } from "../../../cli/processes-under.ts";
+import { until } from "../../../until.ts";
 import { plan } from "./sample.ts";
 
 /**

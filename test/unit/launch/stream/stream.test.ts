@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createPostOutput } from "../../../../src/launch/stream/post-output.ts";
 import { createSender, type Sender } from "../../../../src/launch/stream/sender.ts";
 import { makeCertificate, makeKey, pinOf } from "../../../../src/home/certificate.ts";
+import { until } from "../../../until.ts";
 
 /** A server that keeps what it is sent, as the real one does, and fails when it is told to. */
 interface Receiver {
@@ -107,7 +108,7 @@ describe("a rank's output stream", () => {
     receiver.troubles.push(new Promise((resolve) => void (answer = resolve)));
     const sender = senderTo(0);
     sender.push("stdout", Buffer.from("first\n"));
-    while (receiver.requests === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    await until("the first request", () => receiver.requests > 0);
     sender.push("stdout", Buffer.from("second\n"));
     sender.push("stdout", Buffer.from("third\n"));
     sender.push("stderr", Buffer.from("warning\n"));
@@ -122,8 +123,7 @@ describe("a rank's output stream", () => {
     const first = await receive();
     const sender = senderTo(0);
     sender.push("stdout", Buffer.from("before "));
-    while (first.kept.get("stdout.0")?.toString() !== "before ")
-      await new Promise((resolve) => setTimeout(resolve, 10));
+    await until("what was written before", () => first.kept.get("stdout.0")?.toString() === "before ");
     await first.stop();
     sender.push("stdout", Buffer.from("between "));
     const second = await receive(first.kept);
