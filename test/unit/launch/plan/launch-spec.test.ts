@@ -205,7 +205,7 @@ stream_logs: false
 });
 
 describe("examples/", () => {
-  const examples = new URL("../../../examples/", import.meta.url);
+  const examples = new URL("../../../../examples/", import.meta.url);
   const names = readdirSync(examples).filter((name) => /^launch-.*\.yaml$/.test(name));
 
   it.each(names)("%s is a launch that both managers would get", (name) => {
