@@ -3,10 +3,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { type EncodedEvent, encodeEvent, packr } from "../../src/core/codec.ts";
-import type { PackedColumns } from "../../src/core/columns.ts";
 import { openJournal } from "../../src/journal/index.ts";
 import { group, spec } from "../unit/core/model.ts";
-import { joinAs } from "./protocol-peer.ts";
+import { endedPart, joinAs } from "./protocol-peer.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 
 /** Numbers and shapes that no agent of ours sends, from one that has the token; and such as an earlier version let in. */
@@ -24,21 +23,6 @@ beforeEach(async () => {
 });
 
 afterEach(() => slipway.cleanup());
-
-const resultsOf = (run: number, more: object = {}): PackedColumns => ({
-  run,
-  n: 1,
-  from: 0,
-  attempt: 1,
-  ending: 0,
-  code: 0,
-  started: 1e12,
-  finished: 1e12 + 5,
-  outAt: -1,
-  outBytes: 0,
-  errBytes: 0,
-  ...more,
-});
 
 /** A message, and how the log names what is wrong with it. */
 const malformed = (run: number): [message: object, field: string][] => [
@@ -58,7 +42,7 @@ const malformed = (run: number): [message: object, field: string][] => [
       [{ from: 4e9 }, "parts[0].rows"],
       [{ from: undefined, rows: Buffer.from([1, 2]) }, "parts[0]"],
     ] as [object, string][]
-  ).map(([more, field]): [object, string] => [{ t: "results", seq: 1, parts: [resultsOf(run, more)] }, field]),
+  ).map(([more, field]): [object, string] => [{ t: "results", seq: 1, parts: [endedPart(run, more)] }, field]),
   [{ t: "results", seq: 1, parts: [null] }, "parts[0]"],
   [{ t: "results", seq: 1, parts: 7 }, "parts"],
   [{ t: "returned", parts: [{ run, ranges: [0, 4_000_000_000] }] }, "parts[0].ranges"],
@@ -115,7 +99,7 @@ describe("an agent that has the token", () => {
     expect((await slipway.run(["up"])).status).toBe(0);
     const peer = await joinAs(slipway.home, { uuid });
     const { attempts } = await peer.saw("assign");
-    peer.channel.send({ t: "results", seq: 1, parts: [resultsOf(run, { n: 3, attempt: attempts as number })] });
+    peer.channel.send({ t: "results", seq: 1, parts: [endedPart(run, { n: 3, attempt: attempts as number })] });
     await slipway.json(["wait", String(run)]);
     expect((await slipway.json<RunView>(["show", String(run)])).counts).toEqual({ DONE: 3 });
     peer.channel.send({ t: "bye", reason: "test" });
@@ -128,7 +112,7 @@ const TASKS_ENDED = 12;
 /** What a server before this one let in: the end of the first task of run 1. */
 const endedEvent = (seq: number, more: object): EncodedEvent => ({
   type: TASKS_ENDED,
-  payload: packr.pack({ at: 6, agent: 1, seq, parts: [resultsOf(1, more)] }),
+  payload: packr.pack({ at: 6, agent: 1, seq, parts: [endedPart(1, more)] }),
 });
 
 const history = (...ends: EncodedEvent[]): EncodedEvent[] => [

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { type TLSSocket, connect, createServer } from "node:tls";
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
+import type { PackedColumns } from "../../src/core/columns.ts";
 import { FRACTION } from "../../src/core/resources.ts";
 import { type Channel, createChannel } from "../../src/protocol/frames.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
@@ -117,3 +118,19 @@ export const pretendServer = async (
   await once(server, "listening");
   return { port: (server.address() as { port: number }).port, close: () => server.close() };
 };
+
+/** Results as an agent packs them: of one task that ended well, unless changed. */
+export const endedPart = (run: number, change: object = {}): PackedColumns => ({
+  run,
+  n: 1,
+  from: 0,
+  attempt: 1,
+  ending: 0,
+  code: 0,
+  started: 1e12,
+  finished: 1e12 + 5,
+  outAt: -1,
+  outBytes: 0,
+  errBytes: 0,
+  ...change,
+});

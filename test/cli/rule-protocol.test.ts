@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunView, TaskView } from "../../src/api/schemas.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
-import { dialServer, joinAs } from "./protocol-peer.ts";
+import { dialServer, endedPart, joinAs } from "./protocol-peer.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 
 /** A real server with strangers, old friends and liars for agents. */
@@ -102,21 +102,7 @@ describe("rule 4: results", () => {
     const results = {
       t: "results" as const,
       seq: 1,
-      parts: [
-        {
-          run,
-          n: 4,
-          from: 0,
-          attempt: 1,
-          ending: 0,
-          code: 0,
-          started: 1e12,
-          finished: 1e12 + 5,
-          outAt: -1,
-          outBytes: 0,
-          errBytes: 0,
-        },
-      ],
+      parts: [endedPart(run, { n: 4 })],
     };
     peer.channel.send(results);
     peer.channel.send(results);
@@ -147,21 +133,7 @@ describe("rule 5: silence is not death", () => {
     second.channel.send({
       t: "results",
       seq: 1,
-      parts: [
-        {
-          run,
-          n: 1,
-          from: 0,
-          attempt: 1,
-          ending: 0,
-          code: 0,
-          started: 1e12,
-          finished: 1e12 + 5,
-          outAt: -1,
-          outBytes: 0,
-          errBytes: 0,
-        },
-      ],
+      parts: [endedPart(run)],
     });
     await second.saw("ack");
     const task = await slipway.json<TaskView>(["show", `${run}.0`]);

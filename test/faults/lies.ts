@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FRACTION } from "../../src/core/resources.ts";
 import type { AgentMessage, Hello } from "../../src/protocol/messages.ts";
-import { joinAs } from "../cli/protocol-peer.ts";
+import { endedPart, joinAs } from "../cli/protocol-peer.ts";
 import type { World } from "./world.ts";
 
 /**
@@ -21,20 +21,7 @@ interface Facts {
 const NEVER = 60_000;
 const HUGE = 4_000_000_000;
 
-const part = ({ run }: Facts, change: object): object => ({
-  run,
-  n: 1,
-  from: 0,
-  attempt: NEVER,
-  ending: 0,
-  code: 0,
-  started: 1e12,
-  finished: 1e12 + 5,
-  outAt: -1,
-  outBytes: 0,
-  errBytes: 0,
-  ...change,
-});
+const part = ({ run }: Facts, change: object): object => endedPart(run, { attempt: NEVER, ...change });
 const results = (facts: Facts, change: object, seq = 1): object => ({
   t: "results",
   seq,

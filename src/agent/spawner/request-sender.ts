@@ -2,21 +2,15 @@ import { constants } from "node:os";
 import type { Writable } from "node:stream";
 import { failedStart } from "./events.ts";
 import { createFrameWriter } from "./frames.ts";
-import { type Exit, NONE, Request, type StartRequest } from "./protocol.ts";
+import { type Exit, NONE, Request } from "./protocol.ts";
 import { toGrace, writeEnv, writeNumbers, writeStart } from "./requests.ts";
 import type { LostTask } from "./salvage.ts";
+import type { Spawner } from "./spawner.ts";
 
 /** Requests to a spawner, sent together at the end of the current turn; and the tasks that it has by them. */
-export interface RequestSender {
+export interface RequestSender extends Pick<Spawner, "defineEnv" | "dropEnv" | "start" | "end" | "signal" | "flush"> {
   /** Started and not ended. */
   readonly live: Map<number, LostTask>;
-  defineEnv(id: number, entries: readonly string[]): void;
-  dropEnv(id: number): void;
-  start(request: StartRequest): void;
-  end(id: number, graceMs?: number): void;
-  signal(id: number, signo: number): void;
-  /** Sends them now. */
-  flush(): void;
   /** The spawner is gone: nothing is sent any more. */
   stop(): void;
 }

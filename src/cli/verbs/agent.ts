@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import path from "node:path";
@@ -8,6 +7,7 @@ import { SlipwayError } from "../../errors.ts";
 import { agentSettings } from "../../protocol/agent-settings.ts";
 import { OPEN_TO_OTHERS, isLoopback, readEndpoint } from "../../protocol/endpoint.ts";
 import type { Context } from "../context.ts";
+import { inForeground } from "../foreground.ts";
 import { type Define, examples } from "../verb.ts";
 
 interface AgentOptions {
@@ -87,18 +87,7 @@ const runAgent = (context: Context, options: AgentOptions): Promise<number> => {
   context.note(
     `an agent on ${hostname()} for ${context.home}; Ctrl-C ends it, and what it runs is run again elsewhere`,
   );
-  const child = spawn(process.execPath, [bundle, "--settings", JSON.stringify(settings)], { stdio: "inherit" });
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  process.removeAllListeners("SIGINT");
-  // a terminal sends Ctrl-C to the whole group, the agent included
-  for (const signal of signals)
-    process.on(signal, () => {
-      if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
-    });
-  return new Promise((resolve, reject) => {
-    child.once("error", (error) => reject(new SlipwayError("internal", { detail: error.message }, error)));
-    child.once("exit", (code) => resolve(code ?? 1));
-  });
+  return inForeground([bundle, "--settings", JSON.stringify(settings)]);
 };
 
 const collect = (value: string, before: readonly string[] | undefined): string[] => [...(before ?? []), value];

@@ -1,28 +1,12 @@
-import { spawn } from "node:child_process";
 import path from "node:path";
 import { SlipwayError } from "../../errors.ts";
 import { readEndpoint } from "../../protocol/endpoint.ts";
 import type { Context } from "../context.ts";
+import { inForeground } from "../foreground.ts";
 import { listeningText } from "../render/status.ts";
-import { type ServeOptions, serveArguments, startServer } from "../server-process.ts";
+import { serveArguments, startServer } from "../server-process.ts";
 import { parseWhole } from "../targets.ts";
 import { type Define, examples } from "../verb.ts";
-
-/** Stays with the server: its output is ours, and signals go to it, so that Ctrl-C stops it as `down` would. */
-const inForeground = (options: ServeOptions): Promise<number> => {
-  const child = spawn(process.execPath, serveArguments(options), { stdio: "inherit" });
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  process.removeAllListeners("SIGINT");
-  // A terminal sends Ctrl-C to the whole group, the server included; only what was sent to us alone is forwarded.
-  for (const signal of signals)
-    process.on(signal, () => {
-      if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
-    });
-  return new Promise((resolve, reject) => {
-    child.once("error", (error) => reject(new SlipwayError("internal", { detail: error.message }, error)));
-    child.once("exit", (code, signal) => resolve(code ?? (signal === "SIGINT" ? 130 : 1)));
-  });
-};
 
 /** Asks the server that this home's endpoint names, if any, whether it is there. */
 const refuseSecond = async (context: Context): Promise<void> => {
@@ -64,7 +48,7 @@ export const define: Define = (command, { act }) =>
           clusters: clusters === undefined ? undefined : path.resolve(clusters),
         };
         await refuseSecond(context);
-        if (foreground === true) return inForeground(options);
+        if (foreground === true) return inForeground(serveArguments(options));
         const started = await startServer(options);
         if (context.json) context.printJson(await context.client.server());
         else if (context.quiet) context.out.line(started.url);

@@ -31,4 +31,14 @@ export const splitEnvironment = (
 export const commandWords = (words: readonly string[]): string => words.map((text) => quoteFor(text, "word")).join(" ");
 
 /** Before a function that only a trap calls. */
+/** Waits for `$child` whatever signals come meanwhile; its status is `$status`. */
+export const WAIT_FOR_CHILD = [
+  'wait "$child"',
+  "status=$?",
+  'while kill -0 "$child" 2>/dev/null; do',
+  '  wait "$child"',
+  "  status=$?",
+  "done",
+] as const;
+
 export const BY_TRAP = "# shellcheck disable=SC2317";

@@ -1,5 +1,5 @@
 import type { ContainerScript } from "../../containers/runtime.ts";
-import { BY_TRAP, commandWords, LITERAL } from "./environment-script.ts";
+import { BY_TRAP, commandWords, LITERAL, WAIT_FOR_CHILD } from "./environment-script.ts";
 
 /**
  * What runs on each node. `rank.sh` (bash, on the node itself) makes the rank's own directories, starts the container and
@@ -129,12 +129,7 @@ export const rankScript = (input: RankInput): string => {
     '"${run[@]}" /bin/sh "$seen/enter.sh" "$seen" "$rank" </dev/null &',
     "child=$!",
     "set +m",
-    'wait "$child"',
-    "status=$?",
-    'while kill -0 "$child" 2>/dev/null; do',
-    '  wait "$child"',
-    "  status=$?",
-    "done",
+    ...WAIT_FOR_CHILD,
     ...dialect.ended,
     'exit "${ending:-$status}"',
     "",

@@ -1,4 +1,4 @@
-import { BY_TRAP } from "../../launch/plan/environment-script.ts";
+import { BY_TRAP, WAIT_FOR_CHILD } from "../../launch/plan/environment-script.ts";
 import { beginScript, type JobScriptInput, sharedFiles } from "../../launch/plan/job-scripts.ts";
 
 /** The batch script of a launch; without a number of slots a node has as many as it was given GPUs. */
@@ -45,12 +45,7 @@ export const slurmScript = (input: JobScriptInput, slotsPerNode: number | undefi
     "trap end TERM",
     '"${step[@]}" /bin/bash "$job/rank.sh" &',
     "child=$!",
-    'wait "$child"',
-    "status=$?",
-    'while kill -0 "$child" 2>/dev/null; do',
-    '  wait "$child"',
-    "  status=$?",
-    "done",
+    ...WAIT_FOR_CHILD,
     'if [ -z "$ending" ] && [ -s "$job/failed" ]; then status=$(cat "$job/failed"); fi',
     'finish "${ending:-$status}"',
     "",

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { type Socket, connect as connectTcp } from "node:net";
 import { readEndpoint } from "../../../src/protocol/endpoint.ts";
-import { dialServer, joinAs } from "../../cli/protocol-peer.ts";
+import { dialServer, endedPart, joinAs } from "../../cli/protocol-peer.ts";
 import { until } from "../../until.ts";
 import type { World } from "../world.ts";
 import { type Scenario, expect, fleetOf } from "./scenario.ts";
@@ -122,21 +122,7 @@ export const strangerScenarios: readonly Scenario[] = [
       liar.channel.send({
         t: "results",
         seq: 1,
-        parts: [
-          {
-            run: first.id!,
-            n: 100,
-            from: 0,
-            attempt: 1,
-            ending: 0,
-            code: 0,
-            started: 1e12,
-            finished: 1e12 + 5,
-            outAt: -1,
-            outBytes: 0,
-            errBytes: 0,
-          },
-        ],
+        parts: [endedPart(first.id!, { n: 100 })],
       });
       await liar.saw("ack");
       liar.channel.send({ t: "bye", reason: "test" });

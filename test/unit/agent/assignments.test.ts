@@ -8,24 +8,11 @@ import { createResultStore, type ResultStore } from "../../../src/agent/results.
 import { createSlotLine, type SlotLine } from "../../../src/agent/slot-line.ts";
 import { SlotPool } from "../../../src/agent/slots.ts";
 import type { AgentTask } from "../../../src/agent/task.ts";
-import { defineRun } from "../../../src/agent/templates.ts";
 import { Ending } from "../../../src/core/events.ts";
-import { FRACTION } from "../../../src/core/resources.ts";
-import type { AgentMessage, GroupTemplate } from "../../../src/protocol/messages.ts";
+import type { AgentMessage } from "../../../src/protocol/messages.ts";
+import { RESOURCES, RUN } from "./rank-nodes.ts";
 
 /** An agent of one cpu, with tasks whose processes end when a test says so. */
-
-const RESOURCES = { cpus: FRACTION };
-const GROUP = { index: 0, command: ["true"], env: {}, executor: "process", resources: RESOURCES, priority: 0 };
-const RUN = defineRun(undefined, {
-  t: "define",
-  run: 1,
-  runName: "r",
-  cwd: "/",
-  env: {},
-  numbering: { start: 0, step: 1 },
-  groups: [GROUP as unknown as GroupTemplate],
-} as Parameters<typeof defineRun>[1]);
 
 interface Node {
   readonly assignments: Assignments;

@@ -18,7 +18,7 @@ export const RANKS = [2, 2];
 export const NAME = { run: 1, row: 0, attempt: 1 };
 export const RESOURCES = { cpus: FRACTION };
 const GROUP = { index: 0, command: ["true"], env: {}, executor: "process", resources: RESOURCES, priority: 0 };
-const RUN = defineRun(undefined, {
+export const RUN = defineRun(undefined, {
   t: "define",
   run: 1,
   runName: "r",

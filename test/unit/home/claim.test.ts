@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { SlipwayError } from "../../../src/errors.ts";
+import { refusalOf } from "../../refusal.ts";
 import { type HomeClaim, type HomeClock, claimHome, prepareHome } from "../../../src/home/index.ts";
 import { identify, whereabouts } from "../../../src/process-identity.ts";
 import { until } from "../../until.ts";
@@ -121,15 +121,6 @@ const hold = async (...args: Parameters<typeof claimHome>): Promise<HomeClaim> =
   return claim;
 };
 
-const failure = async (promise: Promise<unknown>): Promise<SlipwayError> => {
-  const error: unknown = await promise.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(SlipwayError);
-  return error as SlipwayError;
-};
-
 const leaseOf = async (): Promise<Record<string, unknown>> =>
   JSON.parse(await readFile(join(home, "lease.json"), "utf8")) as Record<string, unknown>;
 
@@ -155,13 +146,13 @@ describe("claiming a home on one host", () => {
 
   it("rule 1: a second server is told which one runs: pid, host, address", async () => {
     const claim = await hold(home);
-    expect((await failure(claimHome(home))).facts).toMatchObject({ pid: process.pid, address: "still starting" });
+    expect((await refusalOf(claimHome(home))).facts).toMatchObject({ pid: process.pid, address: "still starting" });
     await claim.setAddress("https://here:1");
-    const error = await failure(claimHome(home));
+    const error = await refusalOf(claimHome(home));
     expect(error.code).toBe("server-running");
     expect(error.facts).toMatchObject({ home, pid: process.pid, host: claim.lease.host, address: "https://here:1" });
     await rm(join(home, "lease.json"));
-    expect((await failure(claimHome(home))).code).toBe("server-running");
+    expect((await refusalOf(claimHome(home))).code).toBe("server-running");
   });
 
   it("rule 1: of several processes that start at once exactly one wins, every time", async () => {
@@ -183,7 +174,7 @@ describe("claiming a home on one host", () => {
     const other = await claimer();
     other.go();
     expect(await other.next()).toEqual({ epoch: 1 });
-    expect((await failure(claimHome(home))).facts).toMatchObject({ pid: other.child.pid, address: "there:1" });
+    expect((await refusalOf(claimHome(home))).facts).toMatchObject({ pid: other.child.pid, address: "there:1" });
     await end(other.child);
     expect((await hold(home)).epoch).toBe(2);
   });
@@ -193,7 +184,7 @@ describe("claiming a home on one host", () => {
     other.go();
     await other.next();
     other.child.kill("SIGSTOP");
-    expect((await failure(claimHome(home))).code).toBe("server-running");
+    expect((await refusalOf(claimHome(home))).code).toBe("server-running");
     other.child.kill("SIGCONT");
     other.go();
     expect(await other.next()).toEqual({ released: true });
@@ -240,10 +231,10 @@ describe("claiming a home that another host holds", () => {
     clock.onSleep = async () => {
       if (clock.now() === 59_000) await elsewhere({ counter: 8 });
     };
-    const error = await failure(claimHome(home, {}, clock));
+    const error = await refusalOf(claimHome(home, {}, clock));
     expect(error.code).toBe("home-held");
     expect(error.facts).toMatchObject({ host: "far", pid: 4711 });
-    expect((await failure(claimHome(home, { times: { takeOver: 0 } }))).code).toBe("home-held");
+    expect((await refusalOf(claimHome(home, { times: { takeOver: 0 } }))).code).toBe("home-held");
   });
 
   it("a home that its holder gives back meanwhile is taken at once; one that cannot be understood is outwaited", async () => {

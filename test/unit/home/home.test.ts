@@ -6,7 +6,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TLSSocket, connect, createServer as createTlsServer } from "node:tls";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { SlipwayError } from "../../../src/errors.ts";
 import { readEndpoint } from "../../../src/protocol/endpoint.ts";
 import { pinOf } from "../../../src/protocol/pin.ts";
 import {
@@ -18,6 +17,7 @@ import {
   socketPath,
   writeEndpoint,
 } from "../../../src/home/index.ts";
+import { refusalOf } from "../../refusal.ts";
 
 let root: string;
 beforeEach(async () => {
@@ -26,15 +26,6 @@ beforeEach(async () => {
 afterEach(() => rm(root, { recursive: true, force: true }));
 
 const modeOf = async (path: string): Promise<number> => (await stat(path)).mode & 0o777;
-
-const failure = async (promise: Promise<unknown>): Promise<SlipwayError> => {
-  const error: unknown = await promise.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(SlipwayError);
-  return error as SlipwayError;
-};
 
 describe("prepareHome", () => {
   it("makes a private home with all its directories, and returns real paths", async () => {
@@ -66,7 +57,7 @@ describe("prepareHome", () => {
     await mkdir(shared);
     await chmod(shared, 0o777);
     await writeFile(join(shared, "thesis.tex"), "");
-    const error = await failure(prepareHome(shared));
+    const error = await refusalOf(prepareHome(shared));
     expect(error.code).toBe("home-unusable");
     expect(error.message).toContain("777");
     expect(await modeOf(shared)).toBe(0o777);
@@ -75,11 +66,11 @@ describe("prepareHome", () => {
 
   it("says clearly why a home cannot be used", async () => {
     await writeFile(join(root, "file"), "");
-    expect((await failure(prepareHome(join(root, "file")))).message).toContain("not a directory");
-    expect((await failure(prepareHome(join(root, "file", "home")))).message).toContain("not a directory");
-    expect((await failure(prepareHome("/proc/slipway"))).code).toBe("home-unusable");
-    expect((await failure(prepareHome(join(root, "x".repeat(300))))).message).toContain("too long");
-    expect((await failure(prepareHome(join(root, "a\0b")))).code).toBe("home-unusable");
+    expect((await refusalOf(prepareHome(join(root, "file")))).message).toContain("not a directory");
+    expect((await refusalOf(prepareHome(join(root, "file", "home")))).message).toContain("not a directory");
+    expect((await refusalOf(prepareHome("/proc/slipway"))).code).toBe("home-unusable");
+    expect((await refusalOf(prepareHome(join(root, "x".repeat(300))))).message).toContain("too long");
+    expect((await refusalOf(prepareHome(join(root, "a\0b")))).code).toBe("home-unusable");
   });
 });
 
@@ -134,9 +125,9 @@ describe("keys", () => {
     expect(renewed.pin).not.toBe(before.pin);
     expect(renewed.warnings.join()).toContain("server.crt");
     await writeFile(join(root, "keys", "client.token"), "short\n");
-    expect((await failure(loadKeys(root))).message).toContain("client.token");
+    expect((await refusalOf(loadKeys(root))).message).toContain("client.token");
     await writeFile(join(root, "keys", "server.key"), "");
-    expect((await failure(loadKeys(root))).message).toContain("server.key");
+    expect((await refusalOf(loadKeys(root))).message).toContain("server.key");
   });
 });
 
@@ -198,7 +189,7 @@ describe("runtime directory", () => {
     const third = await runtimeDirectory("/home/x", { env: {}, tmp: root });
     expect(third).not.toBe(first);
     expect(await modeOf(third)).toBe(0o700);
-    const error = await failure(runtimeDirectory("/home/x", { env: {}, tmp: join(root, "none") }));
+    const error = await refusalOf(runtimeDirectory("/home/x", { env: {}, tmp: join(root, "none") }));
     expect(error.code).toBe("home-unusable");
   });
 

@@ -28,6 +28,7 @@ import {
 } from "../../../src/journal/index.ts";
 import { FORMAT_VERSION } from "../../../src/journal/format.ts";
 import { fakeDisk } from "./disk.ts";
+import { refusalOf } from "../../refusal.ts";
 
 let root: string;
 let dir: string;
@@ -98,15 +99,6 @@ const layout = (bytes: Buffer): { value: string; from: number; to: number }[] =>
     at = to;
   }
   return found;
-};
-
-const failure = async (promise: Promise<unknown>): Promise<SlipwayError> => {
-  const error: unknown = await promise.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(SlipwayError);
-  return error as SlipwayError;
 };
 
 describe("journal", () => {
@@ -217,7 +209,7 @@ describe("journal", () => {
       for (let offset = 0; offset < size - 19; offset += 3) {
         await flip(path, offset);
         const before = await readdir(dir);
-        const error = await failure(openJournal({ dir, epoch: 99 }, () => undefined));
+        const error = await refusalOf(openJournal({ dir, epoch: 99 }, () => undefined));
         expect(error.code).toBe("journal-damaged");
         expect(error.facts).toMatchObject({ segment: name });
         expect(error.facts["offset"]).toBeLessThanOrEqual(offset);
@@ -252,7 +244,7 @@ describe("journal", () => {
     const names = await files();
     for (const name of [names[0]!, names[2]!, names.at(-1)!]) {
       await rename(join(dir, name), join(root, "away"));
-      const error = await failure(start({ epoch: 99 }));
+      const error = await refusalOf(start({ epoch: 99 }));
       expect(error.code).toBe("journal-damaged");
       expect(error.facts).toMatchObject({ segment: name, offset: 0 });
       expect(error.message).toContain("missing");
@@ -265,14 +257,14 @@ describe("journal", () => {
     const { journal } = await start();
     await write(journal, 1);
     await journal.close();
-    expect((await failure(start({ epoch: 1 }))).message).toContain("not newer");
+    expect((await refusalOf(start({ epoch: 1 }))).message).toContain("not newer");
     const path = await newest();
     const bytes = await readFile(path);
     bytes.writeUInt16LE(FORMAT_VERSION + 1, 8);
     bytes.writeUInt32LE(crc32(bytes.subarray(0, 36)), 36);
     await writeFile(path, bytes);
     for (const attempt of [() => start({ epoch: 5 }), () => verifyJournal(dir), () => repairJournal(dir)]) {
-      const error = await failure(attempt());
+      const error = await refusalOf(attempt());
       expect(error.code).toBe("journal-version");
       expect(error.facts).toMatchObject({ found: FORMAT_VERSION + 1, known: FORMAT_VERSION });
     }
@@ -402,14 +394,17 @@ describe("journal snapshots", () => {
     const at = whole.indexOf("two");
     for (const offset of [0, 45, at, whole.length - 3]) {
       await flip(path, offset);
-      const error = await failure(start({ epoch: 50 }));
+      const error = await refusalOf(start({ epoch: 50 }));
       expect(error.code).toBe("journal-damaged");
       expect(error.facts).toMatchObject({ segment: name });
       await flip(path, offset);
     }
     await copyFile(path, join(root, "kept"));
     await rm(path);
-    expect((await failure(start({ epoch: 50 }))).facts).toMatchObject({ segment: "00000001-00000001.log", offset: 0 });
+    expect((await refusalOf(start({ epoch: 50 }))).facts).toMatchObject({
+      segment: "00000001-00000001.log",
+      offset: 0,
+    });
     await rename(join(root, "kept"), path);
     await flip(path, at);
     const repaired = await repairJournal(dir);
@@ -502,7 +497,7 @@ describe("journal on a failing disk", () => {
     const journal = await openJournal({ dir: "/j", epoch: 1, io: disk.io, retry }, () => undefined);
     expect(journal.state).toBe("full");
     journal.append(1, text("lost"));
-    const error = await failure(journal.close());
+    const error = await refusalOf(journal.close());
     expect(error.code).toBe("journal-full");
     expect(journal.durable).toBe(0);
   });
@@ -513,8 +508,8 @@ describe("journal on a failing disk", () => {
     const states: unknown[] = [];
     journal.onState((state, detail) => states.push([state, detail.fatal]));
     disk.fault = (op) => (op === "write" ? "EIO" : undefined);
-    const rolled = failure(journal.roll());
-    const error = await failure(journal.whenDurable(journal.append(1, text("x"))));
+    const rolled = refusalOf(journal.roll());
+    const error = await refusalOf(journal.whenDurable(journal.append(1, text("x"))));
     expect(error.code).toBe("journal-failed");
     expect((await rolled).code).toBe("journal-failed");
     expect(states).toEqual([["closed", true]]);

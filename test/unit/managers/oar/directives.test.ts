@@ -2,18 +2,10 @@ import { describe, expect, it } from "vitest";
 import { oarDirectives } from "../../../../src/managers/oar/directives.ts";
 import type { PilotAsk } from "../../../../src/managers/manager.ts";
 import type { OarQueue } from "../../../../src/managers/oar/keys.ts";
+import { LEAST_ASK } from "../least-ask.ts";
 
 const MiB = 1024 * 1024;
-const ask: PilotAsk<OarQueue> = {
-  name: "slw-1",
-  stdout: "/l/out",
-  stderr: "/l/err",
-  nodes: 1,
-  options: [],
-  skipOptions: [],
-  own: {},
-};
-const lines = (change: Partial<PilotAsk<OarQueue>>): string[] => oarDirectives({ ...ask, ...change });
+const lines = (change: Partial<PilotAsk<OarQueue>>): string[] => oarDirectives({ ...LEAST_ASK, ...change });
 
 describe("oar.directives", () => {
   it("asks for whole nodes where no cores are named", () => {

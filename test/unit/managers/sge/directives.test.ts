@@ -2,18 +2,10 @@ import { describe, expect, it } from "vitest";
 import type { PilotAsk } from "../../../../src/managers/manager.ts";
 import type { SgeQueue } from "../../../../src/managers/sge/keys.ts";
 import { sgeDirectives } from "../../../../src/managers/sge/directives.ts";
+import { LEAST_ASK } from "../least-ask.ts";
 
 const MiB = 1024 * 1024;
-const ask: PilotAsk<SgeQueue> = {
-  name: "slw-1",
-  stdout: "/l/out",
-  stderr: "/l/err",
-  nodes: 1,
-  options: [],
-  skipOptions: [],
-  own: {},
-};
-const lines = (change: Partial<PilotAsk<SgeQueue>>): string[] => sgeDirectives({ ...ask, ...change });
+const lines = (change: Partial<PilotAsk<SgeQueue>>): string[] => sgeDirectives({ ...LEAST_ASK, ...change });
 
 describe("sge.directives", () => {
   it("says the least for the least", () => {
