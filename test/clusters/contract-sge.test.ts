@@ -1,6 +1,7 @@
 import { createCommands, type RunCommand } from "../../src/managers/commands.ts";
 import { sgeDirectives } from "../../src/managers/sge/directives.ts";
-import { createSgeProvider, sgeIsTransient } from "../../src/managers/sge/driver/provider.ts";
+import { sgeIsTransient } from "../../src/managers/sge/driver/failures.ts";
+import { createSgeProvider } from "../../src/managers/sge/driver/provider.ts";
 import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
 import { freePorts } from "./lab/daemons.ts";
 import { skipReason, startSge } from "./lab/sge.ts";
