@@ -1,7 +1,8 @@
 import type { Driver } from "../../driver.ts";
 import { variables } from "../../manager.ts";
 import type { OarQueue } from "../keys.ts";
-import { createOarProvider, oarIsTransient } from "./provider.ts";
+import { oarIsTransient } from "./failures.ts";
+import { createOarProvider } from "./provider.ts";
 
 export const oarDriver: Driver<OarQueue> = {
   isTransient: oarIsTransient,
