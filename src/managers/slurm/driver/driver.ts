@@ -1,6 +1,7 @@
 import type { Driver } from "../../driver.ts";
 import type { SlurmQueue } from "../keys.ts";
-import { createSlurmProvider, slurmIsTransient } from "./provider.ts";
+import { slurmIsTransient } from "./failures.ts";
+import { createSlurmProvider } from "./provider.ts";
 
 export const slurmDriver: Driver<SlurmQueue> = {
   isTransient: slurmIsTransient,

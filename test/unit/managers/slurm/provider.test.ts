@@ -1,11 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { CommandOptions, CommandResult } from "../../../../src/managers/commands.ts";
 import { CommandError } from "../../../../src/managers/commands.ts";
-import {
-  createSlurmProvider,
-  slurmIsTransient,
-  type SlurmOptions,
-} from "../../../../src/managers/slurm/driver/provider.ts";
+import { slurmIsTransient } from "../../../../src/managers/slurm/driver/failures.ts";
+import { createSlurmProvider, type SlurmOptions } from "../../../../src/managers/slurm/driver/provider.ts";
 import type { Provider } from "../../../../src/managers/provider.ts";
 
 interface Call {

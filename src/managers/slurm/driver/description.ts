@@ -1,0 +1,25 @@
+import { type Resources, toUnits } from "../../../core/resources.ts";
+import type { Calls } from "../../calls.ts";
+import type { ClusterDescription, Partition } from "../../provider.ts";
+import { parseSinfo, SINFO_FORMAT } from "./parse.ts";
+
+/** What could be had of each resource on some node; no single node need have all of it. */
+const largestOf = (partitions: readonly Partition[]): Resources => {
+  const most = (amount: (partition: Partition) => number): number => Math.max(0, ...partitions.map(amount));
+  const gpus = most(({ gpusPerNode }) => gpusPerNode);
+  return {
+    cpus: toUnits(
+      "cpus",
+      most(({ cpusPerNode }) => cpusPerNode),
+    ),
+    mem: most(({ memoryPerNode }) => memoryPerNode),
+    ...(gpus === 0 ? {} : { gpus: toUnits("gpus", gpus) }),
+  };
+};
+
+/** The partitions of a Slurm, from `sinfo`. */
+export const describeSlurm = async ({ ask }: Calls): Promise<ClusterDescription> => {
+  const version = (await ask("sinfo", ["--version"])).trim();
+  const partitions = parseSinfo(await ask("sinfo", ["--noheader", "--exact", "-o", SINFO_FORMAT]));
+  return { version, largest: largestOf(partitions), partitions };
+};
