@@ -1,6 +1,7 @@
 import { createCommands, type RunCommand } from "../../src/managers/commands.ts";
 import { pbsDirectives } from "../../src/managers/pbs/directives.ts";
-import { createPbsProvider, pbsIsTransient } from "../../src/managers/pbs/driver/provider.ts";
+import { pbsIsTransient } from "../../src/managers/pbs/driver/failures.ts";
+import { createPbsProvider } from "../../src/managers/pbs/driver/provider.ts";
 import { providerContract, scriptRequest } from "../contract/provider-contract.ts";
 import { startPbs, type PbsLabOptions } from "./lab/pbs.ts";
 import { PBS_WAITING } from "../../src/managers/pbs/waiting-reasons.ts";

@@ -4,7 +4,7 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { createCommands, type RunCommand } from "../../../src/managers/commands.ts";
-import { pbsIsTransient } from "../../../src/managers/pbs/driver/provider.ts";
+import { pbsIsTransient } from "../../../src/managers/pbs/driver/failures.ts";
 import { processesUnder } from "../../cli/processes-under.ts";
 import type { NodeConfig, PbsConfig, QueueConfig } from "../../fakes/pbs/config.ts";
 import { until } from "../../until.ts";

@@ -1,5 +1,6 @@
-import type { SlipwayError } from "../../../errors.ts";
-import type { CommandResult, RunCommand } from "../../commands.ts";
+import type { Calls } from "../../calls.ts";
+import type { CommandResult } from "../../commands.ts";
+import { FINISHED, UNKNOWN_JOB } from "./failures.ts";
 import { type Attributes, parseJson, parseText, type Records } from "./parse.ts";
 
 /** What PBS is asked: listings of its jobs, queues and nodes. */
@@ -11,16 +12,6 @@ export interface PbsAnswers {
   /** Those of them, and perhaps others, that have not ended. */
   living(ids: readonly string[]): Promise<ReadonlyMap<string, Attributes>>;
 }
-
-export interface PbsAskOptions {
-  readonly run: RunCommand;
-  readonly program: (name: string) => string;
-  readonly noAnswer: (result: CommandResult) => SlipwayError;
-}
-
-/** Exit statuses of PBS's commands: its error numbers, less 15000, as a byte. */
-export const FINISHED = 35;
-export const UNKNOWN_JOB = 153;
 
 /** Each id that is not known takes qstat a moment: from here on everything is listed instead. */
 const MOST_IDS = 50;
@@ -42,7 +33,7 @@ const bySequence = ({ records }: Listing): Map<string, Attributes> =>
 const deniedBy = ({ stderr }: CommandResult): Set<string> =>
   new Set(Array.from(stderr.matchAll(/\b\d+(?:\[\d*\])?(?=[.\s:]|$)/g), ([id]) => id));
 
-export const createPbsAnswers = ({ run, program, noAnswer }: PbsAskOptions): PbsAnswers => {
+export const createPbsAnswers = ({ call, unreachable }: Calls): PbsAnswers => {
   /** What this installation was found not to do; a restarted server finds out again. */
   const lacks = { severalIds: false, history: false };
 
@@ -54,10 +45,10 @@ export const createPbsAnswers = ({ run, program, noAnswer }: PbsAskOptions): Pbs
     ids: readonly string[] = [],
   ): Promise<Listing> => {
     const ask = async (format: readonly string[]): Promise<CommandResult> => {
-      const result = await run([program(name), ...words, ...format, ...ids]);
+      const result = await call(name, [...words, ...format, ...ids]);
       const { code, stderr } = result;
       const isAnswer = code === 0 || code === FINISHED || code === UNKNOWN_JOB || NO_HISTORY.test(stderr);
-      if (!isAnswer) throw noAnswer(result);
+      if (!isAnswer) throw unreachable(result);
       return result;
     };
     const result = await ask(["-F", "json"]);

@@ -1,8 +1,7 @@
 import { toUnits, type Resources } from "../../../core/resources.ts";
 import type { ClusterDescription, Partition } from "../../provider.ts";
+import type { PbsAnswers } from "./ask.ts";
 import { type Attributes, parseCount, parseSize, parseWalltime, type Records } from "./parse.ts";
-
-/** The queues and nodes of a PBS server, from `qstat -B`, `qstat -Q` and `pbsnodes -a`. */
 
 interface NodeSize {
   readonly cpus: number;
@@ -29,7 +28,7 @@ const largestOf = (nodes: readonly NodeSize[], key: "cpus" | "memory" | "gpus"):
 
 const isTrue = (text: string | undefined): boolean => /^true$/i.test(text ?? "");
 
-export const describePbs = (server: Records, queues: Records, nodes: Records): ClusterDescription => {
+const descriptionOf = (server: Records, queues: Records, nodes: Records): ClusterDescription => {
   const sizes = [...nodes.values()].map(sizeOf);
   const attributes = [...server.values()][0];
   const defaultQueue = attributes?.get("default_queue");
@@ -57,4 +56,14 @@ export const describePbs = (server: Records, queues: Records, nodes: Records): C
     ...(gpus > 0 ? { gpus: toUnits("gpus", gpus) } : {}),
   };
   return { version: `PBS ${attributes?.get("pbs_version") ?? "of unknown version"}`, largest, partitions };
+};
+
+/** The queues and nodes of a PBS server, from `qstat -B`, `qstat -Q` and `pbsnodes -a`. */
+export const describePbs = async ({ all }: PbsAnswers): Promise<ClusterDescription> => {
+  const [server, queues, nodes] = await Promise.all([
+    all("qstat", ["-B", "-f"], "Server"),
+    all("qstat", ["-Q", "-f"], "Queue"),
+    all("pbsnodes", ["-a"], "nodes"),
+  ]);
+  return descriptionOf(server, queues, nodes);
 };

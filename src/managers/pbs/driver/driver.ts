@@ -1,6 +1,7 @@
 import type { Driver } from "../../driver.ts";
 import type { PbsQueue } from "../keys.ts";
-import { createPbsProvider, pbsIsTransient } from "./provider.ts";
+import { pbsIsTransient } from "./failures.ts";
+import { createPbsProvider } from "./provider.ts";
 
 export const pbsDriver: Driver<PbsQueue> = {
   isTransient: pbsIsTransient,

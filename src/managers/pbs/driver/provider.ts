@@ -1,11 +1,14 @@
 import { SlipwayError } from "../../../errors.ts";
-import { CommandError, type CommandOptions, type CommandResult, reaching, type RunCommand } from "../../commands.ts";
-import type { JobRequest, JobStatus, Provider } from "../../provider.ts";
-import { createPbsAnswers, FINISHED, sequenceOf, UNKNOWN_JOB } from "./ask.ts";
-import { describePbs } from "./description.ts";
-import { createMovedJobs } from "./moved.ts";
+import { createCalls } from "../../calls.ts";
+import { chunksOf } from "../../chunks.ts";
+import { CommandError, type RunCommand } from "../../commands.ts";
+import type { JobRequest, JobStatus, Provider, Submitted } from "../../provider.ts";
 import { pbsName } from "../directives.ts";
+import { createPbsAnswers, sequenceOf } from "./ask.ts";
+import { describePbs } from "./description.ts";
+import { BAD_STATE, FINISHED, isNotReached, isReplyLost, UNKNOWN_JOB, wordsOf } from "./failures.ts";
 import { createLastSight } from "./last-sight.ts";
+import { createMovedJobs } from "./moved.ts";
 import { statusOf } from "./status.ts";
 
 /** OpenPBS and PBS Professional, through qsub, qstat, qdel and pbsnodes. */
@@ -18,65 +21,44 @@ export interface PbsOptions {
   readonly programs?: Readonly<Record<string, string>>;
 }
 
-/** Beside those of ask.ts: the job is ending already; the server did not answer. */
-const BAD_STATE = 168;
-const NO_SERVER = 255;
-
 const ID = /^\d+(?:\[\d*\])?(?:\.[\w.-]+)?$/;
 /** What a line of arguments may hold, with room to spare. */
 const MOST_AT_ONCE = 1000;
 
-const NOT_CONNECTED =
-  /cannot connect to server|Connection (?:refused|timed out)|No route to host|errno=1(?:04|10|11)\b/i;
-const BUSY = /server (?:is )?(?:too )?busy|try again|resource temporarily unavailable/i;
-
 /** What qdel says of a job that needs no deleting. */
 const IS_ENDING = /Unknown Job Id|Job has finished|has already finished|Request invalid for state of job/i;
-const REPLY_LOST = /End of File|Connection reset|Communication failure|timed? ?out/i;
-
-/** Whether this may pass by itself; of what must be done once at most, only what was certainly not done. */
-export const pbsIsTransient = ({ code, stderr }: CommandResult, options: CommandOptions = {}): boolean =>
-  code !== 0 && (NOT_CONNECTED.test(stderr) || (options.once !== true && (code === NO_SERVER || BUSY.test(stderr))));
-
-const wordsOf = ({ stderr, stdout, code }: CommandResult): string =>
-  (stderr.trim() || stdout.trim() || `exit status ${code}`).split("\n").slice(-5).join(" | ").slice(-1000);
 
 const ownIds = (ids: readonly string[]): string[] => [...new Set(ids)].filter((id) => ID.test(id));
 
-export const createPbsProvider = (options: PbsOptions): Provider => {
-  const cluster = options.cluster ?? "PBS";
-  const run = reaching(options.run, cluster);
-  const program = (name: string): string => options.programs?.[name] ?? name;
-
-  const noAnswer = (result: CommandResult): SlipwayError =>
-    new SlipwayError("cluster-unreachable", { cluster, detail: wordsOf(result) });
-
-  const answers = createPbsAnswers({ run, program, noAnswer });
+export const createPbsProvider = ({ run, cluster = "PBS", programs = {} }: PbsOptions): Provider => {
+  const calls = createCalls({ run, cluster, pathOf: (program) => programs[program] ?? program, wordsOf });
+  const answers = createPbsAnswers(calls);
   const lastSight = createLastSight();
   const movedJobs = createMovedJobs((ids) => answers.all("qstat", ["-f"], "Jobs", ids));
 
-  const submitted = async (job: JobRequest, extra: readonly string[]): Promise<{ id: string; note: string }> => {
+  const submitted = async (job: JobRequest, extra: readonly string[]): Promise<Submitted> => {
     if (job.script === undefined) throw new SlipwayError("internal", { detail: "a job for PBS needs a script" });
     // -f: it leaves no daemon, whose arguments would look like those of a submission under way
     const words = ["-f", ...extra, "-N", pbsName(job.name), ...(job.options ?? []), job.script];
-    const result = await run([program("qsub"), ...words], {
+    const result = await calls.call("qsub", words, {
       once: true,
       cwd: job.directory,
       ...(job.user === undefined ? {} : { user: job.user }),
     });
     const lines = result.stdout.split("\n").map((line) => line.trim());
     const id = lines.findLast((line) => ID.test(line));
-    if (result.code === 0 && id !== undefined)
-      return { id, note: [...lines.filter((line) => line !== id), result.stderr.trim()].join("\n").trim() };
-    if (NOT_CONNECTED.test(result.stderr)) throw noAnswer(result);
+    if (result.code === 0 && id !== undefined) {
+      const note = [...lines.filter((line) => line !== id), result.stderr.trim()].join("\n").trim();
+      return { nativeId: id, ...(note === "" ? {} : { note }) };
+    }
+    if (isNotReached(result)) throw calls.unreachable(result);
     // it may have been taken: the caller finds it by its name
-    if (result.code === 0 || result.code === NO_SERVER || REPLY_LOST.test(result.stderr))
-      throw new CommandError(`qsub: ${wordsOf(result)}`, result.argv, true);
-    throw new SlipwayError("cluster-refused", { cluster, detail: wordsOf(result) });
+    if (result.code === 0 || isReplyLost(result)) throw new CommandError(`qsub: ${wordsOf(result)}`, result.argv, true);
+    throw calls.refused(result);
   };
 
   const remove = async (ids: readonly string[], user?: string): Promise<void> => {
-    const result = await run([program("qdel"), ...ids], user === undefined ? {} : { user });
+    const result = await calls.call("qdel", ids, user === undefined ? {} : { user });
     if (result.code === 0) {
       for (const id of ids) lastSight.deleted(sequenceOf(id));
       return;
@@ -84,7 +66,7 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
     // the status is that of one of them: the others may have had other troubles
     const troubles = result.stderr.split("\n").filter((line) => line.trim() !== "" && !IS_ENDING.test(line));
     const isEnding = [FINISHED, UNKNOWN_JOB, BAD_STATE].includes(result.code ?? -1);
-    if (troubles.length > 0 || !isEnding) throw noAnswer(result);
+    if (troubles.length > 0 || !isEnding) throw calls.unreachable(result);
   };
 
   /**
@@ -97,19 +79,9 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
   };
 
   return {
-    describe: async () => {
-      const [server, queues, nodes] = await Promise.all([
-        answers.all("qstat", ["-B", "-f"], "Server"),
-        answers.all("qstat", ["-Q", "-f"], "Queue"),
-        answers.all("pbsnodes", ["-a"], "nodes"),
-      ]);
-      return describePbs(server, queues, nodes);
-    },
+    describe: () => describePbs(answers),
 
-    submit: async (job) => {
-      const { id, note } = await submitted(job, []);
-      return { nativeId: id, ...(note === "" ? {} : { note }) };
-    },
+    submit: (job) => submitted(job, []),
 
     poll: async (nativeIds) => {
       const statuses = new Map<string, JobStatus>();
@@ -132,7 +104,7 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
         else await remove([elsewhere]);
       }
       const ids = given.length > 1 ? await deletable(given) : given;
-      for (let at = 0; at < ids.length; at += MOST_AT_ONCE) await remove(ids.slice(at, at + MOST_AT_ONCE));
+      for (const some of chunksOf(ids, { ids: MOST_AT_ONCE })) await remove(some);
     },
 
     list: async (namePrefix) => {
@@ -146,9 +118,9 @@ export const createPbsProvider = (options: PbsOptions): Provider => {
     },
 
     tryOut: async (job) => {
-      const { id, note } = await submitted(job, ["-h"]);
-      await remove([id], job.user);
-      return `qsub took it, held, as ${id}; it was deleted again${note === "" ? "" : `. It said: ${note}`}`;
+      const { nativeId, note } = await submitted(job, ["-h"]);
+      await remove([nativeId], job.user);
+      return `qsub took it, held, as ${nativeId}; it was deleted again${note === undefined ? "" : `. It said: ${note}`}`;
     },
   };
 };

@@ -3,7 +3,8 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { SlipwayError } from "../../../../src/errors.ts";
 import type { CommandResult } from "../../../../src/managers/commands.ts";
-import { createPbsProvider, pbsIsTransient } from "../../../../src/managers/pbs/driver/provider.ts";
+import { pbsIsTransient } from "../../../../src/managers/pbs/driver/failures.ts";
+import { createPbsProvider } from "../../../../src/managers/pbs/driver/provider.ts";
 import type { Provider } from "../../../../src/managers/provider.ts";
 
 /** The driver against recorded answers; test/clusters has it against commands that answer for themselves. */
