@@ -1,4 +1,4 @@
-// Builds dist/: the CLI in pieces that are read when a verb needs them, the server and the SDK as one file each, and
+// Builds dist/: the CLI in pieces that are read when a verb needs them, the server, the SDK and what managers from outside need as one file each, and
 // the agent as one file that a compute node runs with Node alone. Dependencies are inside, so that a process starts fast.
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -75,13 +75,17 @@ const bundles = [
   { entryPoints: { server: "src/server/main.ts" }, sourcemap: "linked" },
   { entryPoints: { client: "src/client/index.ts" }, sourcemap: "linked" },
   { entryPoints: { agent: "src/agent/main.ts" } },
+  {
+    entryPoints: { provider: "src/managers/outside.ts", "provider-contract": "src/managers/provider-contract.ts" },
+    sourcemap: "linked",
+  },
 ];
 
 const TYPE_OPTIONS =
   "--ignoreConfig --noCheck --declaration --emitDeclarationOnly --rewriteRelativeImportExtensions " +
   "--target es2023 --module nodenext --strict --exactOptionalPropertyTypes --skipLibCheck --types node";
 
-/** Declarations of the SDK: what `import … from "slipway/client"` means to TypeScript. */
+/** Declarations: what `import … from "slipway/client"`, `slipway/provider` and `slipway/provider-contract` mean to TypeScript. */
 const buildTypes = () => {
   const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
   const places = [
@@ -90,6 +94,8 @@ const buildTypes = () => {
     "--outDir",
     join(dist, "types"),
     join(root, "src", "client", "index.ts"),
+    join(root, "src", "managers", "outside.ts"),
+    join(root, "src", "managers", "provider-contract.ts"),
   ];
   execFileSync(process.execPath, [tsc, ...TYPE_OPTIONS.split(" "), ...places], { cwd: root, stdio: "inherit" });
 };

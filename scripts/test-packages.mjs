@@ -45,6 +45,7 @@ const NEEDS = [
       "openssh-server",
     ],
   },
+  { what: "task-spooler", has: ["/usr/bin/tsp"], packages: ["task-spooler"] },
   { what: "sudo", has: ["/usr/bin/sudo"], packages: ["sudo"] },
   { what: "shellcheck", has: ["/usr/bin/shellcheck"], packages: ["shellcheck"] },
   { what: "Open MPI", has: ["/usr/bin/mpirun", "/usr/bin/mpicc"], packages: ["openmpi-bin", "libopenmpi-dev"] },

@@ -46,7 +46,8 @@ const ensureServer = async (
     return false;
   }
   try {
-    await startServer({ home: context.home, root: context.root, clusters });
+    const files = namesClusters ? { clusters } : { foundClusters: clusters };
+    await startServer({ home: context.home, root: context.root, ...files });
     return true;
   } catch (error) {
     // Another `run` was faster: its server is as good.

@@ -12,8 +12,9 @@ export interface ServeOptions {
   readonly root: string;
   readonly host?: string | undefined;
   readonly port?: number | undefined;
-  /** A clusters.yaml besides the home's own. */
+  /** A clusters.yaml besides the home's own: named, or found beside a run. */
   readonly clusters?: string | undefined;
+  readonly foundClusters?: string | undefined;
 }
 
 export interface Started {
@@ -34,7 +35,7 @@ export const serverBundle = (root: string): string => {
   return bundle;
 };
 
-export const serveArguments = ({ home, root, host, port, clusters }: ServeOptions): string[] => [
+export const serveArguments = ({ home, root, host, port, clusters, foundClusters }: ServeOptions): string[] => [
   serverBundle(root),
   "serve",
   "--home",
@@ -42,6 +43,7 @@ export const serveArguments = ({ home, root, host, port, clusters }: ServeOption
   ...(host === undefined ? [] : ["--host", host]),
   ...(port === undefined ? [] : ["--port", String(port)]),
   ...(clusters === undefined ? [] : ["--clusters", clusters]),
+  ...(foundClusters === undefined ? [] : ["--found-clusters", foundClusters]),
 ];
 
 /** The system's word for why a home cannot be used, in ours. */

@@ -4,7 +4,7 @@ import path from "node:path";
 import type { Command } from "commander";
 import type { ItemStream, RunDocument as RequestDocument } from "../client/index.ts";
 import { buildRun } from "../config/build-run.ts";
-import { readClustersFile } from "../config/clusters-file.ts";
+import { checkClustersFile } from "../config/clusters-file.ts";
 import { requestBody } from "../config/request-body.ts";
 import { loadRunFile, reasonOf, type RunDocument } from "../config/run-file.ts";
 import { optionsFrom, runFromCommand, withOptions } from "../config/run-from-command.ts";
@@ -29,6 +29,7 @@ export interface Typed {
   /** Whether `--` stood before the first of them. */
   readonly separated: boolean;
   readonly options: Readonly<Record<string, unknown>>;
+  readonly home: string;
   readonly cwd: string;
   readonly env: Readonly<NodeJS.ProcessEnv>;
 }
@@ -71,11 +72,15 @@ const checkDirectory = (options: Readonly<Record<string, unknown>>, cwd: string)
 };
 
 /** The file named with --clusters, else the one beside the run's file. Read here only to report its problems now. */
-const clustersFile = (given: unknown, beside: string | undefined, cwd: string): string | undefined => {
-  const file = typeof given === "string" ? path.resolve(cwd, given) : beside;
-  if (file === undefined || (given === undefined && !existsSync(file))) return undefined;
+const clustersFile = async (given: unknown, beside: string | undefined, typed: Typed): Promise<string | undefined> => {
+  const named = typeof given === "string" ? path.resolve(typed.cwd, given) : undefined;
+  const file = named ?? beside;
+  if (file === undefined || (named === undefined && !existsSync(file))) return undefined;
   try {
-    readClustersFile(readFileSync(file, "utf8"), file);
+    await checkClustersFile({
+      home: typed.home,
+      ...(named === undefined ? { foundPath: file } : { explicitPath: file }),
+    });
   } catch (error) {
     if (error instanceof SlipwayError) throw error;
     throw new SlipwayError("no-such-file", { where: "--clusters", path: file, detail: reasonOf(error) }, error);
@@ -104,7 +109,7 @@ export const readSubmission = async (typed: Typed): Promise<Submission> => {
   refuseChangedText([...typed.args, ...Object.values(typed.options).flat().map(String)]);
   const { document, file } = readDocument(typed);
   const beside = file === undefined ? undefined : path.join(path.dirname(file), "clusters.yaml");
-  const clusters = clustersFile(typed.options["clusters"], beside, typed.cwd);
+  const clusters = await clustersFile(typed.options["clusters"], beside, typed);
   const { spec, items, dropped } = buildRun(document, { cwd: typed.cwd, env: typed.env });
   return {
     document: requestBody(document, spec, randomUUID()),
@@ -128,13 +133,14 @@ export const isSeparated = (raw: readonly string[], args: readonly string[]): bo
   raw[raw.length - args.length - 1] === "--";
 
 /** The command line of a `run` or `submit` that commander has parsed. */
-export const prepareSubmission = (command: Command): Promise<Submission> => {
+export const prepareSubmission = (command: Command, home: string): Promise<Submission> => {
   const raw = (command.parent as (Command & { readonly rawArgs: readonly string[] }) | null)?.rawArgs ?? [];
   return readSubmission({
     args: command.args,
     // Options after a file were taken out of the arguments: then it was a file, and not separated.
     separated: isSeparated(raw, command.args),
     options: command.opts(),
+    home,
     cwd: currentDirectory(),
     env: process.env,
   });

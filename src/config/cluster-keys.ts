@@ -4,6 +4,7 @@ import { MANAGERS } from "../managers/managers.ts";
 import { directory, flag, seconds, type Keys, type Kind, type Values } from "./key-table.ts";
 import { LAUNCH_KEYS } from "./launch-keys.ts";
 import { QUEUE_ALIASES, QUEUE_KEYS } from "./queue-keys.ts";
+import { launcherKind, type Starters } from "./starter-keys.ts";
 
 /** Which keys a cluster and a queue may have, and which manager understands which of them: all from the managers' rows. */
 
@@ -27,7 +28,12 @@ export const CLUSTER_KEYS = {
 export type ClusterValues = Values<typeof CLUSTER_KEYS>;
 
 /** Keys of every cluster or queue that only managers with a word for them understand. */
-const NOT_OF_ALL = ["qos", "constraint", "reservation", "bin", "config", ...Object.keys(LAUNCH_KEYS)];
+const LIMITED = ["qos", "constraint", "reservation", "bin", "config"] as const;
+export type LimitedKey = (typeof LIMITED)[number];
+
+export const isLimitedKey = (key: string): key is LimitedKey => (LIMITED as readonly string[]).includes(key);
+
+const NOT_OF_ALL: readonly string[] = [...LIMITED, ...Object.keys(LAUNCH_KEYS)];
 
 export interface ClusterKeys {
   readonly managers: Readonly<Record<string, Manager>>;
@@ -42,11 +48,12 @@ export interface ClusterKeys {
   readonly foreign: (key: string, type: string) => { readonly detail: string; readonly remedy: string } | undefined;
 }
 
-export const clusterKeys = (managers: Readonly<Record<string, Manager>>): ClusterKeys => {
+/** `starters`: those from outside. */
+export const clusterKeys = (managers: Readonly<Record<string, Manager>>, starters: Starters = {}): ClusterKeys => {
   const all = Object.entries(managers);
   const merged = <T>(of: (manager: Manager) => Readonly<Record<string, T>> | undefined): Record<string, T> =>
     Object.assign({}, ...all.map(([, manager]) => of(manager))) as Record<string, T>;
-  const known: Keys = { ...QUEUE_KEYS, ...merged(({ keys }) => keys) };
+  const known: Keys = { ...QUEUE_KEYS, launcher: launcherKind(starters), ...merged(({ keys }) => keys) };
   const aliases: Readonly<Record<string, string>> = { ...QUEUE_ALIASES, ...merged((manager) => manager.aliases) };
   /** Keys that not every manager understands, with those that do. */
   const limited: Record<string, string[]> = Object.fromEntries(NOT_OF_ALL.map((key) => [key, []]));

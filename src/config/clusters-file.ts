@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { SlipwayError } from "../errors.ts";
 import type { Resources } from "../core/resources.ts";
 import type { Manager } from "../managers/manager.ts";
@@ -10,6 +10,7 @@ import { BUILT_IN_FORMAT, type ClustersFormat } from "./clusters-schema.ts";
 import { FLEET, type FleetConfig, finishFleet } from "./fleet-keys.ts";
 import { pickKeys, type ReadKeys } from "./key-table.ts";
 import { launchKeys, type LaunchKeys } from "./launch-keys.ts";
+import { type ClustersText, formatOf } from "./modules.ts";
 import { suggest } from "./nearest.ts";
 import { overlay, queueJob, refuseForeign, type QueueJob } from "./queue-job.ts";
 import type { QueueValues } from "./queue-keys.ts";
@@ -67,8 +68,8 @@ export interface ClustersLocation {
   readonly home: string;
   /** `--clusters FILE`; it must exist. */
   readonly explicitPath?: string | undefined;
-  /** The run file: `clusters.yaml` in the same directory. */
-  readonly besideFile?: string | undefined;
+  /** A clusters.yaml that was found beside a run's file. */
+  readonly foundPath?: string | undefined;
 }
 
 /** The queue of a cluster that declares none. */
@@ -81,28 +82,49 @@ export const readClustersFile = (text: string, fileName: string, format: Cluster
   return layerOf(format.keys, input, yaml, fileName);
 };
 
-const loadLayer = (path: string, required: boolean): Layer | undefined => {
-  let bytes: Buffer;
+const readText = (path: string, required: boolean): string | undefined => {
   try {
-    bytes = readFileSync(path);
+    return decodeUtf8(readFileSync(path), path);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (!required && (code === "ENOENT" || code === "ENOTDIR")) return undefined;
+    if (error instanceof SlipwayError) throw error;
     throw new SlipwayError("no-such-file", { where: "clusters", path, detail: reasonOf(error) }, error);
   }
-  return readClustersFile(decodeUtf8(bytes, path), path);
+};
+
+/** The files of a location that are there, weakest first. */
+const textsOf = ({ home, explicitPath, foundPath }: ClustersLocation): ClustersText[] => {
+  const paths = new Map([[resolve(home, "clusters.yaml"), { required: false, isFound: false }]]);
+  const put = (path: string, how: { required: boolean; isFound: boolean }): void => {
+    const before = paths.get(resolve(path));
+    paths.delete(resolve(path));
+    // the home's own file is trusted wherever a run lies
+    paths.set(resolve(path), before === undefined ? how : { ...how, isFound: false });
+  };
+  if (foundPath !== undefined) put(foundPath, { required: false, isFound: true });
+  if (explicitPath !== undefined) put(explicitPath, { required: true, isFound: false });
+  return [...paths].flatMap(([path, { required, isFound }]) => {
+    const text = readText(path, required);
+    return text === undefined ? [] : [{ path, text, isFound }];
+  });
 };
 
 /** Built-in defaults, then the home's clusters.yaml, then the one beside the run file, then `--clusters FILE`. */
-export const loadClusters = ({ home, explicitPath, besideFile }: ClustersLocation): ClustersConfig => {
-  const paths = new Map([[resolve(home, "clusters.yaml"), false]]);
-  if (besideFile !== undefined) paths.set(resolve(join(dirname(besideFile), "clusters.yaml")), false);
-  if (explicitPath !== undefined) {
-    paths.delete(resolve(explicitPath));
-    paths.set(resolve(explicitPath), true);
-  }
-  const layers = [...paths].map(([path, required]) => loadLayer(path, required)).filter((layer) => layer !== undefined);
-  return combineClusters(layers);
+export const loadClusters = async (location: ClustersLocation): Promise<ClustersConfig> => {
+  const texts = textsOf(location);
+  const format = await formatOf(texts);
+  return combineClusters(
+    texts.map(({ path, text }) => readClustersFile(text, path, format)),
+    format.keys,
+  );
+};
+
+/** Reads the named or found file only to report its problems now; what its types are, the home's modules may say. */
+export const checkClustersFile = async (location: ClustersLocation): Promise<void> => {
+  const texts = textsOf(location).filter(({ text }, i, all) => i === all.length - 1 || text.includes("modules"));
+  const format = await formatOf(texts);
+  for (const { path, text } of texts.slice(-1)) readClustersFile(text, path, format);
 };
 
 /** Puts layers together, weakest first: clusters and queues by name, their keys one by one. */

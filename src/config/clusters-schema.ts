@@ -45,6 +45,7 @@ const shapesOf = ({ managers, queue, cluster }: ClusterKeys) => {
   const ClustersInput = z.strictObject(
     {
       default: text.optional(),
+      modules: z.array(text, { error: "must be a list of paths" }).optional(),
       clusters: z.record(z.string(), ClusterInput, map).optional(),
       "keep-history": z.boolean({ error: "must be true or false" }).optional(),
       limits: LimitsInput.optional(),
@@ -77,6 +78,7 @@ export const clustersFormat = (keys: ClusterKeys): ClustersFormat => {
     plan: {
       keys: {
         default: asText,
+        modules: { items: asText },
         clusters: {
           rest: {
             keys: {

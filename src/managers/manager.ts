@@ -2,10 +2,10 @@ import type { ClusterConfig } from "../config/clusters-file.ts";
 import type { FleetConfig } from "../config/fleet-keys.ts";
 import type { Keys, ReadKeys } from "../config/key-table.ts";
 import type { QueueJob } from "../config/queue-job.ts";
-import type { JobFacts } from "../starters/starter.ts";
-import type { StarterName } from "../starters/starters.ts";
+import type { JobFacts, Starter } from "../starters/starter.ts";
 import type { HostCpus } from "./host-cpus.ts";
 import type { LaunchDialect } from "./launch-dialect.ts";
+import type { ModuleManager } from "./module.ts";
 import type { WaitingRow } from "./waiting-reason.ts";
 
 /**
@@ -40,6 +40,8 @@ export interface Manager<Own = unknown, OwnOfCluster = unknown> {
   readonly batch?: Batch<Own, OwnOfCluster>;
   /** Jobs can be launched on it, each in its user's name. */
   readonly launch?: LaunchDialect<Own>;
+  /** Of one from outside: what it was made of, with its driver. */
+  readonly outside?: ModuleManager;
   /** Its fleets, where they are not as usual. */
   readonly fleet?: Partial<FleetConfig>;
 }
@@ -63,9 +65,11 @@ export interface Batch<Own = unknown, OwnOfCluster = unknown> {
   /** How many CPUs a job was given on each node, where the manager tells; `starter` runs there. */
   hostCpus(ask: PilotAsk<Own>, directives: readonly string[], starter: string): HostCpus | undefined;
   /** Starts agents on several nodes. */
-  readonly starter: StarterName;
+  readonly starter: string;
+  /** The same, of a manager from outside that brings its own. */
+  readonly start?: Starter;
   /** The programs of starters that lie beside its other commands. */
-  readonly ownStarters?: Readonly<Partial<Record<StarterName, string>>>;
+  readonly ownStarters?: Readonly<Record<string, string>>;
   /** Why jobs wait, in plain words; the first row that fits counts, so the narrow ones come first. */
   readonly waiting: readonly WaitingRow[];
 }

@@ -1,10 +1,13 @@
 import { join } from "node:path";
 import type { ClusterConfig } from "../config/clusters-file.ts";
+import { toUnits } from "../core/resources.ts";
+import { SlipwayError } from "../errors.ts";
 import { findProgram } from "../find-program.ts";
-import { type CommandsOptions, createCommands, type RunCommand } from "./commands.ts";
+import { CommandError, type CommandsOptions, createCommands, reaching, type RunCommand } from "./commands.ts";
 import type { Driver, Here } from "./driver.ts";
 import { localDriver } from "./local/driver/driver.ts";
 import type { ClusterType } from "./managers.ts";
+import type { ModuleManager } from "./module.ts";
 import { oarDriver } from "./oar/driver/driver.ts";
 import { pbsDriver } from "./pbs/driver/driver.ts";
 import type { Provider } from "./provider.ts";
@@ -21,6 +24,23 @@ const DRIVERS: Readonly<Record<ClusterType, Driver>> = {
   local: localDriver,
   simulated: simulatedDriver,
 };
+
+/** The driver of a manager from outside, which is given our errors and how we count. */
+const driverOfModule = (given: ModuleManager): Driver => ({
+  ...(given.isTransient === undefined ? {} : { isTransient: given.isTransient }),
+  create: ({ cluster, run, programs }) =>
+    given.create({
+      cluster,
+      run: reaching(run, cluster.name),
+      programs,
+      units: toUnits,
+      errors: {
+        unreachable: (detail) => new SlipwayError("cluster-unreachable", { cluster: cluster.name, detail }),
+        refused: (detail) => new SlipwayError("cluster-refused", { cluster: cluster.name, detail }),
+        lost: (detail) => new CommandError(detail, [], true),
+      },
+    }),
+});
 
 export interface ProviderOptions extends CommandsOptions {
   /** For launches, which run in many users' names. */
@@ -39,7 +59,8 @@ export const createProviders = (
   { everyone = false, here, ...options }: ProviderOptions = {},
 ): ((user?: string) => Provider) => {
   const { batch } = cluster.manager;
-  const driver = DRIVERS[cluster.type as ClusterType];
+  const { outside } = cluster.manager;
+  const driver = outside === undefined ? DRIVERS[cluster.type as ClusterType] : driverOfModule(outside);
   const run = createCommands({
     ...(driver.isTransient === undefined ? {} : { isTransient: driver.isTransient }),
     ...options,

@@ -71,7 +71,11 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
   const parts = cluster.manager.parts?.(queue.own) ?? 1;
   const ask = { ...queue, name: jobName, stdout: join(directory, STDOUT), stderr: join(directory, STDERR) };
   const directives = batch.directives(ask);
-  const starter = inBin(queue.launcher ?? defaultStarter(batch.starter, queue.nodes, parts), batch, cluster.bin);
+  const starter = inBin(
+    queue.launcher ?? defaultStarter(batch.starter, queue.nodes, parts, batch.start),
+    batch,
+    cluster.bin,
+  );
   const { script, agentScript } = pilotScripts({
     title: `pilot ${pilot.id} of ${cluster.name}/${queue.name}, made by Slipway from clusters.yaml`,
     shebang: queue.shebang ?? "#!/bin/bash",

@@ -41,8 +41,6 @@ export interface FrontOptions {
   readonly bundles: string;
   readonly host?: string | undefined;
   readonly port?: number | undefined;
-  /** `--clusters`. */
-  readonly clustersFile?: string | undefined;
   readonly log: Log;
 }
 
@@ -126,12 +124,12 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     mayChange,
     launches: () => launches.live,
     submit: createSubmission({ engine, journal: stored.journal, home: root, clusters, largest, mayTake }),
-    checkCluster: (name) =>
+    checkCluster: async (name) =>
       checkCluster({
         home: root,
         bundles,
         // as the file is now: what is proved is what the next start reads
-        cluster: clusterNamed(loadClusters({ home: root, explicitPath: options.clustersFile }), name),
+        cluster: clusterNamed(await loadClusters(home.location), name),
         reachable: !isLoopback(listening.host),
         addresses: openDoorsNow().addresses,
         run: createCommands(),

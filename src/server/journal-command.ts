@@ -130,7 +130,7 @@ interface Given {
   readonly clusters: string | undefined;
 }
 
-const settings = ({ home, clusters }: Given): ClustersConfig => loadClusters({ home, explicitPath: clusters });
+const settings = ({ home, clusters }: Given): Promise<ClustersConfig> => loadClusters({ home, explicitPath: clusters });
 
 /** Events of a journal must be such that they can be applied; parts of a snapshot are not looked into. */
 const lookAt = (type: number, payload: Buffer): void => {
@@ -157,7 +157,7 @@ const repairAlone = async (given: Given): Promise<Repaired> => {
         explain: (type, payload) => JSON.parse(JSON.stringify(exported(type, payload), plain)) as unknown,
       });
     },
-    { losses: settings(given).limits.losses },
+    { losses: (await settings(given)).limits.losses },
   );
   return repaired!;
 };
@@ -186,7 +186,7 @@ const actions: Record<string, (given: Given) => Promise<number>> = {
     const { home, dir, json } = given;
     const verdict = await verifyJournal(dir, { replay: lookAt });
     const problems = verdict.problems.map(({ segment, offset, detail }) => `${segment} at offset ${offset}: ${detail}`);
-    const deep = given.deep && verdict.ok ? await verifyDeep(home, settings(given).limits.losses) : undefined;
+    const deep = given.deep && verdict.ok ? await verifyDeep(home, (await settings(given)).limits.losses) : undefined;
     print(
       json,
       { ...verdict, ...(deep === undefined ? {} : { deep }) },
@@ -211,7 +211,7 @@ const actions: Record<string, (given: Given) => Promise<number>> = {
         return 0;
       }
     }
-    const done = await compactAlone(home, dir, settings(given));
+    const done = await compactAlone(home, dir, await settings(given));
     print(json, done, [
       `compacted: ${formatSize(done.before)} to ${formatSize(done.after)}, ${done.archived} runs archived`,
     ]);

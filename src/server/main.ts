@@ -28,6 +28,7 @@ const serve = async (args: string[]): Promise<number> => {
       host: { type: "string" },
       port: { type: "string" },
       clusters: { type: "string" },
+      "found-clusters": { type: "string" },
     },
   });
   const log = createLog(process.env["SLIPWAY_LOG"] ?? "info");
@@ -41,7 +42,7 @@ const serve = async (args: string[]): Promise<number> => {
       home: values.home!,
       host: values.host,
       port: values.port === undefined ? undefined : Number(values.port),
-      clusters: values.clusters,
+      clusters: { explicitPath: values.clusters, foundPath: values["found-clusters"] },
       log,
       bundles,
       detect: async (scratch, declared) => (await detectResources({ scratch, declared })).resources,

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type ClustersConfig, loadClusters } from "../config/clusters-file.ts";
+import { type ClustersConfig, type ClustersLocation, loadClusters } from "../config/clusters-file.ts";
 import type { State } from "../core/state.ts";
 import { SlipwayError } from "../errors.ts";
 import { replayState } from "../archive/compact.ts";
@@ -14,29 +14,31 @@ import { refusedMoves } from "./refused-moves.ts";
 export interface Home {
   readonly root: string;
   readonly claim: HomeClaim;
+  /** Where the clusters were read. */
+  readonly location: ClustersLocation;
   readonly clusters: ClustersConfig;
   readonly keys: Keys;
 }
 
 export interface OpenHomeOptions {
   readonly root: string;
-  readonly clusters?: string | undefined;
+  readonly location: ClustersLocation;
   readonly log: Log;
   /** Another server has it: this one must end. */
   readonly onLost: (reason: string) => void;
 }
 
-export const openHome = async ({ root, clusters: explicitPath, log, onLost }: OpenHomeOptions): Promise<Home> => {
+export const openHome = async ({ root, location, log, onLost }: OpenHomeOptions): Promise<Home> => {
   const claim = await claimHome(root, {
     onWait: ({ host, pid, ms }) =>
       log(`the home is held by pid ${pid} on ${host}; waiting ${ms / 1000} s to see whether it lives`),
   });
   claim.onLost(onLost);
-  const clusters = loadClusters({ home: root, explicitPath });
+  const clusters = await loadClusters(location);
   await checkShared(root, clusters);
   const keys = await loadKeys(root);
   for (const warning of keys.warnings) log(warning);
-  return { root, claim, clusters, keys };
+  return { root, claim, location, clusters, keys };
 };
 
 /** What the journal told, and the journal itself, open for writing. */

@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { VERSION } from "../protocol/package-version.ts";
+import type { ClustersLocation } from "../config/clusters-file.ts";
 import { type Front, openFront } from "./front.ts";
 import { prepareHome, removeEndpoint, removeRuntimeDirectory, writeEndpoint } from "../home/index.ts";
 import { type Detect, type Inside, createInside } from "./inside.ts";
@@ -14,7 +15,8 @@ export interface ServeOptions {
   readonly home: string;
   readonly host?: string | undefined;
   readonly port?: number | undefined;
-  readonly clusters?: string | undefined;
+  /** Files besides the home's own clusters.yaml. */
+  readonly clusters: Omit<ClustersLocation, "home">;
   readonly log: Log;
   /** Directory of the built files: the agent's bundle lies there. */
   readonly bundles: string;
@@ -75,7 +77,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   const lifecycle = createLifecycle(root, log);
   const home = await openHome({
     root,
-    clusters: options.clusters,
+    location: { home: root, ...options.clusters },
     log,
     onLost: (reason) => {
       log(`this server lost its home: ${reason}`);
@@ -92,7 +94,6 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
     bundles,
     host: options.host,
     port: options.port,
-    clustersFile: options.clusters,
     log,
   });
   const parts: Parts = { home, stored, inside, front, log };

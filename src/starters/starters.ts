@@ -1,4 +1,5 @@
 import type { StarterConfig } from "../config/starter-keys.ts";
+import { SlipwayError } from "../errors.ts";
 import { aprun } from "./aprun.ts";
 import { gnuParallel } from "./gnu-parallel.ts";
 import { jsrun } from "./jsrun.ts";
@@ -33,13 +34,22 @@ export const STARTERS = {
 
 export type StarterName = keyof typeof STARTERS;
 
-export const isStarter = (name: string): name is StarterName => Object.hasOwn(STARTERS, name);
+const isStarter = (name: string): name is StarterName => Object.hasOwn(STARTERS, name);
 
-export const startWith = (ask: StartAsk): StartLines => STARTERS[ask.config.name](ask);
+export const startWith = (ask: StartAsk): StartLines => {
+  const { name, start } = ask.config;
+  if (start !== undefined) return start(ask);
+  if (!isStarter(name)) throw new SlipwayError("internal", { detail: `there is no starter ${name}` });
+  return STARTERS[name](ask);
+};
 
-/** On one node nothing is needed; on several, what comes with the manager. */
-export const defaultStarter = (several: StarterName, nodes: number, parts = 1): StarterConfig => ({
-  name: nodes === 1 && parts === 1 ? "single" : several,
-  overrides: [],
-  prefix: [],
-});
+/** On one node nothing is needed; on several, what comes with the manager; `start`: one from outside. */
+export const defaultStarter = (several: string, nodes: number, parts = 1, start?: Starter): StarterConfig => {
+  const isOne = nodes === 1 && parts === 1;
+  return {
+    name: isOne ? "single" : several,
+    overrides: [],
+    prefix: [],
+    ...(isOne || start === undefined ? {} : { start }),
+  };
+};

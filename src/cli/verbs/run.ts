@@ -119,7 +119,7 @@ export const define: Define = (command, { act }) =>
     )
     .action(
       act(async (context, _args, command) => {
-        const submission = await prepareSubmission(command);
+        const submission = await prepareSubmission(command, context.home);
         for (const warning of submission.warnings) context.note(`warning: ${warning}`);
         const lease = { own: false };
         try {

@@ -17,7 +17,7 @@ export const define: Define = (command, { act }) =>
     )
     .action(
       act(async (context, _args, command) => {
-        const { document, items, warnings, namesClusters } = await prepareSubmission(command);
+        const { document, items, warnings, namesClusters } = await prepareSubmission(command, context.home);
         if (namesClusters) refuseClusters();
         for (const warning of warnings) context.note(`warning: ${warning}`);
         const { run, total } = await context.client.submit(document, items);

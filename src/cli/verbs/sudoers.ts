@@ -49,7 +49,7 @@ export const define: Define = (command, { act }) =>
     .action(
       act(async (context, _args, command) => {
         const { user, clusters: explicitPath } = command.opts<{ user?: string; clusters?: string }>();
-        const config = loadClusters({ home: context.home, explicitPath });
+        const config = await loadClusters({ home: context.home, explicitPath });
         const account = accountOf(user);
         if (account.uid === 0)
           throw new SlipwayError("usage", {

@@ -36,7 +36,12 @@ const parse = async (...argv: string[]): Promise<Parsed> => {
 };
 
 const submission = async (...argv: string[]): Promise<Submission> =>
-  readSubmission({ ...(await parse("run", ...argv)), cwd, env: { PATH: "/bin", HOME: "/root", SSH_TTY: "x" } });
+  readSubmission({
+    ...(await parse("run", ...argv)),
+    home: cwd,
+    cwd,
+    env: { PATH: "/bin", HOME: "/root", SSH_TTY: "x" },
+  });
 
 const document = async (...argv: string[]): Promise<Record<string, unknown>> => {
   const { uuid, ...rest } = (await submission(...argv)).document;

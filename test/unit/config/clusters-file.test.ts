@@ -163,22 +163,22 @@ describe("loadClusters", () => {
   });
   afterEach(() => rmSync(home, { recursive: true }));
 
-  it("reads home, then beside the file, then the named file", () => {
-    expect(loadClusters({ home }).files).toEqual([]);
+  it("reads home, then beside the file, then the named file", async () => {
+    expect((await loadClusters({ home })).files).toEqual([]);
     const work = join(home, "work");
     mkdirSync(work);
     writeFileSync(join(home, "clusters.yaml"), `${grace(1)}\nlimits: {losses: 9}\n`);
-    expect(clusterNamed(loadClusters({ home })).grace).toBe(1);
+    expect(clusterNamed(await loadClusters({ home })).grace).toBe(1);
     writeFileSync(join(work, "clusters.yaml"), grace(2));
-    const besideFile = join(work, "run.yaml");
-    expect(clusterNamed(loadClusters({ home, besideFile })).grace).toBe(2);
+    const foundPath = join(work, "clusters.yaml");
+    expect(clusterNamed(await loadClusters({ home, foundPath })).grace).toBe(2);
     const explicitPath = join(home, "mine.yaml");
-    expect(() => loadClusters({ home, explicitPath })).toThrow(/mine\.yaml: there is no such file/);
+    await expect(loadClusters({ home, explicitPath })).rejects.toThrow(/mine\.yaml: there is no such file/);
     writeFileSync(explicitPath, grace(3));
-    const config = loadClusters({ home, besideFile, explicitPath });
+    const config = await loadClusters({ home, foundPath, explicitPath });
     expect(clusterNamed(config).grace).toBe(3);
     expect(config.limits.losses).toBe(9);
     expect(config.files).toHaveLength(3);
-    expect(loadClusters({ home, explicitPath: join(home, "clusters.yaml") }).files).toHaveLength(1);
+    expect((await loadClusters({ home, explicitPath: join(home, "clusters.yaml") })).files).toHaveLength(1);
   });
 });

@@ -42,7 +42,7 @@ const start = async (): Promise<void> => {
     engine,
     journal,
     home,
-    clusters: loadClusters({ home }),
+    clusters: await loadClusters({ home }),
     largest: new Map([["local", { cpus: 8 * FRACTION }]]),
     mayTake: () => undefined,
   });
