@@ -52,7 +52,8 @@ providerContract(vitest, {
       stop: async () => {
         tsp("-k", first);
         tsp("-K");
-        await rm(root, { recursive: true, force: true });
+        // its server takes a moment to end, and removes files of its own
+        await rm(root, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
       },
     };
   },
