@@ -22,7 +22,7 @@ import { isFinalPilot } from "./states.ts";
 
 /**
  * State is a fold over events: apply(state, event, effects). It reads no clock and does no I/O; the same events give
- * the same state, live or replayed. What must happen outside is told to `effects`.
+ * the same state, live or replayed. What must happen outside goes to `effects`.
  */
 export const apply = (state: State, event: Event, effects: Effects): void => {
   switch (event.type) {
@@ -30,7 +30,7 @@ export const apply = (state: State, event: Event, effects: Effects): void => {
       state.epoch = event.epoch;
       state.lastStart =
         event.bootId === undefined ? null : { at: event.at, bootId: event.bootId, uptimeMs: event.uptimeMs ?? 0 };
-      // submissions of the server before that were not committed never happened
+      // submissions that the previous server had not committed never happened
       state.drafts.clear();
       return;
     case "run.opened":
@@ -87,7 +87,7 @@ const applyItems: Apply<RunItems> = (state, event) => {
   for (const item of event.items) store.add(item);
   const group = draft.opened.spec.groups[event.group];
   if (group?.itemResources === undefined) return;
-  // as they come, not all at once when the last has come: that would keep everybody else waiting
+  // as they come, not all at once when the last has come: that would keep everyone else waiting
   let rowShapes = draft.rowShapes.get(event.group);
   if (rowShapes === undefined) draft.rowShapes.set(event.group, (rowShapes = []));
   for (let i = first; i < store.length; i += 1)

@@ -115,7 +115,7 @@ const describe = (group: Group, ending: number, code: number): string => {
 /** Weight of the newest execution time in a group's moving average. */
 const NEWEST = 0.1;
 
-/** Longer takes no task; times that say so are wrong and teach nothing. */
+/** No task takes longer; times that say so are wrong and teach nothing. */
 const MOST_MS = 10 * 366 * 86_400_000;
 
 const average = (mean: number, took: number): number => (mean < 0 ? took : mean + NEWEST * (took - mean));
@@ -139,7 +139,7 @@ const applyColumns = (
     const page = peek(run.table, row);
     const slot = row % run.table.pageRows;
     if (page === undefined) continue;
-    // the result of an attempt that was superseded, or that came before: no change
+    // the result of a superseded attempt, or one that was already applied: no change
     if (page.attempt[slot] !== valueAt(columns.attempt, i) || !holds(page, slot, agent)) continue;
     if (row < group.first || row >= group.first + group.count) group = groupOf(run.groups, row);
     leave(state, run, row, agent, effects);
@@ -174,7 +174,7 @@ const applyColumns = (
     }
     page.reason[slot] = internReason(run, details.get(i) ?? describe(group, ending, code));
     if (ending === Ending.SPAWNER_LOST && (page.flags[slot]! & Flag.ALONE) === 0) {
-      // it may have been a neighbour's doing, for which nobody is given up: alone it will show
+      // a neighbour may have caused it, and no task is given up for that: running alone will show
       run.losses += 1;
       page.flags[slot]! |= Flag.ALONE;
       reopen(state, run, row, true, Task.PENDING, effects);
@@ -198,7 +198,7 @@ const applyColumns = (
       run.retries += 1;
       reopen(state, run, row, false, Task.PENDING, effects);
       if (group.spec.retryDelay > 0) {
-        touch(run.table, row).finished[slot] = at; // when the delay began, kept for the queues after a restart
+        touch(run.table, row).finished[slot] = at; // when the delay began: the queues need it after a restart
         effects.delayed(run, row, at + group.spec.retryDelay * 1000);
       } else effects.ready(run, row, 1);
       continue;
@@ -218,7 +218,7 @@ export const enforceMaxFails = (state: State, run: Run, at: number, effects: Eff
   cancelAll(state, run, `more than ${maxFails} task${maxFails === 1 ? "" : "s"} failed (max-fails)`, at, effects);
 };
 
-/** Cancels all of a run that has not ended. */
+/** Cancels every task of a run that has not ended. */
 export const cancelAll = (state: State, run: Run, reason: string, at: number, effects: Effects): void => {
   run.canceled = reason;
   for (const group of run.groups) {
@@ -238,12 +238,12 @@ export const applyEnded: Apply<TasksEnded> = (state, event, effects) => {
   }
 };
 
-/** A run begins with the earliest start of any attempt, in whatever order they are told. */
+/** A run begins with the earliest start of any attempt, in whatever order the starts are reported. */
 const noteStart = (run: Run, at: number): void => {
   if (at > 0 && (run.started === 0 || at < run.started)) run.started = at;
 };
 
-/** Counts a loss, and `earlier` ones. False when the task was given up: then the reason says so, and it is to fail. */
+/** Counts a loss, plus `earlier` ones. False when the task was given up: then the reason says so, and it must fail. */
 const reopenLost = (state: State, run: Run, row: Row, verdict: Verdict, effects: Effects, earlier = 0): boolean => {
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
@@ -308,7 +308,7 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
   }
 };
 
-/** One task lost with its agent: run again, or failed when that happened too often. Its group, if it came to an end. */
+/** One task lost with its agent: runs again, or fails if lost too often. Returns its group if the group has ended. */
 const loseRow = (
   state: State,
   run: Run,
@@ -332,7 +332,7 @@ const loseRow = (
   return group;
 };
 
-/** Whether this agent has this attempt of a task, and it has not ended. */
+/** Whether this agent has this attempt of a task and the attempt has not ended. */
 export const hasAttempt = (state: State, agent: AgentId, id: number, row: Row, attempt: number): boolean => {
   const table = state.runs.get(id)?.table;
   const page = table === undefined || row >= table.total ? undefined : peek(table, row);
@@ -341,7 +341,7 @@ export const hasAttempt = (state: State, agent: AgentId, id: number, row: Row, a
   return page.attempt[slot] === attempt && holds(page, slot, agent);
 };
 
-/** The agent that has this attempt says that it began to execute. Not journaled: its result, or its loss, says it too. */
+/** The agent that has this attempt reports that it runs. Not journaled: its result, or its loss, says it too. */
 export const markStarted = (state: State, id: number, row: Row, at: number): void => {
   const run = state.runs.get(id)!;
   const page = touch(run.table, row);

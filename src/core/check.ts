@@ -6,8 +6,9 @@ import { taskCount } from "./spec.ts";
 import type { State } from "./state.ts";
 
 /**
- * Whether an event may be written: asked before the append, since what is in the journal is applied at every start. Stricter
- * than `shapeProblem`, which alone is asked of what an earlier version wrote: this also knows the runs it speaks of.
+ * Whether an event may be written: checked before the append, since every start applies what is in the journal.
+ * Stricter than `shapeProblem`, the only check on what an earlier version wrote: this one also knows the runs the event
+ * refers to.
  */
 export const check = (state: State, event: Event): string | undefined => {
   const problem = shapeProblem(event);
@@ -26,7 +27,7 @@ export const check = (state: State, event: Event): string | undefined => {
   }
 };
 
-/** An event that must not be written, or that stands in a journal and cannot be applied. */
+/** An event that must not be written, or one in a journal that cannot be applied. */
 export class EventRefused extends RangeError {
   constructor(type: string, problem: string) {
     super(`${type}: ${problem}`);
@@ -34,7 +35,7 @@ export class EventRefused extends RangeError {
   }
 }
 
-/** An event out of a journal, fit to be applied. Throws EventRefused for one that is not, and changes nothing then. */
+/** Reads an event from a journal, fit to be applied. If it is not fit, throws EventRefused and changes nothing. */
 export const readEvent = (type: number, payload: Uint8Array): Event => {
   const name = eventName(type);
   if (name === undefined) throw new EventRefused(`an event of type ${type}`, "this version does not know it");
@@ -59,7 +60,7 @@ const checkItems = (state: State, { run, group, items }: RunItems): string | und
   return bytes <= MAX_PACKED_BYTES ? undefined : `items are ${bytes} bytes, more than ${MAX_PACKED_BYTES}`;
 };
 
-/** Every range lies in its run, and no run has more rows here than tasks: so nothing costs more than the run itself. */
+/** Every range is within its run, and no run has more rows here than tasks: so nothing costs more than the run itself. */
 const checkRanges = (state: State, parts: readonly RowRanges[]): string | undefined => {
   const seen = new Map<number, number>();
   for (const [nth, { run: id, ranges }] of parts.entries()) {

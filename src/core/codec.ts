@@ -37,7 +37,7 @@ export interface EncodedEvent {
   readonly payload: Uint8Array;
 }
 
-/** `packed` are the columns as they came from the agent, so that results are not packed twice. */
+/** `packed` are the columns as they came from the agent, so results are not packed twice. */
 export const encodeEvent = (event: Event, packed?: readonly PackedColumns[]): EncodedEvent => {
   const { type, ...rest } = event;
   const body = event.type === "tasks.ended" ? { ...rest, parts: packed ?? event.parts.map(packResults) } : rest;

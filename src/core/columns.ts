@@ -31,12 +31,12 @@ export interface PackedColumns {
   readonly lost?: readonly LostEntry[];
 }
 
-/** More results than this in one message are refused: no sender makes them. */
+/** Messages with more results than this are refused: no sender makes them. */
 export const MAX_RESULTS = 1_000_000;
 
 const bytesOf = (column: Typed): Uint8Array => new Uint8Array(column.buffer, column.byteOffset, column.byteLength);
 
-/** What a column says of the task at this place. */
+/** A column's value for the task at this position. */
 export const valueAt = (column: Column<Typed>, i: number): number => (typeof column === "number" ? column : column[i]!);
 
 const pack = (column: Column<Typed>): PackedColumn => {
@@ -83,7 +83,7 @@ const unpackRows = <T extends Typed>(View: View<T>, column: PackedColumn | undef
   return new View(copy);
 };
 
-/** A constant stays one, as the number that such a column can hold. */
+/** A constant stays one, converted to a number that such a column can hold. */
 const constant = { u8: new Uint8Array(1), u16: new Uint16Array(1), i16: new Int16Array(1), f64: new Float64Array(1) };
 
 const unpack = <T extends Typed>(one: T, column: PackedColumn | undefined, n: number): Column<T> => {
@@ -94,7 +94,7 @@ const unpack = <T extends Typed>(one: T, column: PackedColumn | undefined, n: nu
 
 const isBytes = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 
-/** What was not kept of some outputs; throws a RangeError on anything malformed. */
+/** The output that was not kept; throws a RangeError on anything malformed. */
 const unpackLost = (lost: unknown, n: number): readonly LostEntry[] => {
   const entries: readonly unknown[] = Array.isArray(lost) && lost.length <= n ? lost : [undefined];
   for (const entry of entries) {

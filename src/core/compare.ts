@@ -5,8 +5,8 @@ import { type Page, peek } from "./table.ts";
 import type { Row } from "./ids.ts";
 
 /**
- * Where two states differ that should be the same: one read from a snapshot and what follows it, the other from all
- * that happened. What a state says is compared, not how it is kept: a run may be in memory here and in the archive there.
+ * Where two states differ that should be equal: one read from a snapshot and the events after it, the other from all
+ * events. This compares what a state says, not how it is stored: a run may be in memory here and in the archive there.
  */
 export interface Side {
   readonly state: State;
@@ -23,7 +23,7 @@ export interface Difference {
 
 const LONGEST = 200;
 
-/** A value as text in which equal values are equal: keys in order, maps and columns as lists. */
+/** A value as text, so that equal values give equal texts: keys in order, maps and columns as lists. */
 const textOf = (value: unknown): string =>
   JSON.stringify(value, (_key, inner: unknown) => {
     if (inner instanceof Map) return [...(inner as Map<unknown, unknown>)];
@@ -36,7 +36,7 @@ const shortened = (text: string): string => (text.length > LONGEST ? `${text.sli
 
 type Found = (what: string, a: unknown, b: unknown) => void;
 
-/** The first `most` differences, in the order of ids. */
+/** The first `most` differences, in order of ids. */
 export const compareStates = (a: Side, b: Side, most = 20): Difference[] => {
   const found: Difference[] = [];
   const compare: Found = (what, left, right) => {
@@ -86,7 +86,7 @@ const runOf = ({ state, restore }: Side, id: number): Run | undefined => {
   return state.runs.get(id) ?? (summary === undefined ? undefined : restore(summary));
 };
 
-/** Groups that wait for each run, without those that wait no more: whoever settles them passes them over. */
+/** Groups that wait for each run, without those that no longer wait: settling skips them anyway. */
 const linksOf = (state: State): ReadonlyMap<number, readonly string[]> => {
   const links = new Map<number, readonly string[]>();
   for (const [id, list] of state.runDependents) {
@@ -133,7 +133,7 @@ const compareRuns = (a: Run, b: Run, compare: Found): void => {
   const end = Math.min(a.total, b.total);
   for (let row = 0; row < end;) {
     const pageEnd = Math.min(end, row + a.table.pageRows - (row % a.table.pageRows));
-    // rows that nothing has touched on either side are as their group is, which was compared
+    // rows untouched on both sides are in their group's base state, which was compared
     if (peek(a.table, row) === undefined && peek(b.table, row) === undefined) row = pageEnd;
     for (; row < pageEnd; row += 1) compareRows(a, b, row, compare);
   }
@@ -143,7 +143,7 @@ const itemsOf = (items: Iterable<string> | undefined): string[] | null => (items
 
 type Column = Exclude<keyof Page, "buffer" | "state" | "reason">;
 
-/** Every column of a row with what it holds where nothing has touched the row. */
+/** Every column of a row, with the value it has in an untouched row. */
 const UNTOUCHED: Readonly<Record<Column, number>> = {
   assigned: 0,
   started: 0,

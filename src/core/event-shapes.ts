@@ -17,8 +17,8 @@ import {
 } from "./shapes.ts";
 
 /**
- * What apply needs of each event so that it cannot fail. Only that: an event that an earlier version wrote must pass,
- * and odd numbers that were once let in are no reason not to start.
+ * What apply needs from each event so that it cannot fail. Only that: an event that an earlier version wrote must pass,
+ * and odd numbers that were once let in must not keep a server from starting.
  */
 
 /** Rows are kept in 32 bits. */
@@ -32,7 +32,7 @@ const pairs: Shape = (value, path) =>
 
 const rowRanges = listOf(object({ run: id, ranges: both(listOf(row), pairs) }));
 
-/** A number for all, or an array of the right kind with one for each row. */
+/** One number for all rows, or an array of the right kind with one for each row. */
 const column =
   (View: abstract new () => ArrayBufferView & { readonly length: number }, n: number): Shape =>
   (value, path) =>
@@ -97,7 +97,7 @@ interface Waits {
   readonly groups: readonly { readonly after: readonly { readonly group?: number }[] }[];
 }
 
-/** Groups wait for groups that are there. */
+/** Groups wait only for groups that exist. */
 const ordered: Shape = (value, path) => {
   const { groups } = value as Waits;
   const bad = groups.findIndex(({ after }) => after.some((one) => (one.group ?? 0) >= groups.length));

@@ -37,7 +37,7 @@ export interface ServerStarted {
   readonly host: string;
   readonly pid: number;
   readonly version: string;
-  /** Which boot of its host, and for how long that was up: by it a successor goes on with the same clock. */
+  /** The host's boot and its uptime at the start: from them a successor continues the same clock. */
   readonly bootId?: string;
   readonly uptimeMs?: number;
 }
@@ -49,11 +49,11 @@ export interface RunOpened {
   readonly run: RunId;
   readonly uuid: string;
   readonly spec: RunSpec;
-  /** Of the request's document: another one under the same uuid is refused. */
+  /** Digest of the request's document: a different document under the same uuid is refused. */
   readonly digest?: string;
 }
 
-/** Items of a list, in order; strings as they stand in `{item}`, JSON text where `json` is set. */
+/** Items of a list, in order; strings as `{item}` shows them, JSON text where `json` is set. */
 export interface RunItems {
   readonly type: "run.items";
   readonly run: RunId;
@@ -90,7 +90,7 @@ export interface RowRanges {
   readonly ranges: readonly number[];
 }
 
-/** Tasks given to an agent: each begins its next attempt. Journaled before the agent hears of it. */
+/** Tasks given to an agent: each begins its next attempt. Journaled before the agent learns of it. */
 export interface TasksAssigned {
   readonly type: "tasks.assigned";
   readonly at: number;
@@ -100,7 +100,7 @@ export interface TasksAssigned {
   readonly gang?: { readonly agents: readonly number[]; readonly ranks: readonly number[] };
 }
 
-/** Tasks that an agent gave back untouched: the attempt is as if it had not begun. */
+/** Tasks that an agent gave back untouched: as if the attempt had never begun. */
 export interface TasksReturned {
   readonly type: "tasks.returned";
   readonly at: number;
@@ -117,18 +117,18 @@ export const Ending = {
   TIME_LIMIT: 3,
   MEMORY: 4,
   CANCELED: 5,
-  /** Ended by its agent's own end (drained, told to stop), or by the signal before it: run again at no cost. */
+  /** Ended because its agent ended (drained, asked to stop), or by the signal before that: runs again at no cost. */
   INTERRUPTED: 6,
-  /** Killed at its pilot's end because it went on in spite of the signal: a loss, and counted as one. */
+  /** Killed at its pilot's end because it ignored the signal: a loss, and counted as one. */
   CUT_OFF: 7,
-  /** Its spawner ended while it ran there: a loss. It runs alone in a spawner from then on. */
+  /** Its spawner ended while it ran: a loss. It runs alone in a spawner from then on. */
   SPAWNER_LOST: 8,
 } as const;
 
-/** In the code column: neither an exit code nor a signal. */
+/** In the code column: there is neither an exit code nor a signal. */
 export const NO_CODE = -1000;
 
-/** One fact of many tasks: a number for each of them, or the one that is the same for all. */
+/** One fact about many tasks: a number for each of them, or a single number that holds for all. */
 export type Column<T extends ArrayLike<number>> = number | T;
 
 /** Results of one run's tasks, one column per fact, for each of `rows`. */
@@ -144,9 +144,9 @@ export interface ResultColumns {
   readonly outAt: Column<Float64Array>;
   readonly outBytes: Column<Float64Array>;
   readonly errBytes: Column<Float64Array>;
-  /** Texts for the few that need one: index into the columns → reason. */
+  /** Texts for the few results that need one: index into the columns → reason. */
   readonly details: readonly (readonly [number, string])[];
-  /** The few whose output was not kept whole; what was is in outBytes and errBytes. */
+  /** The few results whose output was not kept whole; outBytes and errBytes count what was kept. */
   readonly lost?: readonly LostEntry[];
 }
 
@@ -157,17 +157,17 @@ export interface TasksEnded {
   readonly agent: AgentId;
   readonly seq: number;
   readonly parts: readonly ResultColumns[];
-  /** Of the losses among these results (CUT_OFF), those that were one too many; see AgentsLost. */
+  /** The losses among these results (CUT_OFF) that were one too many; see AgentsLost. */
   readonly givenUp?: readonly GivenUp[];
 }
 
-/** Rows of one run that were lost too often: they fail instead of being run again. */
+/** Rows of one run that were lost too often: they fail instead of running again. */
 export interface GivenUp {
   readonly run: RunId;
   readonly rows: readonly number[];
 }
 
-/** The ranks of one attempt on an agent that is not its head have ended. Said twice, it changes nothing. */
+/** The ranks of one attempt on an agent that is not its head have ended. A repeated one changes nothing. */
 export interface RanksEnded {
   readonly type: "ranks.ended";
   readonly at: number;
@@ -196,10 +196,10 @@ export interface AgentJoined {
   readonly type: "agent.joined";
   readonly at: number;
   readonly agent: AgentId;
-  /** Made by the agent at its start: one process, one uuid. */
+  /** Made by the agent when it starts: one process, one uuid. */
   readonly uuid: string;
   readonly pilot: PilotId;
-  /** Of an agent started by hand: where it counts. */
+  /** For an agent started by hand: the cluster it counts towards. */
   readonly cluster?: string;
   readonly queue?: string;
   readonly host: string;
@@ -207,34 +207,34 @@ export interface AgentJoined {
   readonly resources: Resources;
   /** The file of its output stream. */
   readonly output: string;
-  /** Results up to this number are none of this agent's: it was given up under another number before. */
+  /** Results up to this number do not belong to this agent: it was given up under another id before. */
   readonly seq: number;
 }
 
-/** Agents that are surely gone, or whose lease is over: what they had is run again, as a loss. */
+/** Agents that are surely gone, or whose lease is over: their tasks run again, as losses. */
 export interface AgentsLost {
   readonly type: "agents.lost";
   readonly at: number;
   readonly agents: readonly number[];
   readonly reason: string;
-  /** Gone after giving everything back: nothing was lost. */
+  /** It ended after giving everything back: nothing was lost. */
   readonly orderly?: boolean;
   /**
-   * What was decided by the limit of that time, so that no replay decides it again by another one. Absent only in
-   * a journal of format 1: LossesJudged says by which limit those were judged.
+   * Decided by the limit of that time, so that no replay decides again by a different one. Absent only in a journal of
+   * format 1: LossesJudged says which limit judged those.
    */
   readonly givenUp?: readonly GivenUp[];
-  /** When attempts that are lost here began, as far as their agents had said: no result will ever tell. */
+  /** When the attempts lost here began, as far as their agents had reported: no result will ever say. */
   readonly started?: readonly {
     readonly run: RunId;
     readonly rows: readonly number[];
     readonly at: readonly number[];
-    /** Where the last chunk of their output was, -1 for none. */
+    /** Where the last chunk of their output starts, -1 for none. */
     readonly outAt?: readonly number[];
   }[];
 }
 
-/** The limit that was applied, once, to all losses before this event about which nothing had been decided. */
+/** The limit that was applied, once, to all earlier losses about which nothing had been decided. */
 export interface LossesJudged {
   readonly type: "losses.judged";
   readonly at: number;
@@ -248,7 +248,7 @@ export interface PilotRequested {
   readonly pilot: PilotId;
   readonly cluster: string;
   readonly queue: string;
-  /** Unique: by it the job is found again when the manager's answer was lost. */
+  /** Unique: finds the job again when the manager's answer was lost. */
   readonly jobName: string;
 }
 
@@ -259,9 +259,9 @@ export interface PilotChanged {
   readonly state: PilotState;
   readonly nativeId?: string;
   readonly reason?: string;
-  /** Head and tail of what its job printed, where it did not start. */
+  /** The head and tail of what its job printed, if it did not start. */
   readonly output?: string;
-  /** It was told to take nothing new. */
+  /** It was asked to take nothing new. */
   readonly draining?: boolean;
 }
 
@@ -292,13 +292,13 @@ export interface LaunchChanged {
   readonly signal?: number;
   readonly hosts?: readonly string[];
   readonly excerpt?: string;
-  /** Its end was asked for: a successor of this server asks again. */
+  /** Someone asked for its end: a successor of this server asks again. */
   readonly cancelBy?: string;
   /** Its directory was removed. */
   readonly cleaned?: boolean;
 }
 
-/** Nothing of it is kept any more. */
+/** Nothing about it is kept any more. */
 export interface LaunchRemoved {
   readonly type: "launch.removed";
   readonly at: number;

@@ -9,7 +9,7 @@ import type { AgentId, Row, RunId } from "./ids.ts";
 /**
  * The agents that run the ranks of one attempt together, all of one pilot. The first is its head: the attempt is the
  * head's, like that of any other task, and its one result comes from there. The others hold slots for it; what they
- * say of their ranks is kept here, so that a successor of the server can tell the head.
+ * report about their ranks is kept here, so that a successor of the server can tell the head.
  *
  *     assigned ──► each member starts its ranks ──► ranks.ended of the others ──► result of the head ──► over
  *                     │ a member is lost, a rank fails, the head gives it back or is lost ───────────────┘
@@ -26,7 +26,7 @@ export interface Gang {
   readonly ended: Map<number, RanksEnded>;
 }
 
-/** Output of ranks that ran elsewhere than on the attempt's own agent. */
+/** Output of ranks that ran on other agents than the attempt's own. */
 export interface RankOutput {
   readonly attempt: number;
   readonly agent: AgentId;
@@ -38,7 +38,7 @@ export interface RankOutput {
 
 export const gangKey = (run: RunId, row: Row): string => `${run}.${row}`;
 
-/** A row leaves its agent; if a gang ran it, that is over. */
+/** A row leaves its agent; if a gang ran it, the gang is over. */
 export const leave = (state: State, run: Run, row: Row, agent: AgentId, effects: Effects): void => {
   effects.left(run, row, agent);
   if (state.gangs.size === 0) return;
@@ -60,14 +60,14 @@ const keepOutput = (run: Run, event: RanksEnded): void => {
   const history = run.history.get(event.row);
   const past = history?.findIndex(({ n }) => n === attempt) ?? -1;
   if (past < 0) return addLost(run, event.row, lost);
-  // the attempt is over: it stays with what is remembered of it
+  // the attempt is over: this joins what is remembered of it
   const before = history![past]!;
   const { stdout, stderr, reason } = before.outputLost ?? { stdout: 0, stderr: 0, reason: lost.reason };
   const outputLost = { stdout: stdout + lost.stdout, stderr: stderr + lost.stderr, reason };
   history![past] = { ...before, outputLost };
 };
 
-/** Also after the gang is over: what its ranks wrote until they were ended is still read. Said twice changes nothing. */
+/** Also after the gang is over: what its ranks wrote until then can still be read. A repeated event changes nothing. */
 export const applyRanksEnded: Apply<RanksEnded> = (state, event) => {
   const run = state.runs.get(event.run);
   if (run === undefined || event.row >= run.total) return;
@@ -77,7 +77,7 @@ export const applyRanksEnded: Apply<RanksEnded> = (state, event) => {
   if (gang.agents[0] !== event.agent && !gang.ended.has(event.agent)) gang.ended.set(event.agent, event);
 };
 
-/** Notes who runs an attempt together. */
+/** Records which agents run an attempt together. */
 export const formGang = (
   state: State,
   run: Run,
@@ -88,7 +88,7 @@ export const formGang = (
   state.gangs.set(gangKey(run.id, row), { run: run.id, row, attempt, agents, ranks, ended: new Map() });
 };
 
-/** Rows whose gang has lost a member that still had something to do, though their head lives. */
+/** Rows whose gang has lost a member that still had work to do, while the head lives. */
 export const gangsWithout = (state: State, gone: ReadonlySet<number>): Gang[] =>
   [...state.gangs.values()].filter((gang) =>
     gang.agents.some((agent, i) => i > 0 && gone.has(agent) && !gang.ended.has(agent)),

@@ -6,7 +6,7 @@ import type { Apply } from "./state.ts";
 import { Task } from "./states.ts";
 import { isReady, rangeEnd, touch } from "./table.ts";
 
-/** Tasks that fail while they wait: no pilot that could run them starts. */
+/** Tasks that fail while they wait: no pilot starts that could run them. */
 export const applyFailed: Apply<TasksFailed> = (state, event, effects) => {
   for (const { run: id, ranges } of event.parts) {
     const run = state.runs.get(id);

@@ -1,7 +1,7 @@
 /**
- * Ids are numbers on the wire and in the journal; in code each kind has a type of its own, so that an agent's id cannot stand
- * where a run's is meant. A plain number still passes where an id is read from the journal or counted up: what is refused is
- * one kind for another.
+ * Ids are numbers on the wire and in the journal; in code each kind has a type of its own, so that an agent's id cannot
+ * stand where a run's is meant. A plain number still passes where an id is read from the journal or counted up: the
+ * compiler only refuses one kind in place of another.
  */
 export type RunId = number & { readonly is?: "run" };
 export type AgentId = number & { readonly is?: "agent" };

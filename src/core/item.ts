@@ -1,10 +1,10 @@
 import { quoted } from "./quantities.ts";
 
-/** One item at work. `text` is what `{item}` and SLIPWAY_ITEM are: strings as they are, other JSON as compact JSON. */
+/** One item in use. `text` is the value of `{item}` and SLIPWAY_ITEM: strings unchanged, other JSON as compact JSON. */
 export interface Item {
   readonly text: string;
   readonly json: boolean;
-  /** Parsed when the first field is asked for. */
+  /** Parsed when a field is first needed. */
   value?: unknown;
 }
 
@@ -19,7 +19,7 @@ const isDeeper = (value: unknown, depth: number): boolean =>
   value !== null &&
   (depth === 0 || Object.values(value).some((inner) => isDeeper(inner, depth - 1)));
 
-/** How a JSON value is stored. Throws a RangeError when it is nested beyond measure. */
+/** How a JSON value is stored. Throws a RangeError when it is nested too deeply. */
 export const storedJson = (value: unknown): string => {
   if (isDeeper(value, MAX_ITEM_DEPTH))
     throw new RangeError(`an item is nested more than ${MAX_ITEM_DEPTH} levels deep`);
@@ -44,7 +44,7 @@ export const fieldOf = (item: Item, path: readonly string[]): string => {
   return typeof value === "string" ? value : JSON.stringify(value);
 };
 
-/** The longest item: it must fit into one environment variable (the system takes 128 KiB for `NAME=value`). */
+/** The longest item: it must fit into one environment variable (the system allows 128 KiB for `NAME=value`). */
 export const MAX_ITEM_BYTES = 131_000;
 
 /** Matches only surrogates without their pair. */

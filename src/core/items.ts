@@ -35,7 +35,7 @@ const parseRange = (text: string): Range => {
   return { from, step, count: Math.floor((to - from) / step) + 1 };
 };
 
-/** `1-100`, `1-100:2`, `5`, `1-3,7`. Any count is answered, however large: the caller refuses before allocating. */
+/** `1-100`, `1-100:2`, `5`, `1-3,7`. Any count is accepted, however large: the caller refuses before allocating. */
 export const parseArray = (text: string | number): ParsedArray => {
   const parts = String(text).split(",", 100_001);
   if (parts.length > 100_000) throw new RangeError("an array list has at most 100,000 parts; use a file of lines");
@@ -54,17 +54,17 @@ interface ItemRules {
   readonly amounts: readonly (readonly [string, Template])[];
   /** `{item.key}` paths anywhere in the group. */
   readonly fields: readonly (readonly string[])[];
-  /** The string command, when a value may have to be refused where it stands. */
+  /** The string command, if a value may have to be refused for its place in it. */
   readonly shell: Template | undefined;
   /** Results by their texts: rows that ask for the same share one object. */
   readonly seen: Map<string, Resources>;
-  /** What was worked out when an item was checked, until it is taken in. */
+  /** Results from checking an item, kept until the item is taken in. */
   readonly checked: Map<string, Resources>;
 }
 
 const rulesByGroup = new WeakMap<GroupSpec, ItemRules>();
 const MOST_SHARED = 10_000;
-/** A submission is checked and taken in by some thousand items; what a refused one leaves goes with the next. */
+/** Items are checked and taken in a few thousand at a time; what a refused submission leaves goes with the next. */
 const MOST_CHECKED = 20_000;
 
 const templatesOf = (group: GroupSpec): Template[] => {
@@ -127,8 +127,8 @@ const naming = <T>(index: number, stored: string, work: () => T): T => {
 };
 
 /**
- * What one task of a group asks for, in units, with the amounts that depend on its item. Never fails: items were checked
- * at submit, and one that a later version would refuse there asks for what its group does.
+ * What one task of a group asks for, in units, with the amounts that depend on its item. Never fails: items were
+ * checked at submit, and one that this version would refuse asks for what its group asks for.
  */
 export const evaluateItemResources = (group: GroupSpec, items: PackedItems, index: number): Resources => {
   try {

@@ -8,10 +8,10 @@ export { LAUNCH_STATES, type LaunchState, isFinalLaunch, mayAdvanceLaunch } from
 
 /**
  * A launch: one batch job handed straight to a workload manager, with its directory, its logs and its outcome. What the
- * manager itself says is kept beside its state.
+ * manager itself says about it is kept beside its state.
  */
 
-/** What people want to know of a launch without reading its script. */
+/** What people want to know about a launch without reading its script. */
 export interface LaunchAbout {
   readonly name: string;
   /** `exp`, `cmd`, `gc` or any short word. */
@@ -41,13 +41,13 @@ export interface Launch {
   readonly id: LaunchId;
   readonly uuid: string;
   readonly cluster: string;
-  /** In whose name; empty: the server's own user. */
+  /** The user it runs as; empty: the server's own user. */
   readonly user: string;
-  /** Unique: by it the job is found again when the manager's answer was lost. */
+  /** Unique: finds the job again when the manager's answer was lost. */
   readonly jobName: string;
   readonly directory: string;
   readonly files: LaunchFiles;
-  /** SHA-256 of the token with which its log stream comes. */
+  /** SHA-256 of the token that its log stream presents. */
   readonly tokenHash: string;
   readonly about: LaunchAbout;
   readonly requested: number;
@@ -59,11 +59,11 @@ export interface Launch {
   exitCode: number | null;
   signal: number | null;
   hosts: readonly string[];
-  /** The informative part of its error log, where it did not succeed. */
+  /** The informative part of its error log, if it did not succeed. */
   excerpt: string;
   started: number;
   ended: number;
-  /** When its end was asked for, and by whom; 0 and empty while nobody has. */
+  /** When someone asked for its end, and who; 0 and empty until then. */
   cancelAsked: number;
   cancelBy: string;
   /** When its directory was removed. */
@@ -101,7 +101,7 @@ export const applyLaunchRequested: Apply<LaunchRequested> = (state, event) => {
   });
 };
 
-/** Facts are kept whenever they come; of the state only what goes forward counts. */
+/** Facts are kept whenever they come; a state counts only if it moves the launch forward. */
 export const applyLaunchChanged: Apply<LaunchChanged> = (state, event) => {
   const launch = state.launches.get(event.launch);
   if (launch === undefined) return;
@@ -111,7 +111,7 @@ export const applyLaunchChanged: Apply<LaunchChanged> = (state, event) => {
   }
   if (event.cleaned === true && launch.cleaned === 0) launch.cleaned = event.at;
   if (event.excerpt !== undefined) launch.excerpt = event.excerpt;
-  // an answer of the manager that comes after the end says nothing new
+  // an answer from the manager after the end says nothing new
   if (isFinalLaunch(launch.state)) return;
   if (event.nativeId !== undefined) launch.nativeId = event.nativeId;
   if (event.raw !== undefined) launch.raw = event.raw;

@@ -8,8 +8,8 @@ import { Flag, MOST_LOSSES, peek } from "./table.ts";
 import type { Row, RunId } from "./ids.ts";
 
 /**
- * How often a task may be lost is a setting, and settings change between two starts. So it is asked once, before an
- * event is journaled: the event carries which tasks were given up, and applying it decides nothing.
+ * How often a task may be lost is a setting, and settings change between two starts. So it is read once, before an
+ * event is journaled: the event says which tasks were given up, and applying it decides nothing.
  */
 export const decideLosses = (state: State, event: Event, limit: number): Event => {
   if (event.type === "agents.lost") return { ...event, givenUp: amongLost(state, event, limit) };
@@ -18,13 +18,13 @@ export const decideLosses = (state: State, event: Event, limit: number): Event =
   return event;
 };
 
-/** Whether an attempt that ended like this was lost, and counts as that. */
+/** Whether an attempt that ended like this was lost, and counts as a loss. */
 export const isLoss = (ending: number): boolean => ending === Ending.CUT_OFF || ending === Ending.SPAWNER_LOST;
 
-/** Alone with its spawner it was its own doing, and then so was the loss in company before. */
+/** A task that took its own spawner down did it alone, so it also caused the earlier loss in company. */
 export const lossesInCompany = (ending: number): number => (ending === Ending.SPAWNER_LOST ? 1 : 0);
 
-/** Lost with a spawner that others shared: it may have been a neighbour's doing, for which nobody is given up. */
+/** Lost with a spawner that others shared: a neighbour may have caused it, and no task is given up for that. */
 const isSuspect = (run: Run, row: Row, ending: number): boolean =>
   ending === Ending.SPAWNER_LOST && ((peek(run.table, row)?.flags[row % run.table.pageRows] ?? 0) & Flag.ALONE) === 0;
 
@@ -67,7 +67,7 @@ const amongEnded = (state: State, event: TasksEnded, limit: number): GivenUp[] =
     return list.length === 0 ? [] : [{ run: id, rows: list }];
   });
 
-/** What applying an event asks for each loss: is this task given up? Undefined: nothing was decided at the time. */
+/** For each loss, applying an event asks: is this task given up? Undefined: nothing was decided at the time. */
 export type Verdict = (run: RunId, row: Row) => boolean | undefined;
 
 export const verdictOf = (givenUp: readonly GivenUp[] | undefined): Verdict => {

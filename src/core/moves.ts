@@ -19,7 +19,7 @@ import type { Row } from "./ids.ts";
 /**
  * The doors through which states change; nothing else writes one (test/unit/core/moves.test.ts looks). A task moves
  * through `advance` within an attempt, and through `reopen` to the next. A move that states.ts does not allow is
- * refused: nothing changes, and it is counted. It is never thrown, since what was once written must replay.
+ * refused: nothing changes, and the refusal is counted. It never throws, since what was once written must replay.
  */
 
 const refuse = (state: Pick<State, "refused">, run: Run, row: Row, from: number, to: number): false => {
@@ -28,7 +28,7 @@ const refuse = (state: Pick<State, "refused">, run: Run, row: Row, from: number,
   return false;
 };
 
-/** Moves one task forward and keeps the run's counts; false if it may not. */
+/** Moves one task forward and keeps the run's counts; false if the move is not allowed. */
 export const advance = (state: Pick<State, "refused">, run: Run, row: Row, to: number): boolean => {
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
@@ -48,8 +48,8 @@ export const advanceUntouched = (run: Run, group: Group, untouched: number): voi
 };
 
 /**
- * Puts the latest attempt into the history and makes the row wait for the next one, in `to`; `effects` hear of it, if
- * given. False if it may not.
+ * Puts the latest attempt into the history and makes the row wait for the next one, in `to`; tells `effects`, if given.
+ * False if the move is not allowed.
  */
 export const reopen = (
   state: Pick<State, "refused">,
@@ -83,14 +83,14 @@ export const reopen = (
   return true;
 };
 
-/** `retry` has reopened a group's tasks: it waits for its dependencies anew. */
+/** `retry` has reopened a group's tasks: the group waits for its dependencies again. */
 export const reopenGroup = (group: Group): void => {
   group.base = Task.NEW;
 };
 
 /**
- * Events about pilots and launches tell facts with the state as their teller knew it: one that is behind says nothing
- * new, and is no refusal. False if it did not move.
+ * Events about pilots and launches carry the state as their sender knew it: one that is behind says nothing new, and
+ * does not count as a refusal. False if it did not move.
  */
 export const advancePilot = (pilot: Pilot, to: PilotState): boolean => {
   if (!mayAdvancePilot(pilot.state, to)) return false;

@@ -7,9 +7,9 @@ import { Flag, peek, touch } from "./table.ts";
 import type { Row } from "./ids.ts";
 
 /**
- * How the end of a task moves everything that waits for it. A dependency on a group is one barrier: groups count
- * their ended tasks, and what depends on them is looked at when the count is full, or at the first failure.
- * Cascades run from a work list, so that a chain of 100,000 tasks needs no stack.
+ * How the end of a task moves everything that waits for it. A dependency on a group is one barrier: groups count their
+ * ended tasks, and their dependents are examined when the count is full, or at the first failure. Cascades run from a
+ * work list, so that a chain of 100,000 tasks needs no stack.
  */
 
 const groupEnded = (group: Group): boolean => group.done + group.failed + group.canceled === group.count;
@@ -56,7 +56,7 @@ const release = (state: State, run: Run, group: Group, effects: Effects): void =
   if (from >= 0) effects.ready(run, from, end - from);
 };
 
-/** Cancels the rows of a group that no agent has. Rows that run are marked and their agents told. Returns how many ended. */
+/** Cancels the rows of a group that no agent has; marks the others and has agents stop them. Returns how many ended. */
 export const cancelRows = (
   state: State,
   run: Run,
@@ -97,7 +97,7 @@ export const cancelRows = (
   if (first >= 0) effects.canceled(run, first, to - first);
   if ((flags & Flag.UNNEEDED) === 0) group.canceled += ended;
   else {
-    // a handler that was not needed is no failure: whoever waits for it may go on
+    // an unneeded handler is not a failure: whatever waits for it may proceed
     group.done += ended;
     run.unneeded += ended;
   }
@@ -114,7 +114,7 @@ const cancelGroup = (
   effects: Effects,
 ): number => cancelRows(state, run, group, group.first, group.first + group.count, reason, flags, at, effects);
 
-/** Looks at every group that depends on one of these, and on from there. */
+/** Examines every group that depends on one of these, and continues from there. */
 export const cascade = (state: State, run: Run, start: readonly Group[], at: number, effects: Effects): void => {
   const work = [...start];
   for (let group = work.pop(); group !== undefined; group = work.pop()) {
@@ -124,7 +124,7 @@ export const cascade = (state: State, run: Run, start: readonly Group[], at: num
       const verdict = judge(group, on);
       if (verdict === "open") continue;
       if (verdict === "met") {
-        // a barrier is met once: either at the full count, or never
+        // a barrier is met only once: at the full count, or never
         waiting.waits -= 1;
         if (waiting.waits === 0) release(state, run, waiting, effects);
         continue;
@@ -217,7 +217,7 @@ export const endTask = (
   return groupEnded(group) || to !== Task.DONE ? group : undefined;
 };
 
-/** How an earlier run ended, or undefined while it goes on. */
+/** How an earlier run ended, or undefined while it has not. */
 export const outcomeOf = (state: State, id: number): "DONE" | "FAILED" | "CANCELED" | undefined => {
   const run = state.runs.get(id);
   if (run !== undefined) return isFinishedRun(run) ? (runState(run) as "DONE" | "FAILED" | "CANCELED") : undefined;
@@ -227,7 +227,7 @@ export const outcomeOf = (state: State, id: number): "DONE" | "FAILED" | "CANCEL
   return (summary.counts[Task.CANCELED] ?? 0) > summary.unneeded ? "CANCELED" : "DONE";
 };
 
-/** A run that is opened again waits anew: what it waited for before it ended would count twice. */
+/** A reopened run waits again: what it waited for before it ended would otherwise count twice. */
 const unlink = (state: State, run: Run): void => {
   for (const group of run.groups)
     for (const dependency of group.spec.after) {
@@ -239,10 +239,10 @@ const unlink = (state: State, run: Run): void => {
     }
 };
 
-/** Groups without open dependencies start; those on what has ended, in this run or another, are settled. */
+/** Groups without open dependencies start; dependencies on what has ended, in this run or another, are settled. */
 export const openRun = (state: State, run: Run, at: number, effects: Effects): void => {
   unlink(state, run);
-  // an empty group ends at once; after a retry those whose tasks are all done have ended too
+  // an empty group ends at once; after a retry, groups whose tasks are all done have ended too
   const ended = run.groups.filter(groupEnded);
   for (const group of run.groups) {
     if (group.base !== Task.NEW) continue;

@@ -16,7 +16,7 @@ export const CHUNK_MAX_BYTES = 65_536;
 /** What `prev` and `lastAt` say when there is no chunk. */
 export const NO_CHUNK = -1;
 
-/** In flags: the payload is none of the task's, but a line for people that says how much is missing here. */
+/** In flags: the payload is not the task's, but a line for people that says how much is missing here. */
 export const MARKER = 1;
 
 /** "SLO1" */

@@ -1,9 +1,9 @@
 import type { Run } from "./run.ts";
 import type { Row } from "./ids.ts";
 
-/** Output of attempts that was not kept: how much of each stream, and why. Most tasks have none and cost nothing. */
+/** Output of attempts that was not kept: how much of each stream, and why. Most tasks lose none and cost nothing. */
 
-/** Why, as the API names it; the index is the number in results, journal and snapshot. */
+/** The reasons, as the API names them; the index is the number in results, journal and snapshot. */
 export const LOST_REASONS = [null, "output-per-task", "output-per-run", "no-room", "write-failed"] as const;
 
 /** The same for people. */
@@ -20,13 +20,13 @@ export const lostText = (reason: NonNullable<(typeof LOST_REASONS)[number]>): st
 
 export const Lost = { PER_TASK: 1, PER_RUN: 2, NO_ROOM: 3, WRITE_FAILED: 4 } as const;
 
-/** Reached once, a limit is reached for good. */
+/** A limit once reached stays reached. */
 export const isLimit = (reason: number): boolean => reason === Lost.PER_TASK || reason === Lost.PER_RUN;
 
 export interface OutputLost {
   readonly stdout: number;
   readonly stderr: number;
-  /** What came first. */
+  /** The reason that came first. */
   readonly reason: number;
 }
 
@@ -68,7 +68,7 @@ export const lostOf = (run: Rows, row: Row): OutputLost | undefined => {
   return { stdout: page.stdout[slot]!, stderr: page.stderr[slot]!, reason: page.reason[slot]! };
 };
 
-/** To what the row has lost already: its ranks on other agents may have told before. */
+/** Adds to what the row has already lost: its ranks on other agents may have reported before. */
 export const addLost = (run: Rows, row: Row, { stdout, stderr, reason }: OutputLost): void => {
   if (stdout + stderr <= 0) return;
   const { page: known, slot, index } = placeOf(run, row);
@@ -94,7 +94,7 @@ export const clearLost = (run: Rows, row: Row): void => {
   page.reason[slot] = 0;
 };
 
-/** Counts anew from a page of a snapshot. */
+/** Counts again from a page of a snapshot. */
 export const restoreLostPage = (run: Rows, index: number, page: LostPage): void => {
   run.lost.pages.set(index, page);
   for (let slot = 0; slot < page.reason.length; slot += 1) {

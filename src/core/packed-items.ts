@@ -62,7 +62,7 @@ export class PackedItems {
     for (let i = 0; i < this.#length; i++) yield this.get(i);
   }
 
-  /** One block as bytes: count, ends, texts; little-endian. Blocks but the last never change. */
+  /** One block as bytes: count, ends, texts; little-endian. Only the last block ever changes. */
   encodeBlock(number: number): Buffer {
     const block = this.#blocks[number];
     if (block === undefined) throw new RangeError(`no block ${number} in a list of ${this.#blocks.length}`);
@@ -75,7 +75,7 @@ export class PackedItems {
     return out;
   }
 
-  /** Appends a block that encodeBlock made. Only after full blocks; a RangeError for damaged bytes. */
+  /** Appends a block that encodeBlock made. The blocks before it must be full; a RangeError for damaged bytes. */
   addBlock(encoded: Uint8Array): void {
     const view = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
     const count = view.length < 4 ? 0 : view.readUInt32LE(0);

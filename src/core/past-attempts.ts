@@ -4,20 +4,20 @@ import { peek, touch } from "./table.ts";
 import type { Row } from "./ids.ts";
 
 /**
- * Earlier attempts. The latest one stands in the table; only tasks that had more have records of their own, and of
- * those the first few and the last few: enough to see how it began and what happens now, however often it is tried.
+ * Earlier attempts. The latest one is in the table; only tasks that had more have records here, and of those only the
+ * first few and the last few: enough to see how it began and what happens now, however often it was tried.
  */
 
 export const KEPT_FIRST = 3;
 export const KEPT_LAST = 5;
 
-/** The first and the last ones of a list that is in order. */
+/** The first and last few of an ordered list. */
 const ends = (attempts: readonly Attempt[]): Attempt[] =>
   attempts.length <= KEPT_FIRST + KEPT_LAST
     ? [...attempts]
     : [...attempts.slice(0, KEPT_FIRST), ...attempts.slice(-KEPT_LAST)];
 
-/** Sets a task's earlier attempts, as many of them as are kept; what ranks wrote goes with the others. */
+/** Sets a task's earlier attempts; drops those that are not kept, and what their ranks wrote. */
 export const keepAttempts = (run: Run, row: Row, attempts: readonly Attempt[]): void => {
   const kept = ends(attempts);
   run.history.set(row, kept);
@@ -30,7 +30,7 @@ export const keepAttempts = (run: Run, row: Row, attempts: readonly Attempt[]): 
   );
 };
 
-/** Keeps the attempt that stands in the table before the next one takes its place. Undefined if it is kept already. */
+/** Keeps the attempt in the table before the next one takes its place. Undefined if it was kept already. */
 export const remember = (run: Run, row: Row, lost: boolean): Attempt | undefined => {
   const before = run.history.get(row) ?? [];
   const latest = latestAttempt(run, row, lost);
@@ -40,13 +40,13 @@ export const remember = (run: Run, row: Row, lost: boolean): Attempt | undefined
   return ended;
 };
 
-/** The latest attempt, as it stands in the table. */
+/** The latest attempt, if the table still holds it. */
 export const currentAttempt = (run: Run, row: Row): Attempt | undefined => {
   const page = peek(run.table, row);
   const slot = row % run.table.pageRows;
   if (page === undefined || page.attempt[slot] === 0) return undefined;
   const past = run.history.get(row)?.at(-1);
-  // after a retry the number is still that of the attempt before, until the next one is assigned
+  // after a retry the number is still that of the previous attempt, until the next one is assigned
   if (past?.n === page.attempt[slot]) return undefined;
   return latestAttempt(run, row, false);
 };

@@ -11,7 +11,7 @@ export const MAX_SECONDS = 3_155_760_000;
 export const MAX_BYTES = 2 ** 50;
 export const MAX_CPUS = 1_000_000;
 export const MAX_GPUS = 1_000_000;
-/** Bound for user-defined resources: its units stay exact integers. */
+/** Bound for user-defined resources: their units stay exact integers. */
 export const MAX_AMOUNT = 1_000_000_000;
 
 const NUMBER = String.raw`\d{1,15}(?:\.\d{1,15})?|\.\d{1,15}`;
@@ -36,7 +36,7 @@ const textOf = (value: string | number): string => {
   return String(value);
 };
 
-/** A plain number; numbers in exponent form only arrive as numbers, never as text. */
+/** A plain number; exponent form is accepted only in numbers, never in text. */
 const plainNumber = (value: string | number, text: string): number | undefined => {
   if (typeof value === "number") return value;
   return PLAIN.test(text) ? Number(text) : undefined;
@@ -64,7 +64,7 @@ const unitSeconds = (text: string): number | undefined => {
   const match = UNITS.exec(text);
   if (match === null) return undefined;
   const [, d, h, m, s] = match.map((part) => Number(part ?? 0));
-  // Seconds are added last and apart, so that what formatDuration wrote is read back as the same number.
+  // Seconds are added last and separately, so that what formatDuration wrote reads back as the same number.
   return d! * 86_400 + h! * 3600 + m! * 60 + s!;
 };
 
@@ -98,7 +98,7 @@ export const parseSize = (value: string | number): number => {
   return Math.ceil(bytes);
 };
 
-/** A non-negative number without a unit. Between 0 and 0.0001, the smallest amount that is counted, it is refused. */
+/** A non-negative number without a unit. Refuses numbers between 0 and 0.0001, the smallest amount that is counted. */
 export const parseAmount = (value: string | number, max = MAX_AMOUNT): number => {
   const text = textOf(value);
   const amount = plainNumber(value, text);
@@ -112,8 +112,8 @@ export const parseAmount = (value: string | number, max = MAX_AMOUNT): number =>
 };
 
 /**
- * The integer units of one requested resource. Below one, a GPU may be shared in any fraction; from one on, whole
- * devices are given.
+ * The integer units of one requested resource. Below one, a GPU may be shared in any fraction; from one up, it must be
+ * whole devices.
  */
 export const parseResource = (name: string, value: string | number): number => {
   if (isByteResource(name)) return toUnits(name, parseSize(value));
@@ -156,7 +156,7 @@ export const formatSize = (bytes: number): string => {
 export const formatResource = (name: string, units: number): string =>
   isByteResource(name) ? formatSize(units) : String(units / FRACTION);
 
-/** The spelling used everywhere for names people also write in the singular. */
+/** The canonical spelling of names that people also write in the singular. */
 export const canonicalResource = (name: string): string =>
   name === "cpu" ? "cpus" : name === "gpu" ? "gpus" : name === "memory" ? "mem" : name;
 

@@ -16,9 +16,9 @@ export const toUnits = (name: string, value: number): number =>
 /** Integer units as the number a user reads. */
 export const fromUnits = (name: string, units: number): number => (isByteResource(name) ? units : units / FRACTION);
 
-/** How much there is of a resource; user-defined names may be any word, also one that every object has. */
+/** The amount of a resource; user-defined names may be any word, even one that every object has (`constructor`). */
 export const amountOf = (resources: Resources, name: string): number => {
-  // what every object has is never a number
+  // what every object inherits is never a number
   const amount: unknown = resources[name];
   return typeof amount === "number" ? amount : 0;
 };

@@ -8,7 +8,7 @@ import { Flag, touch } from "./table.ts";
 
 /**
  * `retry` reopens final tasks: the failed ones and those cancelled for their sake, or all. Their old outcome stays in
- * the history, their own retries and losses count from zero, and dependencies are looked at anew.
+ * the history, their own retries and losses count from zero, and dependencies are evaluated again.
  */
 export const applyRetried: Apply<RunRetried> = (state, event, effects) => {
   const run = state.runs.get(event.run);
@@ -27,7 +27,7 @@ export const applyRetried: Apply<RunRetried> = (state, event, effects) => {
     page.losses[slot] = 0;
   }
   recount(run);
-  // what it waited for when it ended, it waits for anew: twice would count as two dependencies
+  // openRun links it again to the runs it waits for: an old link would count the dependency twice
   for (const [other, waiting] of state.runDependents)
     state.runDependents.set(
       other,
@@ -36,7 +36,7 @@ export const applyRetried: Apply<RunRetried> = (state, event, effects) => {
   openRun(state, run, event.at, effects);
 };
 
-/** Sets every group's counters from its rows, and all its dependencies open: openRun settles those that have ended. */
+/** Sets every group's counters from its rows, with all its dependencies open: openRun settles those that have ended. */
 const recount = (run: Run): void => {
   for (const group of run.groups) {
     group.done = 0;

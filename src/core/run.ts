@@ -7,14 +7,14 @@ import type { PackedItems } from "./items.ts";
 import { type Table, createTable, touch } from "./table.ts";
 import type { AgentId, Row, RunId } from "./ids.ts";
 
-/** What placement needs to know of a task; equal shapes share one object within a run. */
+/** What placement needs to know about a task; equal shapes share one object within a run. */
 export interface Shape {
   readonly key: string;
   readonly resources: Resources;
   readonly timeRequest: number;
   readonly cluster: string | undefined;
   readonly queue: string | undefined;
-  /** With ranks, `resources` are those of one. */
+  /** With ranks, `resources` are for one rank. */
   readonly ranks: RankSpec | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface Attempt {
   readonly signal: number;
   readonly reason: string;
   readonly lost: boolean;
-  /** The task's state at its end, or now; absent in what older versions wrote of earlier attempts. */
+  /** The task's state at its end, or now; absent in earlier attempts that older versions wrote. */
   readonly state?: number;
   readonly outAt: number;
   readonly outBytes: number;
@@ -48,7 +48,7 @@ export interface Group {
   readonly shape: Shape;
   readonly rowShapes: readonly Shape[] | undefined;
   readonly dependents: { readonly group: number; readonly on: Condition }[];
-  /** State of rows that nothing has touched: NEW while dependencies are open, then PENDING. */
+  /** State of untouched rows: NEW while dependencies are open, then PENDING. */
   base: number;
   /** Dependencies not yet met. */
   waits: number;
@@ -71,21 +71,21 @@ export interface Run {
   readonly counts: Float64Array;
   /** Earlier attempts that are kept (past-attempts.ts), only of tasks that had more than one. */
   readonly history: Map<Row, Attempt[]>;
-  /** Output of ranks that ran elsewhere than on their attempt's agent. */
+  /** Output of ranks that ran on other agents than their attempt's own. */
   readonly rankOutputs: Map<Row, RankOutput[]>;
   /** Output that was not kept. */
   readonly lost: LostRows;
-  /** Bytes of output that all attempts have left, as they told at their ends. */
+  /** Bytes of output that all attempts have left, as reported when they ended. */
   outputBytes: number;
   /** Interned texts; index 0 is "no reason". */
   readonly reasons: string[];
   readonly reasonIds: Map<string, number>;
-  /** Of the document it was submitted with; empty where that was not kept. */
+  /** Digest of the document it was submitted with; empty where it was not kept. */
   digest: string;
   started: number;
   finished: number;
   canceled: string;
-  /** Moving average of execution time over all groups, for those that have none of their own; -1 while unknown. */
+  /** Moving average of execution time over all groups, for groups without one of their own; -1 while unknown. */
   meanMs: number;
   unneeded: number;
   retries: number;
@@ -223,7 +223,7 @@ export const internReason = (run: Run, reason: string): number => {
   return run.reasons.length - 1;
 };
 
-/** The attempt that stands in the table, as a record of its own. */
+/** The attempt in the table, as a record of its own. */
 export const latestAttempt = (run: Run, row: Row, lost: boolean): Attempt => {
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;

@@ -1,4 +1,4 @@
-/** Looks at a value that may be anything; says what is wrong with it and where, or undefined when it is as it should be. */
+/** Examines a value that may be anything; says what is wrong with it and where, or undefined when nothing is. */
 export type Shape = (value: unknown, path: string) => string | undefined;
 
 const MOST_SHOWN = 40;

@@ -2,10 +2,10 @@ import { heredocAt } from "./heredoc.ts";
 import { beginsSubscript, endCommand, endWord } from "./shell-command.ts";
 import { type Frame, type Scan, code, dollar } from "./shell-frames.ts";
 
-/** One step through the words of commands, outside all quotes; answers with the position behind it. */
+/** One step through the words of commands, outside all quotes; returns the position after it. */
 
 const redirection = (scan: Scan, { command }: Frame & { kind: "code" }, text: string, at: number): number => {
-  // a number before it is the descriptor, no word
+  // a number before it is the descriptor, not a word
   if (/^\d+$/.test(command.word ?? "")) command.word = undefined;
   scan.late ??= endWord(command);
   if (text[at + 1] === "(") {

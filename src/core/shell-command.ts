@@ -1,20 +1,20 @@
 /**
- * The simple command that a scan of shell text is in: as much of it as tells whether a word is taken for code. Words are
- * followed without their quotes; a value in one is the character NUL.
+ * The simple command that a scan of shell text is in: as much of it as is needed to tell whether the shell takes a word
+ * for code. Words are tracked without their quotes; a value in one is the character NUL.
  */
 
 export interface SimpleCommand {
   position: "command" | "argument";
-  /** What stands of the current word; undefined between words. */
+  /** The current word so far; undefined between words. */
   word: string | undefined;
   /** The command's name, when it is known. */
   name: string | undefined;
   last: string;
   /** The next word is the target of a redirection. */
   redirected: boolean;
-  /** `command` and its like stood before: options of theirs may follow. */
+  /** `command` or the like came before: its options may follow. */
   prefixed: boolean;
-  /** Open `case`: their patterns end in a parenthesis that closes nothing. */
+  /** How many `case` are open: their patterns end in a parenthesis that closes nothing. */
   cases: number;
   /** Inside `[[ … ]]`: whether a value stands there, and whether it compares numbers. */
   test: { valued: boolean; compares: boolean } | undefined;
@@ -31,7 +31,7 @@ export const createSimpleCommand = (): SimpleCommand => ({
   test: undefined,
 });
 
-/** After these a command follows. */
+/** A command follows these. */
 const BEFORE_COMMAND = new Set([
   "if",
   "then",
@@ -51,7 +51,7 @@ const PREFIXES = new Set(["command", "builtin"]);
 const ASSIGNMENT = /^[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\+?=/;
 const COMPARES = /^-(?:eq|ne|lt|le|gt|ge|v|R)$/;
 
-/** Builtins whose words are code, or names of variables whose subscripts are. */
+/** Builtins that take their words for code, or for names of variables whose subscripts are code. */
 const EVALUATING = new Set([
   "let",
   "eval",
@@ -71,7 +71,7 @@ const NAMING = new Set(["printf", "test", "[", "wait"]);
 
 const NUMBERS = "a value in [[ … ]] that compares numbers or names a variable is code; use [ … ] instead";
 
-/** Ends a word, if there is one; says why a value in it or before it may not stand there. */
+/** Ends a word, if there is one; says why a value in it or before it is not allowed there. */
 export const endWord = (command: SimpleCommand): string | undefined => {
   const { word } = command;
   if (word === undefined) return undefined;
@@ -112,7 +112,7 @@ export const endCommand = (command: SimpleCommand): string | undefined => {
   return problem;
 };
 
-/** The builtin that would take the current word for code, whatever its quotes. */
+/** The builtin that would take the current word for code, however it is quoted. */
 export const evaluates = ({ name, word, last, redirected, position }: SimpleCommand): string | undefined => {
   if (position !== "argument" || name === undefined || redirected) return undefined;
   if (EVALUATING.has(name)) return name;

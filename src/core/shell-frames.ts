@@ -16,9 +16,9 @@ export interface Scan {
   /** Here-documents that begin with the next line. */
   readonly pending: Heredoc[];
   comment: boolean;
-  /** Shells read differently what was scanned so far. */
+  /** Shells disagree about what was scanned so far. */
   ambiguous: boolean;
-  /** Why a value that was taken may not stand where it does after all. */
+  /** Why a value that was accepted is not allowed in its place after all. */
   late: string | undefined;
   /** Literal text since the last value, for names of variables that it would continue. */
   recent: string;
@@ -42,7 +42,7 @@ export const createScan = (): Scan => ({
 
 export const top = ({ frames }: Scan): Frame => frames[frames.length - 1]!;
 
-/** What `$` begins, in code, in double quotes and in here-documents; the position behind it. */
+/** What `$` begins, in code, in double quotes and in here-documents; returns the position after it. */
 export const dollar = (scan: Scan, text: string, at: number, quoted: boolean): number => {
   const next = text[at + 1];
   if (next === "(" && text[at + 2] === "(") {

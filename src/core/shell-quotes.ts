@@ -1,11 +1,11 @@
 import { type Frame, type Scan, dollar, top } from "./shell-frames.ts";
 
-/** One step within quotes, arithmetic, braces or a here-document; each answers with the position behind it. */
+/** One step within quotes, arithmetic, braces or a here-document; each returns the position after it. */
 
-/** `${name:-…}` and its like: what follows the operator is text. */
+/** `${name:-…}` and the like: what follows the operator is text. */
 export const WORD_OPERATOR = /^(?:[A-Za-z_][A-Za-z0-9_]*|\d+|[@*?$!#-]):?[-=?+]/;
 
-/** Quotes change nothing of what a word is: e'va'l is eval. */
+/** Quotes do not change what a word is: e'va'l is eval. */
 const growWord = (scan: Scan, more: string): void => {
   const below = scan.frames.at(-2);
   if (below?.kind === "code") below.command.word = (below.command.word ?? "") + more;
@@ -21,7 +21,7 @@ export const inQuotes = (scan: Scan, frame: Frame, text: string, at: number): nu
     case "dollar-single":
       if (char === "\\") {
         if (text[at + 1] === "'") scan.ambiguous = true;
-        // what it stands for may be a letter: the word is not known any more
+        // the escape may stand for a letter: the word is no longer known
         growWord(scan, "\0");
         return at + 2;
       }
@@ -74,7 +74,7 @@ export const inBraces = (scan: Scan, frame: Frame & { kind: "brace" }, text: str
   if (char === '"') scan.frames.push({ kind: "double" });
   else if (char === "`") scan.frames.push({ kind: "backtick" });
   else if (char === "'") {
-    // within double quotes it is a character after :- and its like, and a quote after # and %, but not in all shells
+    // within double quotes it is a character after :- and the like, and a quote after # and %, but not in all shells
     if (!frame.quoted) scan.frames.push({ kind: "single" });
     else if (!WORD_OPERATOR.test(frame.text)) scan.ambiguous = true;
   } else if (char === "$") return dollar(scan, text, at, frame.quoted);

@@ -1,6 +1,6 @@
 /**
- * A value as data for its place in shell text: it never ends a quote, starts a command or splits into words. Which place
- * it is, shell-scanner.ts tells.
+ * A value as data for its place in shell text: it never ends a quote, starts a command or splits into words.
+ * shell-scanner.ts finds out which place it is.
  */
 export type Quoting =
   | "none"

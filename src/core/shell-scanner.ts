@@ -5,10 +5,10 @@ import { WORD_OPERATOR, inArithmetic, inBraces, inHeredoc, inQuotes } from "./sh
 import type { Quoting } from "./shell-quoting.ts";
 
 /**
- * Where in a shell text a placeholder stands, so that its value is put in as data. Text is scanned as dash and bash read it:
- * quotes, backslashes, comments, substitutions, here-documents. Where they would take the value for code whatever its
- * quoting (arithmetic, eval), or where they read a text differently, the placeholder is refused with what to write
- * instead. The text is its author's and may be trusted; values may not.
+ * Where in a shell text a placeholder stands, so that its value is put in as data. Text is scanned as dash and bash
+ * read it: quotes, backslashes, comments, substitutions, here-documents. Where they would take the value for code
+ * whatever its quoting (arithmetic, eval), or where they disagree about a text, the placeholder is refused with advice
+ * on what to write instead. The text comes from its author and may be trusted; values may not.
  */
 
 export interface Refusal {
@@ -18,9 +18,9 @@ export interface Refusal {
 export interface ShellScanner {
   /** Takes the next piece of literal text, in order. */
   feed(text: string): void;
-  /** How a value must be quoted at this point, or why none may stand here. `digits`: it is a number of Slipway's own. */
+  /** How a value must be quoted at this point, or why none is allowed. `digits`: it is one of Slipway's own numbers. */
   placeholder(digits?: boolean): Quoting | Refusal;
-  /** Why a value that was taken may not stand where it does after all: what follows it decided. */
+  /** Why a value that was accepted is not allowed in its place after all: what follows it decided. */
   problem(): string | undefined;
 }
 
@@ -31,7 +31,7 @@ const IN_BRACES = "no value can stand safely there; set a variable first (v={ite
 const AMBIGUOUS =
   "shells read what stands before it differently (an escaped quote inside $'…'); write that another way";
 
-/** Ends in a variable's name that a value would make longer. */
+/** Ends in a variable name that a value would extend. */
 const OPEN_NAME = /(\\*)\$[A-Za-z_][A-Za-z0-9_]*$/;
 
 const step = (scan: Scan, text: string, at: number): number => {
@@ -55,7 +55,7 @@ const openHeredoc = (scan: Scan): void => {
   if (document !== undefined) scan.frames.push({ kind: "heredoc", document, line: "" });
 };
 
-/** A line that ends a here-document ends it whatever is open inside. */
+/** A line that ends a here-document ends it no matter what is open inside. */
 const noteLines = (scan: Scan, text: string): void => {
   const depth = scan.frames.findIndex(({ kind }) => kind === "heredoc");
   const frame = scan.frames[depth];
@@ -114,7 +114,7 @@ const refusal = (scan: Scan): string | undefined => {
   return undefined;
 };
 
-/** Whether the variable before it would take a value for a part of its name. */
+/** Whether the variable before it would take a value as part of its name. */
 const inName = (scan: Scan): boolean => {
   const frame = top(scan);
   if (scan.comment || frame.kind === "single" || (frame.kind === "heredoc" && frame.document.raw)) return false;
@@ -122,7 +122,7 @@ const inName = (scan: Scan): boolean => {
   return open !== null && open[1]!.length % 2 === 0;
 };
 
-/** A value is put in here: how it is quoted, or why it may not stand here. */
+/** A value goes here: how it is quoted, or why it is not allowed here. */
 const placeholder = (scan: Scan, digits: boolean): Quoting | Refusal => {
   const refused = digits || (scan.comment && !scan.ambiguous) ? undefined : refusal(scan);
   if (refused !== undefined) return { refused };
@@ -134,7 +134,7 @@ const placeholder = (scan: Scan, digits: boolean): Quoting | Refusal => {
   const document = scan.frames.findLast(({ kind }) => kind === "heredoc");
   if (document?.kind === "heredoc") document.line += "x";
   for (const frame of scan.frames) {
-    // neither a comment nor a here-document is a part of the command's words
+    // neither a comment nor a here-document is part of the command's words
     if (frame.kind !== "code" || scan.comment || document !== undefined) continue;
     frame.command.word = `${frame.command.word ?? ""}\0`;
     if (frame.command.test !== undefined) frame.command.test.valued = true;

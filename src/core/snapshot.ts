@@ -40,7 +40,7 @@ const Part = {
   LOST: 165,
 } as const;
 
-/** Bytes of pages are handed through this, so that whoever writes them may compress. */
+/** Page bytes pass through this, so that whoever writes them may compress. */
 export interface PageCodec {
   pack(bytes: Uint8Array): Uint8Array;
   unpack(bytes: Uint8Array): Uint8Array;
@@ -53,10 +53,10 @@ const record = (type: number, body: unknown): StateRecord => ({ type, payload: p
 const bytesOf = (column: Float64Array): Uint8Array =>
   new Uint8Array(column.buffer, column.byteOffset, column.byteLength);
 
-/** Copied: the source is a slice at any alignment. */
+/** Copies, because the source is a slice at any alignment. */
 const numbersOf = (bytes: Uint8Array): Float64Array => new Float64Array(new Uint8Array(bytes).buffer);
 
-/** Of a snapshot that did not count them: the sum over all attempts that it holds. */
+/** For a snapshot that did not count them: the sum over all attempts that it holds. */
 const sumOutput = ({ table, history, rankOutputs }: Run): number => {
   let sum = 0;
   for (const page of table.pages)
@@ -139,13 +139,13 @@ interface RunHeader {
   readonly groups: readonly (readonly [number, number, number, number, number, number])[];
 }
 
-/** Puts runs together again from their records, in the order in which encodeRun gave them. */
+/** Puts runs together again from their records, in the order in which encodeRun produced them. */
 export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run | undefined) => {
   let header: RunHeader | undefined;
   let items = new Map<number, PackedItems>();
   let run: Run | undefined;
 
-  /** Made when the first page comes, or at the end: all items are known then. */
+  /** Called when the first page comes, or at the end: all items are known then. */
   const build = (): Run => {
     if (run !== undefined) return run;
     if (header === undefined) throw new RangeError("a part of a run without its beginning");
@@ -226,7 +226,7 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
   };
 };
 
-/** Everything but the runs that `skip` names: those are in the archive, and only their summaries are here. */
+/** Everything except the runs in `skip`: those are in the archive, and only their summaries are here. */
 export function* encodeState(
   state: State,
   summaries: ReadonlyMap<number, RunSummary>,
@@ -264,19 +264,19 @@ export function* encodeState(
   }
 }
 
-/** Told of the past as it is read; it must carry nothing out. */
+/** Sees the past as it is read; it must not carry anything out. */
 export interface ReplayFollower {
   event(event: Event): void;
   readonly effects: Effects;
 }
 
 export interface ReplayHooks {
-  /** A run whose details are on disk is needed whole again. */
+  /** Reads a run whose details are on disk, because it is needed whole again. */
   restore(summary: RunSummary): Run;
   readonly follow?: ReplayFollower;
 }
 
-/** Thrown by a replay whose state judges undecided losses by another limit than they were: begin again with this one. */
+/** Thrown by a replay that judged undecided losses by another limit than was used then: start again with this one. */
 export class JudgedBefore extends Error {
   readonly limit: number;
   constructor(limit: number) {
@@ -287,14 +287,14 @@ export class JudgedBefore extends Error {
 
 export interface ReplayRecords {
   (type: number, payload: Uint8Array): void;
-  /** To be called behind the last record. */
+  /** Call this after the last record. */
   end(): void;
 }
 
-/** Applies records of a journal, snapshot or events, to a state. Unknown record types of newer versions are an error. */
+/** Applies a journal's records, snapshot or events, to a state. Unknown record types of newer versions are an error. */
 export const createReplay = (state: State, pages: PageCodec, hooks: ReplayHooks): ReplayRecords => {
   const decodeRun = createRunDecoder(pages);
-  /** A snapshot of format 1 does not say who waits for which run. The events behind it need to know. */
+  /** A snapshot of format 1 does not say who waits for which run. The events after it need to know. */
   let unlinked = false;
   const end = (): void => {
     if (unlinked) linkRuns(state);
@@ -361,18 +361,18 @@ export const createReplay = (state: State, pages: PageCodec, hooks: ReplayHooks)
 
 type Links = readonly (readonly [number, { run: RunId; group: number; on: Condition }[]])[];
 
-/** An event that changes a run whose details are on disk needs it whole, live as in a replay. */
+/** An event that changes a run whose details are on disk needs it whole, both live and in a replay. */
 export const bringBackFor = (state: State, event: Event, hooks: Pick<ReplayHooks, "restore">): void => {
   if (event.type === "run.retried") bringBack(state, event.run, hooks);
   if (event.type !== "ranks.ended") return;
   try {
     bringBack(state, event.run, hooks);
   } catch {
-    // where the output of a late rank is, is not worth a start that fails: whoever reads the run is told of its damage
+    // the output position of a late rank is not worth a failed start: reading the run will report its damage
   }
 };
 
-/** Takes a run out of the archive, so that it can change again. */
+/** Takes a run out of the archive so that it can change again. */
 export const bringBack = (state: State, id: number, hooks: Pick<ReplayHooks, "restore">): void => {
   const summary = state.archived.get(id);
   if (summary === undefined || state.runs.has(id)) return;
@@ -381,8 +381,9 @@ export const bringBack = (state: State, id: number, hooks: Pick<ReplayHooks, "re
 };
 
 /**
- * Who waits for the end of which run, as far as the runs themselves tell. A run that was met, and opened again since, looks
- * as if it were still waited for: so snapshots hold the links, and this is for those of format 1.
+ * Who waits for the end of which run, as far as the runs themselves show. A run that satisfied a dependency and was
+ * reopened since looks as if others still waited for it: so snapshots hold the links, and this is only for those of
+ * format 1.
  */
 const linkRuns = (state: State): void => {
   state.runDependents.clear();

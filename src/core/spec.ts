@@ -2,8 +2,8 @@ import type { Resources } from "./resources.ts";
 import type { RunId } from "./ids.ts";
 
 /**
- * A run as the server keeps it: validated, defaults applied, names resolved. The files and requests that users write
- * are read by src/config and become this.
+ * A run as the server keeps it: validated, defaults applied, names resolved. src/config turns the files and requests
+ * that users write into this.
  */
 export interface RunSpec {
   readonly name: string;
@@ -25,7 +25,7 @@ export type Dependency =
   | { readonly group: number; readonly on: Condition }
   | { readonly run: RunId; readonly on: Condition };
 
-/** A command: a list is executed as is, a string by /bin/sh -c. Both may hold placeholders. */
+/** A command: a list is executed unchanged, a string by /bin/sh -c. Both may hold placeholders. */
 export type Command = readonly string[] | string;
 
 /** The words that are executed. */
@@ -46,14 +46,14 @@ export interface GroupSpec {
   readonly after: readonly Dependency[];
   /** Requested amounts in integer units. */
   readonly resources: Resources;
-  /** Amounts that depend on the item: name → text with placeholders, evaluated for each task at submit. */
+  /** Amounts that depend on the item: name → text with placeholders, evaluated per task at submit. */
   readonly itemResources?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
   /** Text with placeholders; relative to the run's cwd. */
   readonly cwd?: string;
   readonly stdout?: string;
   readonly stderr?: string;
-  /** Files of the output are appended to, not replaced: several tasks may share one. */
+  /** Append to output files instead of replacing them: several tasks may share one. */
   readonly append?: boolean;
   /** Seconds. */
   readonly timeLimit?: number;
@@ -74,9 +74,9 @@ export interface GroupSpec {
 
 export interface RankSpec {
   readonly count: number;
-  /** On exactly so many nodes, evenly; undefined: wherever they fit within one pilot. */
+  /** On exactly this many nodes, evenly; undefined: wherever they fit within one pilot. */
   readonly nodes?: number;
-  /** What starts them: the agents, one process for each rank, or one process on the first node that starts the others. */
+  /** What starts them: the agents, one process per rank, or one process on the first node that starts the others. */
   readonly by: "agents" | "mpiexec" | "srun";
 }
 

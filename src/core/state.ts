@@ -12,7 +12,7 @@ export interface Agent {
   readonly id: AgentId;
   readonly uuid: string;
   readonly pilot: PilotId;
-  /** Of an agent started by hand: where it counts. */
+  /** For an agent started by hand: the cluster it counts towards. */
   readonly cluster?: string;
   readonly queue?: string;
   readonly host: string;
@@ -38,13 +38,13 @@ export interface Pilot {
   reason: string;
   active: number;
   ended: number;
-  /** Head and tail of what its job printed, where it did not start. */
+  /** The head and tail of what its job printed, if it did not start. */
   output?: string;
-  /** It was told to take nothing new. */
+  /** It was asked to take nothing new. */
   draining?: boolean;
 }
 
-/** What stays in memory of a run whose details have moved to disk. */
+/** What stays in memory of a run after its details have moved to disk. */
 export interface RunSummary {
   readonly id: RunId;
   readonly uuid: string;
@@ -59,7 +59,7 @@ export interface RunSummary {
   readonly losses: number;
   readonly counts: readonly number[];
   readonly numbering: { readonly start: number; readonly step: number };
-  /** Of the document it was submitted with; absent where that was not kept. */
+  /** Digest of the document it was submitted with; absent where it was not kept. */
   readonly digest?: string;
   /** Tasks whose output was not kept whole, and how much of it. */
   readonly outputLost?: { readonly tasks: number; readonly bytes: number };
@@ -71,12 +71,12 @@ export interface RunSummary {
 export interface Draft {
   readonly opened: RunOpened;
   readonly items: Map<number, PackedItems>;
-  /** Of groups whose tasks ask for what their items say, one for each item. */
+  /** For groups whose tasks ask for what their items say: one shape per item. */
   readonly rowShapes: Map<number, Shape[]>;
   readonly shapes: ShapeSet;
 }
 
-/** When a server started, by its own clock and by that of its host's boot. */
+/** When a server started, by its own clock and by its host's uptime. */
 export interface StartMark {
   readonly at: number;
   readonly bootId: string;
@@ -85,7 +85,7 @@ export interface StartMark {
 
 export interface State {
   epoch: number;
-  /** Of the last server; null where it did not say. */
+  /** The last server's; null if it did not record one. */
   lastStart: StartMark | null;
   nextRun: RunId;
   nextAgent: AgentId;
@@ -104,11 +104,11 @@ export interface State {
   readonly gangs: Map<string, Gang>;
   /** Groups that wait for the end of another run. */
   readonly runDependents: Map<RunId, { readonly run: RunId; readonly group: number; readonly on: Condition }[]>;
-  /** Judges losses about which the journal holds no decision: only those that format 1 wrote (`losses.judged`). */
+  /** The limit for losses that the journal does not decide: only those that format 1 wrote (`losses.judged`). */
   readonly lossLimit: number;
-  /** How many it judged so, and no `losses.judged` has said yet by which limit. */
+  /** How many losses were judged that way while no `losses.judged` has named the limit yet. */
   undecided: number;
-  /** Moves that were refused since this state was made (moves.ts): always a fault, and no part of what happened. */
+  /** Moves refused since this state was made (moves.ts): always a fault, and not part of what happened. */
   readonly refused: { count: number; last: string };
 }
 
@@ -150,7 +150,7 @@ export interface Effects {
   gangOver(gang: Gang): void;
   /** An agent must end this attempt. */
   stop(agent: AgentId, run: Run, row: Row, attempt: number): void;
-  /** An attempt failed or was lost, and its task goes on. */
+  /** An attempt failed or was lost, and its task will run again. */
   attemptOver(run: Run, row: Row, attempt: Attempt): void;
   /** A task reached a final state (for those who follow events). */
   ended(run: Run, row: Row): void;

@@ -10,8 +10,8 @@
  *   NEW ─► TMGR_SCHEDULING_PENDING ─► TMGR_SCHEDULING ─► [staging in] ─► AGENT_SCHEDULING_PENDING ─► AGENT_SCHEDULING
  *        ─► AGENT_EXECUTING_PENDING ─► AGENT_EXECUTING ─► [staging out] ─► DONE | CANCELED | FAILED
  *
- * A new attempt starts again at TMGR_SCHEDULING_PENDING. Only `retry` reopens a final task: it waits for its dependencies
- * anew, in NEW. Who moves what is in moves.ts.
+ * A new attempt starts again at TMGR_SCHEDULING_PENDING. Only `retry` reopens a final task: it waits for its
+ * dependencies again, in NEW. Who moves what is in moves.ts.
  *
  * Launch: pending ─► running ─► succeeded | failed | cancelled | lost
  *
@@ -78,7 +78,7 @@ export const taskStateName = (code: number): TaskState => TASK_STATES[code] ?? "
 /** Whether a task may go from one state to another within an attempt: forward only, and never out of a final state. */
 export const mayAdvanceTask = (from: number, to: number): boolean => to > from && !isFinalTask(from);
 
-/** Whether an attempt may be over, and its task wait for the next one: in PENDING, or after `retry` in NEW. */
+/** Whether an attempt may be over and its task wait for the next one: in PENDING, or after `retry` in NEW. */
 export const mayReopenTask = (from: number, to: number): boolean =>
   to === Task.PENDING ? from >= Task.SCHEDULING && !isFinalTask(from) : to === Task.NEW && isFinalTask(from);
 

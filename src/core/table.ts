@@ -28,7 +28,7 @@ const COLUMNS = [
   ["signal", Uint8Array, 1],
 ] as const;
 
-/** What the column of losses can hold; a task that is lost once more is given up, whatever the limit. */
+/** The most losses the column can hold; a task that is lost once more is given up, whatever the limit. */
 export const MOST_LOSSES = 255;
 
 export const ROW_BYTES = COLUMNS.reduce((sum, [, , bytes]) => sum + bytes, 0);
@@ -38,7 +38,7 @@ export const Flag = {
   CANCEL: 1,
   /** A handler for a failure that did not happen. */
   UNNEEDED: 2,
-  /** It was lost with its spawner: it gets one of its own, so that it takes no other with it. */
+  /** It was lost with its spawner: it gets its own from now on, so that it takes no other task with it. */
   ALONE: 64,
 } as const;
 
@@ -113,7 +113,7 @@ export const touch = (table: Table, row: Row): Page => {
 /** The page of a row if it was ever touched. */
 export const peek = (table: Table, row: Row): Page | undefined => table.pages[Math.floor(row / table.pageRows)];
 
-/** Where the range at `ranges[i]`, `[from, count, …]`, ends: at the table's end at the latest, whatever it says. */
+/** Where the range at `ranges[i]`, `[from, count, …]`, ends: never beyond the table's end, whatever it says. */
 export const rangeEnd = (table: Table, ranges: readonly number[], i: number): number =>
   Math.min(table.total, ranges[i]! + ranges[i + 1]!);
 

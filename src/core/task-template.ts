@@ -4,8 +4,8 @@ import { compileTrusted, expand, type Template, type TemplateContext } from "./t
 import type { RunId } from "./ids.ts";
 
 /**
- * What the tasks of a group have in common, and what it comes to for one of them: the one expansion, by which an agent
- * starts a task and a server shows it.
+ * What the tasks of a group have in common, and its expansion for one task: the only expansion, used by an agent to
+ * start a task and by a server to show it.
  */
 export interface TaskTemplate {
   readonly name: string;
@@ -16,7 +16,7 @@ export interface TaskTemplate {
   readonly stderr?: string | undefined;
 }
 
-/** Read once for all tasks of the group. */
+/** Compiled once for all tasks of the group. */
 export interface CompiledTask {
   readonly name: string;
   readonly argv: readonly Template[];
@@ -26,7 +26,7 @@ export interface CompiledTask {
   readonly stderr: Template | undefined;
 }
 
-/** What is one attempt's own. */
+/** What differs between attempts. */
 export interface TaskFacts {
   readonly run: RunId;
   /** The number people see. */
@@ -59,7 +59,7 @@ export const compileTask = ({ name, command, env, cwd, stdout, stderr }: TaskTem
   };
 };
 
-/** `{item}` of the task at a place in its group: stored as text or JSON, or counted; undefined where there is none. */
+/** `{item}` of the task at a position in its group: stored as text or JSON, or counted; undefined if there is none. */
 export const itemAt = (
   place: number,
   stored: string | undefined,
@@ -70,12 +70,12 @@ export const itemAt = (
   return range === undefined ? undefined : { text: String(range.from + place * range.step), json: false };
 };
 
-/** Where relative paths lead: node:path's `resolve`, which core does not import. */
+/** Resolves relative paths: node:path's `resolve`, which core does not import. */
 export type Resolve = (from: string, to: string) => string;
 
 /**
- * `{cwd}` in the directory itself is the run's, elsewhere the task's. Throws a RangeError where a value cannot be placed,
- * unless `fill` does otherwise.
+ * In the task's own directory `{cwd}` stands for the run's, everywhere else for the task's. Throws a RangeError where a
+ * value cannot be placed, unless `fill` decides otherwise.
  */
 export const expandTask = (
   task: CompiledTask,

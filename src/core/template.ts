@@ -7,15 +7,15 @@ import { shellScanner } from "./shell-scanner.ts";
  *
  *   {{ … }}          literal braces: `{{item}}` gives `{item}`
  *   ${…}             left alone: it belongs to the shell
- *   {print $1} {a,b} left alone: what is between the braces is no name
+ *   {print $1} {a,b} left alone: what is between the braces is not a name
  *   {word}           a placeholder; an unknown word is a problem, never passed on silently
  *
- * In a string command a value is quoted for the place where it stands (see shell-scanner.ts), unless the whole command is
- * that one placeholder: then the value is the command.
+ * In a string command a value is quoted for the place where it stands (see shell-scanner.ts), unless the whole command
+ * is that one placeholder: then the value is the command.
  */
 export const PLACEHOLDERS = ["run", "task", "name", "attempt", "item", "cwd"] as const;
 
-/** These are never anything but digits: they may stand where no other value may. */
+/** These are only ever digits: they may stand where no other value may. */
 const NUMBERS: ReadonlySet<string> = new Set(["run", "task", "attempt"]);
 
 export type Placeholder = (typeof PLACEHOLDERS)[number];
@@ -35,12 +35,12 @@ export interface Template {
   readonly fields: readonly (readonly string[])[];
   /** The whole result when there is no placeholder; expand returns this very string. */
   readonly constant: string | undefined;
-  /** Why it cannot be expanded: an older version took it. */
+  /** Why it cannot be expanded: only an older version accepted it. */
   readonly refused?: string;
 }
 
 export interface TemplateProblem {
-  /** `unknown`: no such placeholder. `malformed`: one that is written or placed wrongly; `detail` says how. */
+  /** `unknown`: no such placeholder. `malformed`: one written or placed wrongly; `detail` says how. */
   readonly problem: "unknown" | "malformed";
   readonly name: string;
   readonly detail: string;
@@ -55,7 +55,7 @@ export interface TemplateContext {
   readonly item?: Item | undefined;
 }
 
-/** The text between braces, when it could be meant as a placeholder. */
+/** The text between braces, if it could be meant as a placeholder. */
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*$/;
 const LONGEST_NAME = 200;
 
@@ -63,7 +63,7 @@ const isKnown = (name: string): name is Placeholder => (PLACEHOLDERS as readonly
 
 const malformed = (name: string, detail: string): TemplateProblem => ({ problem: "malformed", name, detail });
 
-/** Between the braces: a name, a problem, or undefined for text that is no placeholder. */
+/** Between the braces: a name, a problem, or undefined for text that is not a placeholder. */
 const readName = (inside: string): { root: Placeholder; path: string[] } | TemplateProblem | undefined => {
   if (!NAME.test(inside)) {
     return /^item[.[]/.test(inside)
@@ -76,7 +76,7 @@ const readName = (inside: string): { root: Placeholder; path: string[] } | Templ
   return { root: root as Placeholder, path };
 };
 
-/** Reads a text once; what comes back expands without looking at it again. */
+/** Reads a text once; the result expands without looking at it again. */
 export const compile = (text: string, options: { readonly shell?: boolean } = {}): Template | TemplateProblem => {
   const parts: (string | Slot)[] = [];
   const uses = new Set<Placeholder>();
@@ -150,7 +150,7 @@ export const compile = (text: string, options: { readonly shell?: boolean } = {}
   return { text, parts, uses, fields: [...fields.values()], constant };
 };
 
-/** Compiles a text that was checked before, such as one from a RunSpec; what only an older version took fails when expanded. */
+/** Compiles a text checked before, such as one from a RunSpec; what only an older version accepted fails to expand. */
 export const compileTrusted = (text: string, options: { readonly shell?: boolean } = {}): Template => {
   const template = compile(text, options);
   return "problem" in template
@@ -165,7 +165,7 @@ const valueOf = (slot: Slot, context: TemplateContext): string => {
   return slot.path.length === 0 ? item.text : fieldOf(item, slot.path);
 };
 
-/** The text for one task. Throws a RangeError when the item lacks a field or a value cannot be put where it is asked. */
+/** The text for one task. Throws a RangeError when the item lacks a field or a value cannot go where it is needed. */
 export const expand = (template: Template, context: TemplateContext): string => {
   if (template.constant !== undefined) return template.constant;
   if (template.refused !== undefined) throw new RangeError(template.refused);
