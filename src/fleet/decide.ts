@@ -8,7 +8,7 @@ export interface FleetDecision {
   readonly start: number;
   readonly stop: readonly number[];
   readonly suggested: ReadonlyMap<number, number>;
-  /** Why nothing is started although tasks wait. */
+  /** Why no pilot is started although tasks wait. */
   readonly problem: string | null;
   /** The tasks that only this fleet could run must fail. */
   readonly giveUp: "failures" | "gone" | null;
@@ -30,7 +30,7 @@ export const decide = (fleet: FleetSnapshot): FleetDecision => {
       giveUp: policy.whenGone === "fail" ? "gone" : null,
     };
   const { start, stop, suggested = new Map() } = STRATEGIES[policy.strategy](fleet);
-  // until an agent has told what a node has, nobody knows how many are needed
+  // until an agent has reported what a node has, nobody knows how many are needed
   const wanted = fleet.known ? start : Math.min(start, pilots.length === 0 ? 1 : 0);
   const least = first ? Math.max(policy.init, policy.min) : none ? 0 : policy.min;
   const missing = Math.min(Math.max(wanted, least - pilots.length), policy.max - pilots.length);

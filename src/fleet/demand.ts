@@ -3,7 +3,7 @@ import type { Shape } from "../core/run.ts";
 import { concurrency } from "../scheduler/capacity.ts";
 import type { Demand } from "./snapshot.ts";
 
-/** Which fleet of a cluster the waiting tasks are work for. */
+/** Which of a cluster's fleets should serve the waiting tasks. */
 
 export interface WaitingTasks {
   readonly shape: Shape;
@@ -15,25 +15,25 @@ export interface Candidate {
   readonly cluster: string;
   readonly queue: string;
   readonly nodes: number;
-  /** Of one node; undefined while nobody knows. */
+  /** What one node offers; undefined while unknown. */
   readonly offer: Resources | undefined;
-  /** No agent has told yet what a node has: of what `offer` does not name there may be any amount. */
+  /** No agent has reported yet what a node has: there may be any amount of what `offer` does not name. */
   readonly untold: boolean;
-  /** Seconds that a task has on a pilot that has just started. */
+  /** Seconds that a task gets on a pilot that has just started. */
   readonly lifetime: number;
   readonly max: number;
   readonly unknownTaskDuration: number;
-  /** Its pilots do not start: others come first. */
+  /** Its pilots do not start: other fleets come first. */
   readonly failing: boolean;
 }
 
-/** What of a shape's resources can be compared with an offer. */
+/** The part of a shape's resources that can be compared with an offer. */
 const comparable = (shape: Shape, offer: Resources): Shape => ({
   ...shape,
   resources: Object.fromEntries(Object.entries(shape.resources).filter(([name]) => Object.hasOwn(offer, name))),
 });
 
-/** How many tasks of a shape one pilot runs at once; while nothing is known of its nodes, one on each. */
+/** How many tasks of a shape one pilot runs at once; one per node while nothing is known about its nodes. */
 export const slotsOf = (
   shape: Shape,
   { nodes, offer, untold }: Pick<Candidate, "nodes" | "offer" | "untold">,
@@ -56,7 +56,7 @@ export const canRun = (shape: Shape, fleet: Candidate, defaultCluster: string): 
   mayRun(shape, fleet, defaultCluster) && slotsOf(shape, fleet) > 0;
 
 /**
- * The demand on each fleet, in their order. Tasks that several queues could run go to the first of them, as many as it
+ * The demand on each fleet, in their order. Tasks that several queues could run go to the first of them, up to what it
  * could ever run at once, and the rest to the next, so that not every queue starts pilots for all of them.
  */
 export const demandOn = (

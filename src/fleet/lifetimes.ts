@@ -5,12 +5,12 @@ import type { PilotId } from "../core/ids.ts";
  * How long a pilot lives. In seconds, with the walltime W:
  *
  *   stagger = min(4 min, W/10), or as configured up to W/2   each pilot has its own share of it, from 0 to 1
- *   lifetime = W − stagger − kept                           from lifetime + share·stagger on, nothing new is taken
+ *   lifetime = W − stagger − kept                           from lifetime + share·stagger on, it takes nothing new
  *   kept = 1 min, more when `signal-before` needs it; a quarter of W when that is less
  *   end = W − min(15 s, W/12)                               what still runs is ended and its results are sent
  *   signal = end − min(signal-before, W/4)
  *
- * The share follows from the pilot's number, so that pilots which started together do not end together.
+ * The share follows from the pilot's number, so that pilots that started together do not end together.
  */
 
 export interface LifetimeInput {
@@ -24,7 +24,7 @@ export interface LifetimeInput {
 const KEPT = 60;
 const MOST_STAGGER = 240;
 const LAST_WORDS = 15;
-/** Multiples of the golden ratio spread evenly, however many there are. */
+/** Multiples of the golden ratio spread evenly, no matter how many there are. */
 const GOLDEN = 0.618_033_988_749_894_9;
 
 const shareOf = (pilot: PilotId): number => (pilot * GOLDEN) % 1;

@@ -1,6 +1,6 @@
 /**
- * What a strategy sees of a fleet, and what it may decide. Work is measured in pilots: a task of a shape of which one
- * pilot runs k at once counts 1/k, so that shapes of any mixture add up and Parsl's formulas (slots against tasks) keep
+ * What a strategy sees of a fleet, and what it may decide. Work is measured in pilots: if one pilot runs k tasks of a
+ * shape at once, each counts 1/k, so that any mixture of shapes adds up and Parsl's formulas (slots against tasks) keep
  * their meaning with both sides divided by k.
  */
 
@@ -22,11 +22,11 @@ export interface FleetPolicy {
 /** A pilot that takes tasks, or will when it has started: neither draining nor about to end. */
 export interface Supply {
   readonly id: number;
-  /** No agent of it is there yet. */
+  /** None of its agents is there yet. */
   readonly pending: boolean;
-  /** The share of its slots that tasks have, those that wait there included: it may exceed 1. */
+  /** The share of its slots that tasks have, including those that wait there: it may exceed 1. */
   readonly used: number;
-  /** Seconds until all it has would be done, were it spread over all its slots. */
+  /** Seconds until all its work is done when spread over all its slots. */
   readonly occupancy: number;
   /** Seconds without any task; 0 while it has one. */
   readonly idleSeconds: number;
@@ -39,7 +39,7 @@ export interface Demand {
   readonly waiting: number;
   /** How many of them one pilot runs at once; at least 1. */
   readonly slots: number;
-  /** Seconds that must be left on a pilot. */
+  /** Seconds that a pilot must have left for them. */
   readonly timeRequest: number;
   /** Seconds that one of them is expected to take. */
   readonly expected: number;
@@ -47,26 +47,26 @@ export interface Demand {
 
 export interface FleetSnapshot {
   readonly policy: FleetPolicy;
-  /** The first look of a server: `init` applies. */
+  /** A server's first look at the fleet: `init` applies. */
   readonly first: boolean;
   readonly pilots: readonly Supply[];
   readonly demand: readonly Demand[];
-  /** Whether it is known what a node offers. */
+  /** Whether we know what a node offers. */
   readonly known: boolean;
   /** Seconds since something last waited or ran here. */
   readonly idleSeconds: number;
-  /** By pilot: how often in a row `adaptive` found it superfluous. */
+  /** By pilot: how many times in a row `adaptive` found it superfluous. */
   readonly suggested: ReadonlyMap<number, number>;
   readonly starts: Starts;
   readonly stopping: boolean;
 }
 
-/** How starting pilots went, since the waiting tasks were last given up. */
+/** How starting pilots went since the waiting tasks were last given up. */
 export interface Starts {
-  /** Pilots ever requested, those under way included; and how many of them ended without an agent ever connecting. */
+  /** Pilots ever requested, including those under way; and how many of them ended without an agent ever connecting. */
   readonly total: number;
   readonly failed: number;
-  /** Of the latest ones, without a success between. */
+  /** How many of the latest ones failed without a success in between. */
   readonly inARow: number;
   /** Seconds since the last failure. */
   readonly sinceLast: number;
@@ -84,13 +84,13 @@ export type Strategy = (fleet: FleetSnapshot) => Scaling;
 
 export const NOTHING: Scaling = { start: 0, stop: [] };
 
-/** Rounding of sums of fractions must not ask for one more. */
+/** Rounding errors in sums of fractions must not ask for one more. */
 const EPSILON = 1e-9;
 
 export const roundUp = (value: number): number => Math.ceil(value - EPSILON);
 export const roundDown = (value: number): number => Math.floor(value + EPSILON);
 
-/** Tasks that need at least so long, and the pilots that still have it. */
+/** Tasks that need at least this long, and the pilots that still have the time. */
 export interface Horizon {
   readonly pilots: readonly Supply[];
   /** Waiting and placed work, in pilots. */
@@ -124,7 +124,7 @@ export const horizons = (fleet: FleetSnapshot): Horizon[] => {
     });
 };
 
-/** Those to let go first: still pending, the newest first; then the longest idle; then the least used. */
+/** The first to let go come first: pending ones, newest first; then the longest idle; then the least used. */
 export const inOrderOfLeaving = (pilots: readonly Supply[]): Supply[] =>
   pilots.toSorted(
     (a, b) =>

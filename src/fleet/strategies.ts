@@ -23,8 +23,8 @@ import {
  *   adaptive  ⌈seconds of work / target-duration⌉ pilots, at most ⌈a⌉, at least one while tasks wait; one that was
  *             superfluous `wait-count` times in a row goes
  *
- * Better than what they are taken from: `min` is also reached upward and `init` never exceeds `max` (decide.ts); work
- * is counted per shape; a pilot that has less time left than a task requests is none for that task (horizons).
+ * Better than the originals: a fleet also grows to `min`, and `init` never exceeds `max` (decide.ts); work is counted
+ * per shape; a pilot with less time left than a task requests does not count for that task (horizons).
  */
 
 const shortage = ({ load, pilots }: Horizon, { parallelism }: FleetPolicy): number => {
@@ -38,7 +38,7 @@ const grow = (fleet: FleetSnapshot, all: readonly Horizon[]): number => {
   return Math.max(0, Math.min(missing, fleet.policy.max - fleet.pilots.length));
 };
 
-/** Everyone above `min`, once the whole fleet has been idle for long enough. */
+/** All pilots above `min`, once the whole fleet has been idle long enough. */
 const leaveIdle = ({ pilots, policy, idleSeconds }: FleetSnapshot): Scaling => {
   const spare = pilots.length - policy.min;
   if (spare <= 0 || idleSeconds < policy.idle) return NOTHING;
@@ -57,11 +57,11 @@ const auto: Strategy = (fleet) => {
   const { policy, pilots } = fleet;
   if (load === 0) return leaveIdle(fleet);
   const start = grow(fleet, all);
-  // one stays while there is work, also without any parallelism
+  // one stays while there is work, even without any parallelism
   const kept = Math.max(policy.min, 1);
   const tooMany = pilots.length > load ? roundDown(pilots.length - load * policy.parallelism) : 0;
   const spare = Math.min(tooMany, pilots.length - kept);
-  // a shortage at one horizon is not made worse by what another has too much of
+  // a surplus at one horizon must not worsen a shortage at another
   if (start > 0 || spare <= 0 || all.some((horizon) => shortage(horizon, policy) > 0)) return { start, stop: [] };
   const leaving = inOrderOfLeaving(pilots).filter(
     ({ pending, used, idleSeconds }) => pending || (used === 0 && idleSeconds >= policy.idle),

@@ -14,30 +14,30 @@ export interface AgentOffer {
   readonly resources: Resources;
   readonly cluster: string;
   readonly queue: string;
-  /** Ranks of one task stay within one pilot; 0: agents that were started by hand count as one. */
+  /** Ranks of one task stay within one pilot; 0: agents started by hand count as one pilot. */
   readonly pilot: PilotId;
-  /** By whose names the agents of one task are put in order. */
+  /** The agents of one task are ordered by this name. */
   readonly host?: string;
-  /** When its pilot ends, in the server's milliseconds; Infinity if never. */
+  /** When its pilot ends, in server milliseconds; Infinity if never. */
   readonly endsAt: number;
 }
 
 /** The tasks of one shape that an agent has. */
 export interface Placed extends Entry {
-  /** How many the empty agent runs at once. */
+  /** How many of them the agent runs at once when empty. */
   readonly most: number;
   count: number;
   slotted: number;
-  /** What those placed last were expected to take; -1 unknown. */
+  /** What the last ones placed were expected to take; -1 if unknown. */
   expectedMs: number;
 }
 
 export interface AgentLoad {
   readonly offer: AgentOffer;
   endsAt: number;
-  /** Only shapes of which it has tasks. */
+  /** Only shapes that it has tasks of. */
   readonly placed: Map<string, Placed>;
-  /** Those of which some wait there for a slot, as they came. */
+  /** The shapes with tasks that wait there for a slot, in order of arrival. */
   readonly queued: FitList<Placed>;
   /** What the slotted tasks leave. */
   readonly free: Record<string, number>;
@@ -46,7 +46,7 @@ export interface AgentLoad {
   backlog: number;
   /** The backlog in multiples of what the agent runs at once. */
   backlogLoad: number;
-  /** When it was last given something, in the server's milliseconds. */
+  /** When it was last given something, in server milliseconds. */
   givenAt: number;
   /** Gets nothing new: suspect, draining, or of an older version. */
   paused: boolean;
@@ -110,7 +110,7 @@ export const add = (agent: AgentLoad, placed: Placed, count: number): void => {
   if (count > slotted) setBacklog(agent, placed, count - slotted);
 };
 
-/** Tasks of the backlog take the slots that others left, as the agent does. */
+/** Tasks of the backlog take the slots that others leave, as on the agent itself. */
 const promote = (agent: AgentLoad): void => {
   let placed = agent.queued.next(0, agent.room);
   while (placed !== undefined) {

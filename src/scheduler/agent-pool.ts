@@ -3,10 +3,10 @@ import { type AgentLoad, type AgentOffer, type Placed, add, createLoad, placedOf
 import { NOTHING_BARRED, type Room } from "./fit-list.ts";
 import type { RankPlacement } from "./gangs.ts";
 
-/** All agents and what each has; keeps in mind who may have room, and who has a backlog. */
+/** All agents and what each has; remembers who may have room, and who has a backlog. */
 export interface AgentPool {
   readonly agents: ReadonlyMap<number, AgentLoad>;
-  /** Agents with tasks that wait there for a slot, and how many those are together. */
+  /** Agents with tasks that wait there for a slot, and the number of those tasks. */
   readonly backlogged: ReadonlySet<AgentLoad>;
   readonly backlog: number;
   join(offer: AgentOffer): void;
@@ -15,23 +15,23 @@ export interface AgentPool {
   setEnd(id: number, endsAt: number): void;
   give(agent: AgentLoad, placed: Placed, count: number): void;
   take(agent: AgentLoad, placed: Placed, count: number): void;
-  /** The same for the ranks of one task, which several agents have. */
+  /** The same for the ranks of one task, spread over several agents. */
   giveRanks(shape: Shape, placement: RankPlacement): void;
   takeRanks(shape: Shape, placement: RankPlacement): void;
-  /** Agents that may have room since this was last asked, or all of them. Those that may are forgotten. */
+  /** Agents that may have got room since the last call, or all of them. Clears the list. */
   candidates(all: boolean): AgentLoad[];
-  /** It may have room again, though nothing left it. */
+  /** It may have room again, although nothing left it. */
   lookAgain(agent: AgentLoad): void;
   belongs(agent: AgentLoad, place: Pick<Shape, "cluster" | "queue">): boolean;
-  /** Agents that could ever serve a shape, by pilot. */
+  /** Agents that could ever run a shape, by pilot. */
   byPilot(shape: Shape, now: number): Map<number, AgentLoad[]>;
-  /** More than any agent has free: what does not fit into it fits nowhere. */
+  /** At least what any agent has free: what does not fit into it fits nowhere. */
   widest(): Room;
 }
 
 export const secondsLeft = (agent: AgentLoad, now: number): number => (agent.endsAt - now) / 1000;
 
-/** `defaultCluster` is that of tasks which name none; without it they go anywhere. */
+/** `defaultCluster` is for tasks that name no cluster; without it they go anywhere. */
 export const createAgentPool = (defaultCluster: string | undefined): AgentPool => {
   const agents = new Map<number, AgentLoad>();
   const roomy = new Set<AgentLoad>();

@@ -14,7 +14,7 @@ export const concurrency = (capacity: Resources, shape: Pick<Shape, "resources">
   return most;
 };
 
-/** The first resource of which a shape asks more than is there. */
+/** The first resource of which a shape asks for more than there is. */
 export const shortage = (
   capacity: Resources,
   shape: Pick<Shape, "resources">,
@@ -32,7 +32,7 @@ export interface PrefetchPolicy {
   readonly seconds: number;
   /** Tasks longer than this are not held in advance: a round trip is nothing to them. */
   readonly longSeconds: number;
-  /** And never more tasks than this. */
+  /** Never more tasks than this. */
   readonly count: number;
 }
 

@@ -3,22 +3,22 @@ import type { Shape } from "../core/run.ts";
 import { BUCKET, bucketOf, createLeastTree } from "./least-tree.ts";
 
 /**
- * Things with a shape in order of arrival, and the next of them that fits into what is free, found without a look at
- * those that do not: above the entries stands a tree of what none below a node asks less of. Adding and removing cost
- * the logarithm of the number of entries, mostly less; a search costs that for each one found.
+ * Things with a shape, in order of arrival. Finds the next one that fits into what is free without looking at those
+ * that do not: a tree above the entries holds, for each node, the least that anything below it asks for. Adding and
+ * removing cost the logarithm of the number of entries, mostly less; a search costs that for each entry found.
  */
 
 export interface Entry {
   readonly shape: Shape;
-  /** Where it stands in its list; the list's own. */
+  /** Its position in the list; only the list sets it. */
   at: number;
 }
 
-/** What must suffice: amounts, and seconds that are left. */
+/** What must suffice: amounts, and seconds left. */
 export interface Room {
   readonly free: Resources;
   readonly seconds: number;
-  /** Names of which nothing may be taken. */
+  /** Names of resources that must not be used at all. */
   readonly barred: ReadonlySet<string>;
 }
 
@@ -28,7 +28,7 @@ export interface FitList<T extends Entry> {
   readonly size: number;
   push(entry: T): void;
   remove(entry: T): void;
-  /** The first at `from` or behind it that fits. Places change when something is pushed. */
+  /** The first one at or after `from` that fits. Positions change when something is pushed. */
   next(from: number, room: Room): T | undefined;
   /** The first of all. */
   first(): T | undefined;
@@ -48,7 +48,7 @@ export const fitsInto = ({ resources, timeRequest }: Shape, { free, seconds, bar
 export const createFitList = <T extends Entry>(): FitList<T> => {
   let entries: (T | undefined)[] = [];
   let size = 0;
-  /** Everything before it is gone. */
+  /** All entries before it are gone. */
   let begin = 0;
   const tree = createLeastTree();
 

@@ -25,13 +25,13 @@ interface Chosen {
 /** n2 before n10, as managers order their nodes. */
 const { compare } = new Intl.Collator("en", { numeric: true });
 
-/** In the order of their hosts, which is that of the manager's own launchers too; the first is the head. */
+/** In the order of their hosts, which the manager's own launchers use too; the first is the head. */
 const inOrder = (chosen: readonly Chosen[]): RankPlacement => {
   const sorted = chosen.toSorted((a, b) => compare(a.host ?? "", b.host ?? "") || a.agent - b.agent);
   return { agents: sorted.map(({ agent }) => agent), ranks: sorted.map(({ ranks }) => ranks) };
 };
 
-/** So many nodes, evenly: the first ones get one rank more where it does not come out even. The tightest fits first. */
+/** That many nodes, evenly: if it does not divide evenly, the first ones get one rank more. The tightest fits first. */
 const spread = (rooms: readonly RankRoom[], count: number, nodes: number): RankPlacement | undefined => {
   const least = Math.floor(count / nodes);
   const more = count % nodes;
@@ -60,6 +60,6 @@ const gather = (rooms: readonly RankRoom[], count: number): RankPlacement | unde
   return left === 0 ? inOrder(chosen) : undefined;
 };
 
-/** Undefined if they do not all fit among these agents, which are of one pilot. */
+/** Undefined if they do not all fit on these agents of one pilot. */
 export const placeRanks = (ask: RankSpec, rooms: readonly RankRoom[]): RankPlacement | undefined =>
   ask.nodes === undefined ? gather(rooms, ask.count) : spread(rooms, ask.count, ask.nodes);

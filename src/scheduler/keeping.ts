@@ -4,12 +4,12 @@ import type { AgentPool } from "./agent-pool.ts";
 import { NOTHING_BARRED } from "./fit-list.ts";
 import { placeRanks } from "./gangs.ts";
 
-/** Which agents to keep for the first task in order when it fits nowhere, so that small ones do not starve it. */
+/** Which agents to keep for the first task in order while it fits nowhere, so that small tasks do not starve it. */
 
 const leastLoaded = (members: readonly AgentLoad[]): AgentLoad =>
   members.reduce((best, agent) => (agent.count < best.count ? agent : best));
 
-/** The agents that will be free soonest for a task that fits nowhere now; none if it never will. */
+/** The agents that will be free soonest for a task that fits nowhere now; none if it never will fit. */
 const keepFor = (shape: Shape, pilots: Iterable<readonly AgentLoad[]>): ReadonlySet<AgentLoad> => {
   let best: readonly AgentLoad[] = [];
   let least = Infinity;
@@ -29,8 +29,8 @@ const keepFor = (shape: Shape, pilots: Iterable<readonly AgentLoad[]>): Readonly
 };
 
 /**
- * What others may not use of an agent that is kept: all that the kept task still lacks there. What waits for a licence
- * keeps nobody from the cores. Ranks need all of theirs at once: nothing of it is given away.
+ * The resources of a kept agent that others may not use: those the kept task still lacks there. A task that waits for a
+ * licence keeps nobody from the cores. Ranks need everything at once: none of it is given away.
  */
 const barredFor = (agent: AgentLoad, keptFor: Shape): ReadonlySet<string> => {
   const barred = new Set<string>();
@@ -41,13 +41,13 @@ const barredFor = (agent: AgentLoad, keptFor: Shape): ReadonlySet<string> => {
   return barred;
 };
 
-/** The first task in order, when it fits nowhere yet, and agents that take nothing behind it until it does. */
+/** The first task in order, while it fits nowhere, and the agents that take nothing after it until it does. */
 export interface Kept {
-  /** What others may not use of an agent, because it is kept. */
+  /** The resources of an agent that others may not use, because the agent is kept. */
   barredAt(agent: AgentLoad): ReadonlySet<string>;
-  /** Gives up what was kept when it is no longer needed: another shape is first, or an agent is gone. */
+  /** Releases kept agents when they are no longer needed: another shape is first, or an agent is gone. */
   review(first: Shape | undefined): void;
-  /** Keeps agents for this shape, unless some are kept already. */
+  /** Keeps agents for this shape, unless some are already kept. */
   keep(shape: Shape, now: number): void;
   letGo(): void;
 }

@@ -3,30 +3,30 @@ import type { Shape } from "../core/run.ts";
 import type { Entry, Room } from "./fit-list.ts";
 
 /**
- * A binary tree over the buckets of a list: each node knows the least that the entries below it ask for, of each name and
- * of time. Where that is more than there is room for, nothing below fits.
+ * A binary tree over the buckets of a list: each node knows the least that the entries below it ask for, of each
+ * resource and of time. Where that exceeds the room, nothing below fits.
  */
 export interface LeastTree {
-  /** Entries that there is room for before it must be built anew. */
+  /** How many entries fit before the tree must be rebuilt. */
   readonly room: number;
   build(entries: readonly (Entry | undefined)[]): void;
   added(entry: Entry, entries: readonly (Entry | undefined)[]): void;
   removed(entry: Entry, entries: readonly (Entry | undefined)[]): void;
-  /** What is looked for from now on. */
+  /** Sets what to look for from now on. */
   lookFor(room: Room): void;
-  /** False: nothing at all fits; or nothing of this bucket. */
+  /** False: nothing at all fits, or nothing in this bucket. */
   mayFitAny(): boolean;
   mayFitIn(bucket: number): boolean;
-  /** The first bucket behind this one that may hold something; undefined if none does. */
+  /** The first bucket after this one that may hold a fit; undefined if none does. */
   bucketBehind(bucket: number): number | undefined;
 }
 
 /** Entries per leaf. */
 export const BUCKET = 16;
-/** Names that the tree knows; the others are looked at in the entries themselves. */
+/** How many resource names the tree tracks; the rest are checked in the entries themselves. */
 const MOST_NAMES = 16;
 
-/** The least of one thing that entries below each node ask for; Infinity where there are none. Leaves are buckets. */
+/** The least of one resource that entries below each node ask for; Infinity where there are none. Leaves are buckets. */
 interface Column {
   readonly name: string;
   readonly asked: (shape: Shape) => number;
@@ -46,12 +46,12 @@ const leastOf = (column: Column, entries: readonly (Entry | undefined)[], bucket
 };
 
 export const createLeastTree = (): LeastTree => {
-  /** Buckets that the tree has room for: a power of two. */
+  /** Buckets that fit into the tree: a power of two. */
   let capacity = 1;
   const time: Column = { name: "", asked: ({ timeRequest }) => timeRequest, least: new Float64Array(2).fill(Infinity) };
   const columns: Column[] = [time];
   const known = new Set<string>();
-  /** What each column may ask for at most. */
+  /** The most that each column may ask for. */
   const bounds: number[] = [];
 
   const fillColumn = (column: Column, entries: readonly (Entry | undefined)[]): void => {
@@ -62,7 +62,7 @@ export const createLeastTree = (): LeastTree => {
     column.least = least;
   };
 
-  /** The names of a shape, as far as there is room: a name that not everybody asks for tells little anyway. */
+  /** Learns the names of a shape, as far as there is room: a name that few entries ask for helps little anyway. */
   const learn = ({ resources }: Shape, entries: readonly (Entry | undefined)[]): void => {
     if (columns.length > MOST_NAMES) return;
     for (const name in resources)
@@ -127,7 +127,7 @@ export const createLeastTree = (): LeastTree => {
         while (node > 1 && (node & 1) === 1) node >>= 1;
         if (node <= 1) return undefined;
         node += 1;
-        // where each column has its least on another side, neither may fit: then on from the right one
+        // if the columns have their minima on different sides, neither child may fit: then continue from the right one
         while (mayFit(node)) {
           if (node >= capacity) return node - capacity;
           node *= 2;

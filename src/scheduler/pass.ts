@@ -11,7 +11,7 @@ import type { Place } from "./places.ts";
 import { type Waiting, type WaitingRange, visitFitting } from "./waiting.ts";
 import type { AgentId, RunId } from "../core/ids.ts";
 
-/** One pass over what waits: slots are filled in order, tasks with ranks where they stand in it; then the backlogs. */
+/** One pass over what waits: fills slots in order, tasks with ranks in their turn; then the backlogs. */
 
 export interface Assignment {
   readonly agent: AgentId;
@@ -31,10 +31,10 @@ export interface Pass {
   readonly gangs: Assignment[];
 }
 
-/** How many entries that give an agent nothing are looked at before its backlog, or its slots, count as full. */
+/** How many entries that give an agent nothing are tried before its backlog, or its slots, count as full. */
 const BACKLOG_MISSES = 16;
 const SLOT_MISSES = 1024;
-/** And how many shapes of tasks with ranks find no room before the rest of them wait for the next pass. */
+/** And how many shapes of tasks with ranks may find no room before the rest wait for the next pass. */
 const GANG_MISSES = 64;
 
 const EPSILON = 1e-9;
@@ -53,14 +53,14 @@ const record = (out: Map<number, Assignment>, agent: AgentId, run: RunId, from: 
   } else assignment.parts.push({ run, ranges: [from, count] });
 };
 
-/** Where an agent finds tasks without ranks. */
+/** The places where an agent finds tasks without ranks. */
 const placesFor = ({ pool, waiting }: Pass, agent: AgentLoad): Place[] => {
   const found: Place[] = [];
   for (const place of waiting.places()) if (!place.gangs && pool.belongs(agent, place)) found.push(place);
   return found;
 };
 
-/** Time that is left counts only for tasks that ask for some. */
+/** Time left counts only for tasks that request some. */
 const roomIn = ({ kept, now }: Pass, agent: AgentLoad, free: Resources): Room => ({
   free,
   seconds: Math.max(0, secondsLeft(agent, now)),
@@ -83,7 +83,7 @@ const handOut = (
   return taken.count;
 };
 
-/** Fills one agent's slots with what stands before `end` in order. */
+/** Fills one agent's slots with what comes before `end` in order. */
 const fillAgent = (pass: Pass, agent: AgentLoad, end: WaitingRange | undefined): void => {
   let misses = SLOT_MISSES;
   visitFitting(placesFor(pass, agent), roomIn(pass, agent, agent.free), end, (range) => {
@@ -91,7 +91,7 @@ const fillAgent = (pass: Pass, agent: AgentLoad, end: WaitingRange | undefined):
     const most = room(agent, placed);
     if (most <= 0) return (misses -= 1) > 0;
     let left = most;
-    // rows that wait no longer may stand between those that do
+    // rows that no longer wait may stand between those that do
     while (left > 0 && range.from < range.end) left -= handOut(pass, agent, placed, range, left);
     return true;
   });
@@ -101,7 +101,7 @@ const fillAgent = (pass: Pass, agent: AgentLoad, end: WaitingRange | undefined):
 const fillBacklog = (pass: Pass, agent: AgentLoad, share: number): void => {
   let misses = BACKLOG_MISSES;
   let budget = share;
-  // what is behind in order passes nothing of its own shape
+  // later entries do not overtake earlier ones of their own shape
   const passed = new Set<string>();
   visitFitting(placesFor(pass, agent), roomIn(pass, agent, agent.offer.resources), undefined, (range) => {
     if (passed.has(range.shape.key)) return (misses -= 1) > 0;
@@ -126,7 +126,7 @@ const roomsFor = (members: readonly AgentLoad[], shape: Shape) =>
     room: agent.backlog > 0 ? 0 : room(agent, placedOf(agent, shape)),
   }));
 
-/** Places tasks whose ranks run together, each on the agents of one pilot; false if there was room for none. */
+/** Places tasks whose ranks run together, each on the agents of one pilot; false if there was no room for any. */
 const placeGangs = ({ pool, waiting, now, gangs }: Pass, range: WaitingRange): boolean => {
   const { shape, run } = range;
   let any = false;
@@ -144,7 +144,7 @@ const placeGangs = ({ pool, waiting, now, gangs }: Pass, range: WaitingRange): b
   return any;
 };
 
-/** Fills slots in order, with tasks of ranks where they stand in it; kept agents take only what they are kept for. */
+/** Fills slots in order, tasks with ranks in their turn; kept agents take only what they are kept for. */
 export const fillSlots = (pass: Pass, active: readonly AgentLoad[]): void => {
   const places = [...pass.waiting.places()].filter((place) => place.gangs);
   if (places.length > 0) {
@@ -159,7 +159,7 @@ export const fillSlots = (pass: Pass, active: readonly AgentLoad[]): void => {
   for (const agent of active) fillAgent(pass, agent, undefined);
 };
 
-/** Fills the backlogs, each up to its agent's share of all that is not begun. */
+/** Fills the backlogs, each up to its agent's share of all tasks that have not begun. */
 export const fillBacklogs = (pass: Pass, active: readonly AgentLoad[]): void => {
   const { waiting, pool } = pass;
   if (waiting.singles === 0) return;

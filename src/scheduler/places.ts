@@ -2,16 +2,16 @@ import type { Shape } from "../core/run.ts";
 import { type FitList, createFitList } from "./fit-list.ts";
 import type { WaitingRange } from "./waiting.ts";
 
-/** Where tasks may run, and in which order they stand there. */
+/** Where tasks may run, and in which order they wait there. */
 
-/** What waits at one place with one priority, as it came. */
+/** What waits at one place with one priority, in order of arrival. */
 export interface Lane {
   readonly place: Place;
   readonly priority: number;
   readonly ranges: FitList<WaitingRange>;
 }
 
-/** Tasks that name the same cluster and queue, or none; those with ranks stand apart from the others. */
+/** Tasks that name the same cluster and queue, or none; tasks with ranks are kept apart. */
 export interface Place {
   readonly key: string;
   readonly cluster: string | undefined;
@@ -23,9 +23,9 @@ export interface Place {
 
 export interface Places {
   values(): Iterable<Place>;
-  /** The lane of a shape with a priority, made where there is none yet. */
+  /** The lane of a shape with a priority, made if it does not exist. */
   lane(shape: Shape, priority: number): Lane;
-  /** Forgets a lane that is empty, and its place when that was the last. */
+  /** Drops an empty lane, and its place if that was the last one. */
   prune(lane: Lane): void;
 }
 

@@ -14,11 +14,11 @@ import type { AgentId, Row } from "../core/ids.ts";
 /**
  * Which agent gets which tasks. The scheduler holds nothing that the state does not: it is rebuilt after a restart.
  *
- * Each agent's tasks are of two kinds, counted per shape: slotted ones fit into its resources together, the others
- * wait there for a slot (its backlog, the prefetch), so that a free slot never waits for a round trip. First every
- * agent's slots are filled, those of agents that have tasks already before those of idle ones, so that pilots which
- * are not needed empty; then the backlogs, each agent up to its share of all that is not begun, here or at agents: who
- * has its share already leaves the rest to the others, so that a few large assignments do, and not many small ones.
+ * Each agent's tasks are of two kinds, counted per shape: slotted ones fit into its resources together, the others wait
+ * there for a slot (its backlog, the prefetch), so that a free slot never waits for a round trip. First every agent's
+ * slots are filled, busy agents before idle ones, so that pilots nobody needs run empty; then the backlogs, each agent
+ * up to its share of all tasks that have not begun, here or at agents: an agent that has its share leaves the rest to
+ * the others, so that a few large assignments do the work of many small ones.
  */
 
 export type { AgentOffer } from "./agent-load.ts";
@@ -31,9 +31,9 @@ export interface Scheduler {
   addAgent(offer: AgentOffer): void;
   removeAgent(id: number): void;
   pause(id: number, paused: boolean): void;
-  /** When its pilot ends, as it says itself. */
+  /** When its pilot ends, as the agent itself says. */
   setEnd(id: number, endsAt: number): void;
-  /** A task that an agent has already, found in the state after a restart. */
+  /** A task that an agent already has, found in the state after a restart. */
   restore(run: Run, row: Row, agent: AgentId): void;
   left(run: Run, row: Row, agent: AgentId): void;
   /** Agents hold slots for the ranks of a task, found in the state after a restart. */
@@ -41,38 +41,38 @@ export interface Scheduler {
   leftGang(shape: Shape, placement: RankPlacement): void;
   /** Places what can be placed now. The caller applies the assignments to the state before the next pass. */
   pass(now: number): Assignment[];
-  /** Where free slots could take what waits at other agents, when nothing waits here. */
+  /** Where free slots could take tasks that wait at other agents, when nothing waits here. */
   rebalance(now: number): Rebalance;
   /** Waiting tasks by shape, and what the next of them are expected to take. */
   demand(): WaitingShape[];
   waiting(): number;
-  /** Some of what waits is not yet looked at: another pass is due soon. */
+  /** Some of what waits has not been looked at yet: another pass is due soon. */
   isUnfolding(): boolean;
-  /** Takes all that waits in these shapes (by key) out of the queues, for those who will not place it. */
+  /** Takes everything that waits in these shapes (by key) out of the queues, for a caller that will not place it. */
   withdraw(keys: ReadonlySet<string>): RowRanges[];
   /** Tasks that an agent has, and how many of them wait there for a slot. */
   loadOf(agent: AgentId): { count: number; backlog: number } | undefined;
   /**
-   * The share of an agent's slots that tasks have, its backlog included, and the seconds until all of it is done when
-   * spread over all its slots; `unknown` is what a task counts of which nothing is known.
+   * The share of an agent's slots that tasks have, backlog included, and the seconds until all of it is done when
+   * spread over all its slots; `unknown` is the estimate for a task about which nothing is known.
    */
   occupancyOf(agent: AgentId, unknown: number): { used: number; seconds: number };
 }
 
-/** Good until the next pass. */
+/** Valid until the next pass. */
 export interface WaitingShape {
   readonly shape: Shape;
   readonly waiting: number;
   readonly sample: Readonly<Sample>;
 }
 
-/** Tasks that an expectation is made of. */
+/** How many tasks an expectation is based on. */
 const SAMPLED = 100;
 
-/** Rows with shapes of their own that are put in order in one pass. */
+/** How many rows with shapes of their own one pass puts in order. */
 const UNFOLDED = 5000;
 
-/** `defaultCluster` is that of tasks which name none; without it they go anywhere. */
+/** `defaultCluster` is for tasks that name no cluster; without it they go anywhere. */
 export const createScheduler = (
   prefetch: PrefetchPolicy = DEFAULT_PREFETCH,
   defaultCluster: string | undefined = undefined,
@@ -89,7 +89,7 @@ export const createScheduler = (
   const pass = (now: number): Assignment[] => {
     unfolding.unfold(UNFOLDED);
     const awake = pool.candidates(fresh).filter((agent) => !agent.paused);
-    // what is unfolded later is new to all of them
+    // what is unfolded later will be new to every agent
     fresh = unfolding.rows > 0;
     const active = [...awake.filter(({ count }) => count > 0), ...awake.filter(({ count }) => count === 0)];
     const first = active.length === 0 ? undefined : waiting.first();
@@ -149,7 +149,7 @@ export const createScheduler = (
       const agent = pool.agents.get(id);
       if (agent === undefined) return;
       const shape = shapeOfRow(groupOf(run.groups, row), row);
-      // what a gang holds is given back when it is over, by all of its agents
+      // when a gang is over, all its agents release what they hold for it
       if (shape.ranks !== undefined) return;
       const placed = agent.placed.get(shape.key);
       if (placed === undefined || placed.count === 0) return;

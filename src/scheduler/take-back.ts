@@ -2,15 +2,15 @@ import type { Shape } from "../core/run.ts";
 import { type AgentLoad, type Placed, placedOf, room } from "./agent-load.ts";
 import type { AgentId } from "../core/ids.ts";
 
-/** What agents should give back of tasks they have not begun, for free slots elsewhere. Pure. */
+/** Which tasks that have not begun agents should give back, for free slots elsewhere. Pure. */
 
-/** Ask an agent to give back tasks it has not begun, for another that is idle. */
+/** Ask an agent to give back tasks it has not begun, for an idle agent. */
 export interface TakeBack {
   readonly agent: AgentId;
   readonly count: number;
 }
 
-/** Whom to ask now, and in how many milliseconds to look again at those that were left alone. */
+/** Whom to ask now, and after how many milliseconds to look again at the agents left alone. */
 export interface Rebalance {
   readonly asks: readonly TakeBack[];
   readonly againMs: number | undefined;
@@ -18,12 +18,12 @@ export interface Rebalance {
 
 export const NOTHING_TO_ASK: Rebalance = { asks: [], againMs: undefined };
 
-/** What should be done sooner than this is done before it could be begun elsewhere: asking for it is work for nothing. */
+/** A backlog that should be done this soon is done before it could begin elsewhere: asking for it is wasted work. */
 const HANDED_OVER_MS = 10;
-/** For so long that is believed: expectations come from other tasks. */
+/** How long to believe that: expectations come from other tasks. */
 const PATIENCE_MS = 200;
 
-/** How long to leave an agent alone that should be through with its backlog in a moment; 0 not at all. */
+/** How long to leave an agent alone that should finish its backlog in a moment; 0 for not at all. */
 const patience = (agent: AgentLoad, { expectedMs }: Placed, now: number): number =>
   expectedMs >= 0 && agent.backlogLoad * expectedMs < HANDED_OVER_MS
     ? Math.max(0, Math.min(PATIENCE_MS, agent.givenAt + PATIENCE_MS - now))
@@ -31,7 +31,7 @@ const patience = (agent: AgentLoad, { expectedMs }: Placed, now: number): number
 
 type Belongs = (agent: AgentLoad, shape: Shape) => boolean;
 
-/** What waits at an agent that has a backlog. */
+/** The first tasks in the backlog of an agent that has one. */
 const backlogOf = (agent: AgentLoad): Placed => {
   const first = agent.queued.first();
   if (first !== undefined) return first;
@@ -45,7 +45,7 @@ const freeSlots = (among: readonly AgentLoad[], shape: Shape, belongs: Belongs):
   return { slots: rooms.reduce((sum, each) => sum + each, 0), agents: rooms.filter((each) => each > 0).length };
 };
 
-/** Donors are those of all agents that have a backlog; slots are looked for at those that have none. */
+/** Donors are the agents with a backlog; free slots are sought at those without one. */
 export const takeBacks = (
   donors: Iterable<AgentLoad>,
   all: Iterable<AgentLoad>,

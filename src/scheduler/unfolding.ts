@@ -2,14 +2,14 @@ import { type Group, type Run, shapeOfRow } from "../core/run.ts";
 import type { Waiting } from "./waiting.ts";
 
 /**
- * Rows with shapes of their own, on their way into the queues. They are put in order some at a time: a million at once
- * would hold up everybody.
+ * Rows with shapes of their own, on their way into the queues. They are put in order a few at a time: a million at once
+ * would hold up everyone.
  */
 export interface Unfolding {
   /** Rows that are not in the queues yet. */
   readonly rows: number;
   add(run: Run, group: Group, from: number, count: number): void;
-  /** Puts at most so many of them into the queues. */
+  /** Puts at most this many of them into the queues. */
   unfold(most: number): void;
   dropRun(run: Run): void;
 }

@@ -5,16 +5,16 @@ import { type Lane, type Place, createPlaces } from "./places.ts";
 import type { Row } from "../core/ids.ts";
 
 /**
- * The waiting tasks, as ranges of rows in order: higher priority first, then as they came. A million waiting tasks of an
- * array are one entry. Entries may go stale (a task was cancelled while it waited): rows are looked at again when they
- * are taken. They stand apart by where they may run, and those with ranks stand apart from the others.
+ * The waiting tasks, as ranges of rows in order: higher priority first, then in order of arrival. A million waiting
+ * tasks of an array are one entry. Entries may go stale (a task was cancelled while it waited): rows are checked again
+ * when they are taken. Entries are separated by where they may run, and those with ranks from the others.
  */
 
 export interface WaitingRange extends Entry {
   readonly run: Run;
   readonly group: Group;
   readonly priority: number;
-  /** Order of arrival, over everything. */
+  /** Order of arrival across all entries. */
   readonly seq: number;
   readonly lane: Lane;
   readonly count: ShapeCount;
@@ -26,7 +26,7 @@ export interface WaitingRange extends Entry {
 export interface ShapeCount {
   readonly shape: Shape;
   waiting: number;
-  /** Of the last time that it was asked for. */
+  /** As of the last call of `sample`. */
   sample: Sample;
 }
 
@@ -36,7 +36,7 @@ export interface Taken {
   readonly count: number;
 }
 
-/** What the next tasks of a shape are expected to take: the sum of what is known, and of how many nothing is. */
+/** What the next tasks of a shape are expected to take: the sum of what is known, and for how many nothing is known. */
 export interface Sample {
   tasks: number;
   knownMs: number;
@@ -50,12 +50,12 @@ export interface Waiting {
   readonly shapes: ReadonlyMap<string, ShapeCount>;
   places(): Iterable<Place>;
   push(run: Run, group: Group, shape: Shape, from: number, count: number): void;
-  /** Takes up to `most` rows of a range; undefined when none of them waits any more. Rows that do not are passed over. */
+  /** Takes up to `most` rows of a range, skipping those that no longer wait; undefined when none does. */
   take(range: WaitingRange, most: number): Taken | undefined;
   first(): WaitingRange | undefined;
-  /** Forgets everything of a run. */
+  /** Forgets everything about a run. */
   dropRun(run: Run): void;
-  /** Takes the samples of all shapes anew, each of no more than `most` tasks, those that are next. */
+  /** Takes new samples of all shapes, each of the next `most` tasks at most. */
   sample(most: number): void;
   [Symbol.iterator](): Iterator<WaitingRange>;
 }
@@ -78,8 +78,8 @@ export const isBefore = (a: WaitingRange, b: WaitingRange): boolean =>
   a.priority === b.priority ? a.seq < b.seq : a.priority > b.priority;
 
 /**
- * Visits in order what fits into a room of these places, before `end` if that is given, until `visit` says no. The room may
- * shrink and ranges may be used up meanwhile.
+ * Visits, in order, the ranges in these places that fit into a room, up to `end` if given, until `visit` says no. The
+ * room may shrink and ranges may be used up meanwhile.
  */
 export const visitFitting = (
   places: readonly Place[],
