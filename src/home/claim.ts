@@ -8,9 +8,9 @@ import { type ProcessIdentity, identify, whereabouts } from "../process-identity
 import { parseLease, readLeaseText, writeLease } from "./lease.ts";
 
 export interface ClaimTimes extends HoldTimes {
-  /** A lease from elsewhere that stays unchanged for so long, on our clock, is taken over. 0: do not wait. */
+  /** A lease held elsewhere that stays unchanged this long, on our clock, is taken over. 0: do not wait. */
   readonly takeOver: number;
-  /** Between two looks at it. */
+  /** The time between two looks at it. */
   readonly look: number;
 }
 
@@ -18,15 +18,15 @@ export const defaultClaimTimes: ClaimTimes = { renew: 5_000, lose: 30_000, takeO
 
 export interface ClaimOptions {
   readonly pid?: number;
-  /** How this host calls itself. */
+  /** What this host calls itself. */
   readonly host?: string;
   readonly address?: string;
-  /** Called before waiting for a lease from elsewhere to prove dead. */
+  /** Called before waiting to see whether a lease held elsewhere is dead. */
   readonly onWait?: (wait: { readonly host: string; readonly pid: number; readonly ms: number }) => void;
   readonly times?: Partial<ClaimTimes>;
 }
 
-/** Who holds the home, as its files say. */
+/** Who holds the home, according to its files. */
 interface Holder {
   readonly epoch: number;
   readonly by: ProcessIdentity | undefined;
@@ -35,15 +35,15 @@ interface Holder {
 
 interface View {
   readonly holder: Holder | undefined;
-  /** The highest epoch claimed, and the highest that any file carries. */
+  /** The highest epoch claimed, and the highest in any file. */
   readonly top: number;
   readonly highest: number;
   readonly leaseText: string | undefined;
-  /** All that was read: any change means that somebody lives. */
+  /** Everything that was read: any change means that someone is alive. */
   readonly text: string;
 }
 
-/** The highest epoch rules: its file names the holder even before the lease is written, or after somebody deleted it. */
+/** The highest epoch rules: its file names the holder even before the lease is written, or after someone deleted it. */
 const look = async (home: string): Promise<View> => {
   const leaseText = await readLeaseText(home);
   const lease = parseLease(leaseText ?? "");
@@ -63,7 +63,7 @@ const look = async (home: string): Promise<View> => {
 const heldBy = (home: string, { by }: Holder, age: string): SlipwayError =>
   new SlipwayError("home-held", { home, host: by?.host ?? "an unknown host", pid: by?.pid ?? "unknown", age });
 
-/** Watches a holder that cannot be asked. Returns when it seems dead or gone; throws `home-held` when it renews. */
+/** Watches a holder that cannot be asked. Returns when it seems dead or is gone; throws `home-held` when it renews. */
 const outwait = async (
   home: string,
   view: View,
@@ -87,7 +87,7 @@ const outwait = async (
 const ATTEMPTS = 100;
 
 /**
- * Makes this process the one server of a home (rule 1). Of several that try at once exactly one gets it; the others get
+ * Makes this process the one server of a home (rule 1). If several try at once, exactly one gets it; the others get
  * `server-running` (same host) or `home-held` (elsewhere). A holder that died on this host is recognised at once.
  */
 export const claimHome = async (

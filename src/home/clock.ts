@@ -1,11 +1,11 @@
 import { performance } from "node:perf_hooks";
 
-/** Monotonic time and timers (rule 10): a stepping wall clock changes nothing. */
+/** Monotonic time and timers (rule 10): a step of the wall clock changes nothing. */
 export interface HomeClock {
-  /** Milliseconds since some moment. */
+  /** Milliseconds since an arbitrary moment. */
   now(): number;
   sleep(ms: number): Promise<void>;
-  /** Calls back again and again without keeping the process alive; returns how to stop it. */
+  /** Calls back repeatedly without keeping the process alive; returns a function that stops it. */
   every(ms: number, call: () => void): () => void;
 }
 

@@ -5,17 +5,17 @@ import { replaceFile } from "../replace-file.ts";
 import { createFile, unless } from "./files.ts";
 import { type ProcessIdentity, parseIdentity } from "../process-identity.ts";
 
-/** One file per epoch, named by it, made by the server that claims it; its existence is the claim. */
+/** One file per epoch, named after it and made by the server that claims it; its existence is the claim. */
 export interface EpochClaim {
   readonly epoch: number;
   /** Undefined if the file cannot be understood. */
   readonly by: ProcessIdentity | undefined;
-  /** Its server ended in order. */
+  /** Its server ended in an orderly way. */
   readonly released: boolean;
   readonly text: string;
 }
 
-/** Old epoch files that stay, for people. */
+/** How many old epoch files stay, for people to read. */
 const KEPT = 8;
 const NAME = /^[0-9a-f]{8}$/;
 
@@ -44,8 +44,8 @@ export const readClaim = async (home: string, epoch: number): Promise<EpochClaim
 };
 
 /**
- * Claims the epoch above all that any file of the home carries, provided that nobody has claimed one since `view`, in
- * which the home was found free. Undefined: somebody has, and the caller has to look again who holds the home.
+ * Claims the epoch above the highest in any file of the home, provided that nobody has claimed one since `view`, which
+ * found the home free. Undefined: someone has, and the caller must look again.
  */
 export const claimEpoch = async (
   home: string,
@@ -64,7 +64,7 @@ export const claimEpoch = async (
 export const releaseEpoch = (home: string, epoch: number, by: ProcessIdentity): Promise<void> =>
   replaceFile(epochPath(home, epoch), content(by, true));
 
-/** Removes the files of old epochs and of claims that were cut off. */
+/** Removes the files of old epochs and of interrupted claims. */
 export const pruneEpochs = async (home: string, epoch: number): Promise<void> => {
   for (const name of await readdir(epochsDir(home))) {
     const old = NAME.test(name) ? parseInt(name, 16) <= epoch - KEPT : name.endsWith(".tmp");

@@ -7,7 +7,7 @@ export const errnoOf = (error: unknown): string => {
   return typeof code === "string" ? code : "";
 };
 
-/** Runs `action`; the given errnos mean undefined. */
+/** Runs `action`; returns undefined for the given errnos. */
 export const unless = async <T>(codes: readonly string[], action: () => Promise<T>): Promise<T | undefined> => {
   try {
     return await action();
@@ -34,7 +34,7 @@ export const makeDirectory = async (path: string): Promise<void> => {
 /** File systems without hard links answer one of these. */
 const NO_LINKS = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
 
-/** Creates a file (0600) with its whole content, or returns false because one is there. Of two callers, one wins. */
+/** Creates a file (0600) with its whole content; returns false if one exists. Of two callers, one wins. */
 export const createFile = async (path: string, content: string): Promise<boolean> => {
   const temporary = await writeTemporary(path, content, true);
   try {
@@ -42,7 +42,7 @@ export const createFile = async (path: string, content: string): Promise<boolean
     return true;
   } catch (error) {
     const code = errnoOf(error);
-    // ENOENT: a server that tidied up took our temporary file; the caller looks again.
+    // ENOENT: a server that tidied up removed our temporary file; the caller looks again.
     if (code === "EEXIST" || code === "ENOENT") return false;
     if (!NO_LINKS.has(code)) throw error;
   } finally {

@@ -5,9 +5,9 @@ import { unless } from "./files.ts";
 import { type Lease, leasePath, parseLease, readLeaseText, writeLease } from "./lease.ts";
 
 export interface HoldTimes {
-  /** Between two renewals of the lease, ms. */
+  /** Milliseconds between two renewals of the lease. */
   readonly renew: number;
-  /** A holder that could not renew for so long gives up. Well below the time after which another host takes over. */
+  /** A holder that could not renew for this long gives up. Well below the time after which another host takes over. */
   readonly lose: number;
 }
 
@@ -15,11 +15,11 @@ export interface HoldTimes {
 export interface HomeClaim {
   readonly epoch: number;
   readonly lease: Lease;
-  /** Tells other starters under which address this server is reached. */
+  /** Tells other starters at which address to reach this server. */
   setAddress(address: string): Promise<void>;
   /** Called once, when the home is lost: this server must end without writing anything more. */
   onLost(listener: (reason: string) => void): void;
-  /** Whether this server surely holds its home now. At once while the lease is fresh; else after renewing it. */
+  /** Whether this server surely holds its home now. Answers at once while the lease is fresh, else after renewing it. */
   fence(): boolean | Promise<boolean>;
   /** Gives the home back. */
   release(): Promise<void>;
@@ -27,7 +27,8 @@ export interface HomeClaim {
 
 /**
  * Keeps the lease of a claimed epoch. A renewal writes the lease and then looks for a higher epoch; a taker creates its
- * epoch and then looks at the lease again: of a holder that wakes up late and a taker, at least one sees the other.
+ * epoch and then looks at the lease again: between a holder that wakes up late and a taker, at least one sees the
+ * other.
  */
 export const holdHome = (home: string, first: Lease, clock: HomeClock, times: HoldTimes): HomeClaim => {
   const { epoch } = first;
@@ -60,7 +61,7 @@ export const holdHome = (home: string, first: Lease, clock: HomeClock, times: Ho
     return true;
   };
 
-  /** A directory that was removed and made anew has epochs of its own: nothing in it says that it is another. */
+  /** A directory that was removed and made again has its own epochs: nothing in it shows that it is a different one. */
   const isReplaced = async (): Promise<boolean> => {
     const { dev, ino } = await stat(home);
     const now = `${dev}:${ino}`;
@@ -87,7 +88,7 @@ export const holdHome = (home: string, first: Lease, clock: HomeClock, times: Ho
 
   const tooOld = (): boolean => clock.now() - renewedAt >= times.lose;
 
-  /** Joins a renewal that is under way. Never rejects: what matters is how old the lease is. */
+  /** Joins a renewal that is under way. Never rejects: only the age of the lease matters. */
   const renew = (): Promise<void> => {
     underWay ??= renewal()
       .catch((error: unknown) => {
@@ -99,7 +100,7 @@ export const holdHome = (home: string, first: Lease, clock: HomeClock, times: Ho
     return underWay;
   };
 
-  /** A process that was stopped for long finds everything late at once; so a renewal that hangs is given a second look. */
+  /** A process that was stopped for long finds everything late at once; so a hanging renewal gets a second look. */
   const tick = (): void => {
     if (underWay === undefined) void renew();
     else if (tooOld()) {

@@ -22,7 +22,7 @@ const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const unusable = (home: string, detail: string, cause?: unknown): SlipwayError =>
   new SlipwayError("home-unusable", { home, detail }, cause);
 
-/** Reads a secret, making it first if there is none. Takes away what others may do with it. */
+/** Reads a secret, making it first if there is none. Removes other users' access to it. */
 const secret = async (
   home: string,
   name: string,
@@ -32,7 +32,7 @@ const secret = async (
   const path = join(home, "keys", name);
   let about = await unless(["ENOENT"], () => lstat(path));
   if (about === undefined) {
-    // Of two starts at once one creates it; both use what is there then.
+    // Of two simultaneous starts, one creates it; both then use what is there.
     await createFile(path, await make());
     about = await lstat(path);
   }
@@ -63,13 +63,13 @@ const pin = (pem: string): string | undefined => {
   }
 };
 
-/** The home's keys and tokens, made at the first call and kept, each 0600. A certificate that does not fit the key is made anew. */
+/** The home's keys and tokens, made at the first call and kept, each 0600. Replaces a certificate of another key. */
 export const loadKeys = async (home: string): Promise<Keys> => {
   const warnings: string[] = [];
   await mkdir(join(home, "keys"), { recursive: true, mode: 0o700 });
   const keyPem = await secret(home, "server.key", makeKey, warnings);
   const keyPin = pin(keyPem);
-  // Never replaced by itself: agents out there have pinned it.
+  // Never replaced automatically: agents out there have pinned it.
   if (keyPin === undefined)
     throw unusable(home, `${join(home, "keys", "server.key")} does not hold a key; remove it for a new one`);
   let certPem = await secret(home, "server.crt", () => makeCertificate(keyPem), warnings);

@@ -4,7 +4,7 @@ import { replaceFile } from "../replace-file.ts";
 import { errnoOf, unless } from "./files.ts";
 import { type ProcessIdentity, parseIdentity } from "../process-identity.ts";
 
-/** Who holds the home. Its content changes with every renewal; that, not its times, is what a reader on another host goes by. */
+/** Who holds the home. Every renewal changes its content; a reader on another host relies on that, not on its times. */
 export interface Lease extends ProcessIdentity {
   readonly epoch: number;
   readonly counter: number;
@@ -47,7 +47,8 @@ export const writeLease = async (home: string, lease: Lease): Promise<void> => {
     await replaceFile(leasePath(home), text, { sync: false });
   } catch (error) {
     if (errnoOf(error) !== "ENOSPC" && errnoOf(error) !== "EDQUOT") throw error;
-    // A full disk must not cost the server its home: overwriting needs no room. A reader may see a mixture, which is a change too.
+    // A full disk must not cost the server its home: overwriting needs no space. A reader may see a mixture, which
+    // counts as a change too.
     const file = await open(leasePath(home), "r+");
     try {
       await file.write(text, 0, "utf8");

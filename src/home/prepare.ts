@@ -9,7 +9,7 @@ const PARTS = ["journal", "keys", "output", "jobs", "spool", "agents", "logs", "
 /** The directories of a home, as absolute paths without symbolic links. */
 export type HomePaths = { readonly [part in (typeof PARTS)[number] | "root"]: string };
 
-/** Any of these says that a directory was meant as a home. */
+/** Any of these shows that a directory was meant as a home. */
 const SIGNS = new Set<string>([...PARTS, "clusters.yaml", "server.json", "lease.json"]);
 
 const WORDS: Record<string, string> = {
@@ -33,13 +33,13 @@ const unusable = (home: string, error: unknown): SlipwayError => {
 };
 
 /**
- * Takes other users' access away. Not from a directory that holds other things: `--home /tmp` is a slip of the hand,
- * and closing /tmp would hurt everybody.
+ * Removes other users' access, but not from a directory that holds other things: `--home /tmp` is a slip of the hand,
+ * and closing /tmp would hurt everyone.
  */
 const closeToOthers = async (home: string, root: string): Promise<void> => {
   const { mode } = await stat(root);
   if ((mode & 0o077) === 0) return;
-  // whoever starts a server has made room for its log before
+  // the process that starts a server has already made the directory for its log
   const names = (await readdir(root)).filter((name) => name !== "logs");
   if (names.length > 0 && !names.some((name) => SIGNS.has(name))) {
     const detail = `others may enter it (mode ${(mode & 0o7777).toString(8)}) and it holds files that are not Slipway's`;

@@ -4,7 +4,7 @@ import { isAbsolute, join } from "node:path";
 import { SlipwayError } from "../errors.ts";
 import { unless } from "./files.ts";
 
-/** Longest path of a unix socket; a longer one Node cuts off without a word (rule 14). */
+/** The longest path of a unix socket; Node silently cuts off longer ones (rule 14). */
 export const MAX_SOCKET_PATH = 107;
 /** Room for a socket's name inside the directory. */
 const NAME_ROOM = 24;
@@ -12,13 +12,13 @@ const NAME_ROOM = 24;
 export interface RuntimeOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly uid?: number;
-  /** Where to go without XDG_RUNTIME_DIR. */
+  /** Used when there is no XDG_RUNTIME_DIR. */
   readonly tmp?: string;
 }
 
 const fits = (dir: string): boolean => Buffer.byteLength(dir) + 1 + NAME_ROOM <= MAX_SOCKET_PATH;
 
-/** A real directory of ours that nobody else may enter. */
+/** Whether this is a real directory of ours that nobody else may enter. */
 const isPrivate = async (dir: string, uid: number): Promise<boolean> => {
   const about = await lstat(dir);
   return about.isDirectory() && about.uid === uid && (about.mode & 0o077) === 0 && (about.mode & 0o700) === 0o700;
@@ -37,8 +37,9 @@ const xdgBase = async (dir: string | undefined, uid: number): Promise<string | u
 };
 
 /**
- * A short private directory for the sockets of a home: the same one at each start where possible. A directory of that name
- * that is not ours, or is a symbolic link, is never used; another name is. The caller records it in the endpoint file.
+ * A short private directory for the sockets of a home: the same one at each start if possible. It never uses a
+ * directory of that name that is not ours or is a symbolic link, and picks another name instead. The caller records it
+ * in the endpoint file.
  */
 export const runtimeDirectory = async (home: string, options: RuntimeOptions = {}): Promise<string> => {
   const { env = process.env, uid = process.getuid?.() ?? 0, tmp = "/tmp" } = options;
@@ -61,7 +62,7 @@ export const runtimeDirectory = async (home: string, options: RuntimeOptions = {
   throw new SlipwayError("home-unusable", { home, detail: `no directory for its sockets: ${why}` }, cause);
 };
 
-/** The path of a socket in it, checked. */
+/** The path of a socket in it, checked to be short enough. */
 export const socketPath = (dir: string, name: string): string => {
   const path = join(dir, name);
   const bytes = Buffer.byteLength(path);
@@ -70,7 +71,7 @@ export const socketPath = (dir: string, name: string): string => {
   throw new SlipwayError("home-unusable", { home: dir, detail });
 };
 
-/** Removes the sockets and the directory; what is not a socket stays, and the directory with it. */
+/** Removes the sockets and the directory; anything that is not a socket stays, and so does the directory then. */
 export const removeRuntimeDirectory = async (dir: string): Promise<void> => {
   for (const name of (await unless(["ENOENT"], () => readdir(dir))) ?? []) {
     const path = join(dir, name);

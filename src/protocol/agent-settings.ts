@@ -2,48 +2,48 @@ import type { Lifetime } from "../core/lifetime.ts";
 import type { Resources } from "../core/resources.ts";
 import type { PilotId } from "../core/ids.ts";
 
-/** What the one who starts an agent tells it. */
+/** What an agent's starter passes to it. */
 export interface AgentSettings {
   readonly home: string;
   /** The pilot it belongs to; 0 for an agent started by hand. */
   readonly pilot: PilotId;
   /** Where tasks get their TMPDIR: node-local (rule 13). */
   readonly scratch: string;
-  /** Declared amounts, in units; they win over what is detected. */
+  /** Declared amounts, in units; they override what is detected. */
   readonly declared: Resources;
-  /** CPUs that the manager gave its job on this node, as the pilot's script says (`--cpus`); undefined: not known. */
+  /** CPUs that the manager gave its job on this node, as the pilot's script reports (`--cpus`); undefined: unknown. */
   readonly managerCpus?: number | undefined;
   /** Milliseconds between TERM and KILL. */
   readonly graceMs: number;
   readonly pin: boolean;
   /** How long an idle agent waits for a server before it ends. */
   readonly patienceMs: number;
-  /** The same for one that no server has ever taken: nodes are not held for long where nothing can come. */
+  /** The same until a server first accepts it: nodes are not held for long where nothing can come. */
   readonly firstPatienceMs?: number | undefined;
   readonly spawner: "auto" | "native" | "node";
-  /** A cgroup v2 directory for the tasks' own ones; `auto`: the agent's, if it was delegated to this user. */
+  /** A cgroup v2 directory for the tasks' own cgroups; `auto`: the agent's, if it was delegated to this user. */
   readonly cgroup: string;
   /** `null` makes this agent answer every task at once, without starting it. */
   readonly executor: "process" | "null";
-  /** For an agent started by hand: where it counts. */
+  /** For an agent started by hand: the cluster it counts towards. */
   readonly cluster?: string | undefined;
   readonly queue?: string | undefined;
-  /** Where the server's endpoint and the agents' token are found, when not in the home. */
+  /** Where to find the server's endpoint and the agents' token, if not in the home. */
   readonly endpointFile?: string | undefined;
   readonly tokenFile?: string | undefined;
-  /** The script's environment before its prologue, as `env -0` wrote it: what has changed since then reaches tasks. */
+  /** The script's environment before its prologue, as `env -0` wrote it: tasks get what has changed since. */
   readonly environmentFile?: string | undefined;
   /** When its pilot ends; undefined: never. */
   readonly lifetime?: Lifetime | undefined;
 }
 
-/** What differs from one agent to the next; the rest has its default here. */
+/** What differs from one agent to the next; the rest has defaults here. */
 export type AgentAsk = Omit<AgentSettings, "graceMs" | "pin" | "executor" | "spawner" | "cgroup"> &
   Partial<Pick<AgentSettings, "graceMs" | "pin" | "executor">>;
 
 const GRACE_MS = 5000;
 
-/** The settings of an agent that a process with this environment starts, or has started. */
+/** The settings of an agent started by a process with this environment. */
 export const agentSettings = (
   ask: AgentAsk,
   env: Readonly<Record<string, string | undefined>> = process.env,

@@ -5,11 +5,11 @@ import { type Shape, either, listOf, object, optional, text, whole, wrong } from
 import type { Results } from "./messages.ts";
 
 /**
- * Results as an agent sent them, or left them in a spool: every column of the length it should have, every number in its
- * bounds. What is wrong throws a RangeError that names the field.
+ * Results as an agent sent them, or left them in a spool: every column has the right length, every number is within its
+ * bounds. Anything wrong throws a RangeError that names the field.
  */
 export interface CheckedResults {
-  /** Packed anew, so that what is no part of results is left out: the journal keeps these. */
+  /** Packed again, so that nothing but results is left in them: the journal keeps these. */
   readonly packed: readonly PackedColumns[];
   readonly parts: readonly ResultColumns[];
 }
@@ -19,7 +19,7 @@ interface Bound {
   readonly least: number;
   readonly most: number;
   readonly whole: boolean;
-  /** One more value, outside. */
+  /** One more allowed value, outside the bounds. */
   readonly or?: number;
 }
 
@@ -44,7 +44,7 @@ const checkColumn = (path: string, packed: PackedColumn, column: Column<ArrayLik
   const refuse = (value: number): never => {
     throw new RangeError(wrong(path, value, `a number from ${bound.or ?? bound.least} to ${bound.most}`));
   };
-  // a constant as it came: unpacked it has been cut to what its column can hold
+  // check a constant as it came: unpacking has cut it to what its column can hold
   if (typeof packed === "number") return fits(packed, bound) ? undefined : refuse(packed);
   const values = column as ArrayLike<number>;
   for (let i = 0; i < values.length; i += 1) if (!fits(values[i]!, bound)) refuse(values[i]!);

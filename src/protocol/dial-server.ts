@@ -31,8 +31,8 @@ export const established = async (socket: net.Socket, event: "connect" | "secure
 };
 
 /**
- * Tries the server's addresses in turn. The key is what is trusted: names and dates in the certificate mean nothing, and
- * nothing is sent before the key was compared.
+ * Tries the server's addresses in turn. Only the key is trusted: names and dates in the certificate mean nothing, and
+ * nothing is sent before the key has been compared.
  */
 export const dialServer = async (endpoint: Reachable): Promise<net.Socket> => {
   let last: unknown = new Error("the server published no address");

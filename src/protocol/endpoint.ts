@@ -2,11 +2,11 @@ import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { replaceFile } from "../replace-file.ts";
 
-/** Where the server of a home is found: a file that it writes when it is ready and removes when it ends. */
+/** Where to find the server of a home: a file that the server writes when it is ready and removes when it ends. */
 export interface Endpoint {
   readonly pid: number;
   readonly host: string;
-  /** To be tried in turn by agents and remote clients. */
+  /** For agents and remote clients to try in turn. */
   readonly addresses: readonly string[];
   readonly port: number;
   /** The unix socket for clients on the same machine. */
@@ -18,10 +18,10 @@ export interface Endpoint {
   readonly version: string;
 }
 
-/** Whether an address leads nowhere but to the machine on which it is used. */
+/** Whether an address leads only to the machine that uses it. */
 export const isLoopback = (address: string): boolean => /^(127\.|::1$|localhost$)/.test(address);
 
-/** What other machines need of a server that listens on its own alone. */
+/** How to make a server reachable that listens only on its own machine. */
 export const OPEN_TO_OTHERS = "start it with `slipway up --host ADDRESS` for other machines";
 
 export const endpointPath = (home: string): string => join(home, "server.json");
@@ -41,7 +41,7 @@ const isEndpoint = (value: unknown): value is Endpoint => {
 
 export const readEndpoint = (home: string): Promise<Endpoint | undefined> => readEndpointFile(endpointPath(home));
 
-/** Undefined when there is none, or when what is there is no endpoint. */
+/** Undefined when there is no file, or when it does not hold an endpoint. */
 export const readEndpointFile = async (path: string): Promise<Endpoint | undefined> => {
   let text: string;
   try {

@@ -4,22 +4,22 @@ import { packr } from "../core/codec.ts";
 /** Length-prefixed msgpack over a stream. Sizes are bounded on both sides, before anything is allocated. */
 
 export const MAX_FRAME = 64 * 1024 * 1024;
-/** What a peer may send before it has shown its token: room for the hello of one that holds no tasks. */
+/** The longest frame a peer may send before it has shown its token: room for the hello of an agent without tasks. */
 export const MAX_FRAME_UNKNOWN = 8 * 1024;
-/** A hello whose beginning shows the token may be longer: it lists the tasks that the agent has. */
+/** A hello whose beginning shows the token may be longer: it lists the agent's tasks. */
 export const MAX_FRAME_VOUCHED = 16 * 1024 * 1024;
-/** So much of a longer frame is looked at before any more of it is kept. */
+/** This much of a longer frame is examined before any more of it is kept. */
 export const VOUCHING_BYTES = 1024;
-/** Pieces smaller than this are put together as they come: thousands of single bytes cost more than what they hold. */
+/** Pieces smaller than this are merged as they come: thousands of single bytes cost more than they hold. */
 const SMALL_PIECE = 4096;
-/** A peer that does not read is dropped when this much waits for it. */
+/** A peer that does not read is dropped once this much waits for it. */
 export const MAX_BUFFERED = 256 * 1024 * 1024;
 
 export class FrameError extends Error {}
 
 /**
- * Cuts a byte stream into frames. Memory is bounded by the largest frame allowed. `vouch` is asked about the first bytes
- * of a frame that is longer than the limit: if it says so, frames may be as long as MAX_FRAME_VOUCHED.
+ * Cuts a byte stream into frames. Memory is bounded by the largest frame allowed. If a frame is longer than the limit,
+ * `vouch` sees its first bytes: if it agrees, frames may be as long as MAX_FRAME_VOUCHED.
  */
 export const createFrameReader = (
   limit: number,
@@ -41,7 +41,7 @@ export const createFrameReader = (
       last = Buffer.concat([chunks.pop()!, last]);
     chunks.push(last);
   };
-  /** Whether the frame that begins there may go on; undefined when too little of it is here to say. */
+  /** Whether the frame that begins there may continue; undefined when too little of it is here to tell. */
   const mayCome = (length: number, head: Buffer): boolean | undefined => {
     if (length <= limit) return true;
     if (vouch === undefined || length > MAX_FRAME_VOUCHED) return false;
@@ -95,16 +95,16 @@ export const encodeFrame = (message: unknown): Buffer => {
 
 export interface Channel<Out> {
   send(message: Out): void;
-  /** A message that was encoded before, since many are told the same. */
+  /** Sends a message that is already encoded, since many peers get the same one. */
   sendFrame(frame: Buffer): void;
   close(): void;
   destroy(reason: string): void;
-  /** Bytes that the peer has not taken yet. */
+  /** Bytes that the peer has not read yet. */
   readonly buffered: number;
   readonly open: boolean;
-  /** A peer that has proved who it is may send larger frames. */
+  /** A peer that has proved its identity may send larger frames. */
   trust(): void;
-  /** Milliseconds of silence from the peer, by a clock that never steps. */
+  /** Milliseconds since the peer last sent something, by a clock that never steps. */
   silence(): number;
 }
 

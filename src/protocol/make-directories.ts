@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 
 /**
  * `mkdir -p`; true when it made the last one. Node's own `recursive` never returns where the system answers ENOENT
- * although the parent is there, as below /proc.
+ * although the parent exists, as below /proc.
  */
 export const makeDirectories = (path: string, mode = 0o777): boolean => {
   try {

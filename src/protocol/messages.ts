@@ -24,21 +24,21 @@ export interface Hello {
   readonly token: string;
   readonly uuid: string;
   readonly pilot: PilotId;
-  /** Of an agent started by hand: where it counts. */
+  /** For an agent started by hand: the cluster it counts towards. */
   readonly cluster?: string | undefined;
   readonly queue?: string | undefined;
   readonly host: string;
   readonly pid: number;
   readonly resources: Resources;
   readonly output: string;
-  /** The highest epoch it has met: it refuses a server of a lower one. */
+  /** The highest epoch it has met: it refuses servers with a lower one. */
   readonly epoch: number;
   /** Sequence number of its last results. */
   readonly seq: number;
   readonly held: readonly HeldTasks[];
-  /** Ranks of attempts that are other agents'. */
+  /** Ranks whose attempts belong to other agents. */
   readonly parts: readonly HeldTasks[];
-  /** Milliseconds until what still runs is told to end with its pilot; absent: never. */
+  /** Milliseconds until what still runs gets the signal to end with its pilot; absent: never. */
   readonly endsInMs?: number | undefined;
 }
 
@@ -56,7 +56,7 @@ interface RankOutcome {
   readonly detail: string;
 }
 
-/** The ranks here of an attempt that is another agent's have ended; said again until it is known to be on disk. */
+/** The ranks here have ended, of an attempt that belongs to another agent; repeated until it is known to be on disk. */
 export interface RanksEndedMessage extends AttemptName, RankOutcome {
   readonly t: "ranks-ended";
   readonly outAt: number;
@@ -72,7 +72,7 @@ export interface Results {
   readonly parts: readonly PackedColumns[];
 }
 
-/** Attempts that have begun and are still going on, and how far their output has come. */
+/** Attempts that have begun and still run, and how much output they have written. */
 export interface Progress {
   readonly t: "progress";
   readonly tasks: readonly {
@@ -81,10 +81,10 @@ export interface Progress {
     readonly attempt: number;
     readonly started: number;
     readonly outAt: number;
-    /** Bytes of it that the agent has taken so far. */
+    /** Bytes of output that the agent has taken so far. */
     readonly kept?: number | undefined;
   }[];
-  /** The same of ranks whose attempt is another agent's. */
+  /** The same for ranks whose attempt belongs to another agent. */
   readonly parts?: readonly (AttemptName & { readonly kept: number })[] | undefined;
 }
 
@@ -98,15 +98,15 @@ export interface Ping {
   readonly t: "ping";
 }
 
-/** It was told to end: what it runs comes to its end, and whatever is assigned to it from now on is given back. */
+/** The agent was asked to end: what it runs may finish, and it gives back whatever is assigned to it from now on. */
 export interface Leaving {
   readonly t: "leaving";
   readonly reason: string;
-  /** So was its whole pilot: its other agents may not have heard of it. Peers before this field know nothing of it. */
+  /** Its whole pilot was asked to end: the pilot's other agents may not know yet. Older peers do not know this field. */
   readonly pilotEnds?: boolean | undefined;
 }
 
-/** Nothing is left with this agent, and it ends. What was assigned to it meanwhile never began. */
+/** This agent has nothing left and ends. What was assigned to it meanwhile never began. */
 export interface Bye {
   readonly t: "bye";
   readonly reason: string;
@@ -118,12 +118,12 @@ export interface Welcome {
   readonly t: "welcome";
   readonly agent: AgentId;
   readonly epoch: number;
-  /** Results up to this one are on disk. */
+  /** All results up to this one are on disk. */
   readonly acked: number;
   /** Attempts it has that were superseded: end them, report nothing. */
   readonly drop: readonly HeldTasks[];
   readonly heartbeatMs: number;
-  /** The server's clock, in which the agent tells its times. */
+  /** The server's clock, which the agent uses for the times it reports. */
   readonly now?: number;
 }
 
@@ -137,7 +137,7 @@ export interface Refused {
 
 /** How much output of a run may be kept, in bytes. */
 export interface OutputLimits {
-  /** Of one attempt, both streams together; of ranks, what each agent has of them. */
+  /** For one attempt, both streams together; with ranks, for each agent's part. */
   readonly perTask: number;
   readonly perRun: number;
   /** All agents together have reached the run's limit: only the last of each stream is kept. */
@@ -154,7 +154,7 @@ export interface GroupTemplate {
   readonly cwd: string | undefined;
   readonly stdout: string | undefined;
   readonly stderr: string | undefined;
-  /** Several tasks write to these files: none of them truncates one. Agents before version 3 would. */
+  /** Several tasks write to these files: none of them truncates one. Agents before version 3 would truncate. */
   readonly append?: boolean | undefined;
   readonly timeLimit: number | undefined;
   readonly executor: "process" | "null";
@@ -175,17 +175,17 @@ export interface Define {
   readonly env: Readonly<Record<string, string>> | undefined;
   readonly numbering: { readonly start: number; readonly step: number };
   readonly groups: readonly GroupTemplate[];
-  /** With the first definition; an agent of an earlier version does not know it. */
+  /** Sent with the first definition; agents of earlier versions do not know it. */
   readonly output?: OutputLimits;
 }
 
-/** It holds for what is written from now on. */
+/** Applies to what is written from now on. */
 export interface OutputLimitsMessage extends OutputLimits {
   readonly t: "output";
   readonly run: RunId;
 }
 
-/** Tasks of one group. `attempts` is one number if they all begin the same. */
+/** Tasks of one group. `attempts` is a single number if it is the same for all. */
 export interface Assign {
   readonly t: "assign";
   readonly run: RunId;
@@ -194,26 +194,26 @@ export interface Assign {
   readonly attempts: number | readonly number[];
   /** Only for lists: the items of the rows, in order. */
   readonly items?: readonly string[];
-  /** Only where resources depend on the item. */
+  /** Only if resources depend on the item. */
   readonly resources?: readonly Resources[];
   /** Rows that were lost with their spawner: each gets one of its own. */
   readonly alone?: readonly number[];
 }
 
-/** An agent's part of a task whose ranks run on several. The first of them, node 0, has the attempt. */
+/** An agent's part of a task whose ranks run on several. The first agent, node 0, has the attempt. */
 export interface Ranks extends AttemptName {
   readonly t: "ranks";
   readonly group: number;
   readonly item: string | undefined;
-  /** Of each rank. */
+  /** For each rank. */
   readonly resources: Resources;
-  /** Which of the hosts this is. */
+  /** The position of this host among the hosts. */
   readonly node: number;
   readonly hosts: readonly string[];
   /** How many ranks each host has. */
   readonly ranks: readonly number[];
   readonly by: RankSpec["by"];
-  /** It was lost with a spawner: its ranks share none with others. */
+  /** It was lost with a spawner: its ranks share a spawner with no other task. */
   readonly alone?: boolean;
 }
 
@@ -222,12 +222,12 @@ export interface RanksDone extends AttemptName, RankOutcome {
   readonly t: "ranks-done";
 }
 
-/** What it said of its ranks is on disk. */
+/** The server has what it reported about its ranks on disk. */
 export interface RanksKept extends AttemptName {
   readonly t: "ranks-kept";
 }
 
-/** The attempt is over, or superseded: end what is here of it, report nothing more than the output. */
+/** The attempt is over, or superseded: end what is left of it here, and report only the output. */
 export interface RanksOver extends AttemptName {
   readonly t: "ranks-over";
 }
@@ -247,7 +247,7 @@ export interface Ack {
   readonly seq: number;
 }
 
-/** Take nothing new, give back what has not begun, end when empty; `now` ends what runs, at no cost to it. */
+/** Take nothing new, give back what has not begun, end when empty; `now` also ends what runs, at no cost to the tasks. */
 export interface Drain {
   readonly t: "drain";
   readonly now: boolean;

@@ -38,7 +38,7 @@ export const listSpools = async (home: string): Promise<string[]> => {
   return names.filter((name) => name.endsWith(".results")).map((name) => join(directory(home), name));
 };
 
-/** A file that is not a spool gives an error that names it; it is left where it is. */
+/** A file that is not a spool gives an error that names it; the file stays where it is. */
 export const readSpool = async (path: string): Promise<Spool> => {
   const { size } = await stat(path);
   if (size > MAX_SPOOL) throw new RangeError(`${path}: ${size} bytes, more than the ${MAX_SPOOL} allowed`);
@@ -54,7 +54,7 @@ export const readSpool = async (path: string): Promise<Spool> => {
   return { uuid, messages };
 };
 
-/** Removes what agents that were killed while they wrote left half done. */
+/** Removes half-written files of agents that were killed while writing. */
 export const pruneSpools = async (home: string, isGone: (uuid: string) => boolean): Promise<void> => {
   const names = await readdir(directory(home)).catch(() => [] as string[]);
   for (const name of names) {

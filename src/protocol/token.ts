@@ -1,6 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 
-/** Whether a secret is the right one, in a time that tells nothing about it. */
+/** Whether a secret is the right one, taking a time that reveals nothing about it. */
 export const sameSecret = (given: string, expected: string): boolean => {
   const [a, b] = [Buffer.from(given), Buffer.from(expected)];
   return a.length === b.length && timingSafeEqual(a, b);
@@ -10,8 +10,8 @@ export const sameSecret = (given: string, expected: string): boolean => {
 const KEY = Buffer.from([0xa0 | "token".length, ...Buffer.from("token")]);
 
 /**
- * Whether the beginning of a packed hello holds the right token. It stands among its first keys: so the rest, which may
- * be long, is read from those alone who have it.
+ * Whether the beginning of a packed hello holds the right token. The token is among the first keys: so the rest, which
+ * may be long, is read only from those who have it.
  */
 export const showsToken = (head: Buffer, expected: string): boolean => {
   const at = head.indexOf(KEY) + KEY.length;

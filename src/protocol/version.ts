@@ -1,10 +1,10 @@
 /**
- * Versions of the agent's protocol (rule 12). A server speaks the version before its own too: such an agent finishes
- * what it has and drains. Anyone else is refused, with both versions named.
+ * Versions of the agent's protocol (rule 12). A server also speaks the version before its own: such an agent finishes
+ * what it has and drains. Any other version is refused, with both versions named.
  */
 export const PROTOCOL_VERSION = 3;
 
-/** How an agent's connection is told from a client's at the one port (ALPN). */
+/** Tells an agent's connection from a client's on the shared port (ALPN). */
 export const AGENT_PROTOCOL = "slipway-agent";
 
 export type VersionVerdict = "current" | "previous" | "stranger";
