@@ -9,16 +9,16 @@ import { createSettler } from "./settle.ts";
 import { type SnapshotInfo, inspectSnapshot } from "./snapshot.ts";
 import type { Start } from "./start.ts";
 
-/** The segments of a running journal: the sealed ones that still count, and the one being written. */
+/** The segments of a running journal: the sealed ones that are still needed, and the one being written. */
 export interface Chain {
-  /** Makes sure that there is a segment to write to, and that what it names as its past is on disk. */
+  /** Makes sure that there is a segment to write to, and that the past it names is on disk. */
   ensure(): Promise<void>;
-  /** Writes a batch and returns when it is on disk. After an error it may be called again with the same batch. */
+  /** Writes a batch and returns when it is on disk. After an error the caller may try again with the same batch. */
   commit(batch: Batch): Promise<void>;
   note(): Promise<void>;
   /** Ends the current segment; the next one begins with `ensure` or `commit`. */
   seal(): Promise<SegmentMark>;
-  /** Lets go of what a snapshot covers. */
+  /** Drops what a snapshot covers. */
   release(snapshot: SnapshotInfo): Promise<void>;
   end(): Promise<void>;
   close(): Promise<void>;
@@ -30,11 +30,11 @@ export interface ChainOptions {
   readonly dir: string;
   readonly epoch: number;
   readonly segmentBytes: number;
-  /** What a snapshot covers stays. */
+  /** Keep what a snapshot covers. */
   readonly keepHistory?: boolean | undefined;
 }
 
-/** Closing cannot lose anything: all that counts has been synced. */
+/** Closing cannot lose anything: everything that counts has been synced. */
 const closeQuietly = (writer: SegmentWriter): Promise<void> => writer.close().catch(() => undefined);
 
 export const createChain = (
@@ -49,7 +49,7 @@ export const createChain = (
   let next: Pick<Start, "why" | "abandoned"> = { why: "open" };
   let settle: (() => Promise<void>) | undefined = createSettler(io, dir, loaded);
 
-  /** A successor's files mean that this server must not write any more; whatever it wrote would not replay. */
+  /** Files of a successor mean that this server must stop writing; whatever it wrote would not replay. */
   const refuseIfSuperseded = async (): Promise<void> => {
     const highest = highestEpoch(await io.readdir(dir));
     if (highest <= epoch) return;

@@ -1,15 +1,15 @@
-/** How far records are on disk, and those who wait for it. */
+/** How far records are on disk, and who waits for that. */
 export interface Durable {
   /** All records up to this LSN survive the death of process and machine. */
   readonly lsn: number;
   reached(lsn: number): void;
   onReached(listener: (lsn: number) => void): void;
   when(lsn: number): Promise<void>;
-  /** No more will be: those who wait are told why. */
+  /** Nothing more will reach the disk: those who wait learn why. */
   giveUp(error: unknown): void;
 }
 
-/** A listener's error is nobody's here to handle, but must neither stop the journal nor vanish. */
+/** Listeners handle their own errors: one here must neither stop the journal nor vanish. */
 export const tell = (call: () => void): void => {
   try {
     call();
@@ -20,7 +20,7 @@ export const tell = (call: () => void): void => {
   }
 };
 
-/** What was replayed counts when it is on disk, which the first segment waits for: it begins at 0. */
+/** Begins at 0: what was replayed counts only when it is on disk, and the first segment waits for that. */
 export const createDurable = (): Durable => {
   const listeners: ((lsn: number) => void)[] = [];
   let waiters: { lsn: number; resolve(): void; reject(error: unknown): void }[] = [];

@@ -6,13 +6,13 @@
  *   record  = length:u32 crc:u32 check:u16 type:u8 payload[length]                                      (little endian)
  *
  * `crc` is the CRC-32 of the payload, mixed with a hash of the file's identity and of the record's offset, length and
- * type; `check` is that hash alone. So bytes that belong to another place or another file never validate, and a
- * header can be trusted before its payload has been read (which makes searching for the next record cheap).
+ * type; `check` is that hash alone. So bytes from another place or another file never validate, and a header can be
+ * trusted before its payload has been read (which makes searching for the next record cheap).
  *
  * Types from 0xf0 are the journal's own:
  *   START   first record of a segment: the chain of segments before it and how much of each counts (JSON)
- *   COMMIT  all before it is on disk; carries the LSN of the next record. A bad record followed by one is damage; one
- *           that no COMMIT follows was never acknowledged, so it is a torn tail
+ *   COMMIT  everything before it is on disk; carries the next record's LSN. A bad record followed by a COMMIT is damage;
+ *           without one it was never acknowledged, so it is a torn tail
  *   GAP     a COMMIT written by repair: LSNs were lost here
  *   END     a clean close; carries the LSN that would come next
  *   SNAP, TRAILER   first and last record of a snapshot
@@ -22,8 +22,8 @@ import { SlipwayError } from "../errors.ts";
 import { type SegmentId, baseName } from "./names.ts";
 
 /**
- * Which events and records of snapshots there may be is part of the format: an older Slipway must not read what it
- * would not understand. All formats up to this one are read.
+ * The set of events and snapshot records is part of the format: an older Slipway must not read what it would not
+ * understand. This one reads all formats up to its own.
  *   2   losses say whether the task was given up (`givenUp`, `losses.judged`); snapshots hold the links between runs
  */
 export const FORMAT_VERSION = 2;
@@ -63,7 +63,7 @@ export const encodeHeader = (kind: FileKind, header: FileHeader): Buffer => {
 
 /**
  * Returns the header, or says in words what is wrong with it. Throws `journal-version` for an intact header of a newer
- * format: such a journal is not damaged, and must not be repaired by us.
+ * format: such a journal is not damaged, and we must not repair it.
  */
 export const decodeHeader = (kind: FileKind, id: SegmentId, buffer: Buffer): FileHeader | string => {
   if (buffer.length < HEADER_BYTES) return `the file header is cut short (${buffer.length} of ${HEADER_BYTES} bytes)`;
@@ -87,7 +87,7 @@ export const decodeHeader = (kind: FileKind, id: SegmentId, buffer: Buffer): Fil
 /** What ties a record to its file. */
 export const saltOf = (kind: FileKind, id: SegmentId): number => crc32(`${MAGIC[kind]}/${baseName(id)}`) | 0;
 
-/** A hash of where a record stands and what its frame says. */
+/** A hash of a record's position and of what its frame says. */
 export const mix = (salt: number, offset: number, length: number, type: number): number => {
   let hash = Math.imul(salt ^ (offset | 0), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13) ^ length, 0xc2b2ae35);
@@ -97,7 +97,7 @@ export const mix = (salt: number, offset: number, length: number, type: number):
 
 export const checkOf = (hash: number): number => (hash ^ (hash >>> 16)) & 0xffff;
 
-/** Writes a frame that still lacks its place: `stamp` gives it one. */
+/** Writes a frame that does not have its position yet: `stamp` adds it. */
 export const writeFrame = (buffer: Buffer, at: number, type: number, length: number, crc: number): void => {
   buffer.writeUInt32LE(length, at);
   buffer.writeUInt32LE(crc, at + 4);
@@ -106,8 +106,8 @@ export const writeFrame = (buffer: Buffer, at: number, type: number, length: num
 };
 
 /**
- * Ties all records in `buffer`, which begins at `offset` of the file, to their place. Doing it again undoes it, so that
- * records can be written to another segment when the first one failed.
+ * Ties all records in `buffer`, which begins at `offset` of the file, to their position. A second call undoes it, so
+ * that records can be written to another segment when the first one failed.
  */
 export const stamp = (buffer: Buffer, salt: number, offset: number): void => {
   let at = 0;
@@ -120,7 +120,7 @@ export const stamp = (buffer: Buffer, salt: number, offset: number): void => {
   }
 };
 
-/** One record alone, without a place yet. */
+/** A single record, not tied to a position yet. */
 export const encodeRecord = (type: number, payload: Uint8Array): Buffer => {
   const buffer = Buffer.allocUnsafe(FRAME_BYTES + payload.length);
   writeFrame(buffer, 0, type, payload.length, crc32(payload));
@@ -137,9 +137,9 @@ export const encodeMarker = (type: number, nextLsn: number): Buffer => {
 export const decodeMarker = (payload: Buffer): number => Number(payload.readBigUInt64LE(0));
 
 export interface Trailer {
-  /** Records of the caller. */
+  /** How many of the records are the caller's. */
   readonly count: number;
-  /** Where the trailer stands. */
+  /** Where the trailer is. */
   readonly offset: number;
   /** CRC-32 of all bytes before the trailer. */
   readonly crc: number;

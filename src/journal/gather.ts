@@ -2,7 +2,7 @@ import { crc32 } from "node:zlib";
 import { SlipwayError } from "../errors.ts";
 import { FRAME_BYTES, MAX_RECORD, writeFrame } from "./format.ts";
 
-/** Records that share one fsync. They lie framed in `chunks`, none across two, and have no place in a file yet. */
+/** Records that share one fsync. `chunks` holds them framed, none across two, and not tied to a position yet. */
 export interface Batch {
   readonly chunks: readonly Buffer[];
   readonly bytes: number;
@@ -11,13 +11,13 @@ export interface Batch {
 }
 
 const CHUNK = 256 * 1024;
-/** Chunks kept for the next batch: an idle journal holds 2 MB at most. */
+/** How many chunks are kept for the next batch: an idle journal holds 2 MB at most. */
 const KEPT = 8;
 
 export interface Gatherer {
   add(type: number, payload: Uint8Array | readonly Uint8Array[]): number;
   take(): Batch;
-  /** Gives the memory of a batch that is on disk back. */
+  /** Gives back the memory of a batch that is on disk. */
   recycle(batch: Batch): void;
   readonly bytes: number;
   readonly count: number;

@@ -9,18 +9,18 @@ import type { Replay } from "./walk.ts";
 
 /** One way to the journal's end. */
 export interface Way {
-  /** The snapshot it begins with; undefined: the very beginning. */
+  /** The snapshot it begins with; undefined: the very beginning of the journal. */
   readonly from: string | undefined;
   /** Records up to this one are in that snapshot. */
   readonly fromLsn: number;
-  /** Every time the same records; a server that runs meanwhile may have added some behind `lastLsn`. */
+  /** Reads the same records every time; a running server may meanwhile have added some after `lastLsn`. */
   read(replay: Replay): Promise<{ readonly records: number; readonly lastLsn: number }>;
 }
 
 export interface History {
   /** What a start reads: the newest snapshot, and what follows. */
   readonly newest: Way;
-  /** The longest way there is: with all that compactions left, everything that ever happened. */
+  /** The longest way there is: with everything that compactions left, all that ever happened. */
   readonly oldest: Way;
   close(): Promise<void>;
 }
@@ -35,8 +35,8 @@ const sealedPart = (mark: SegmentMark): Part => ({
 });
 
 /**
- * Goes back from the snapshot that a plan begins with, as far as there are files: the segment where a snapshot was
- * taken names those before it, and the snapshot that they stood on.
+ * Goes back from the snapshot that a plan begins with, as far as files exist: the segment where a snapshot was taken
+ * names the segments before it, and the snapshot that those are based on.
  */
 const planOldest = async (io: JournalIo, dir: string, plan: Plan): Promise<Plan> => {
   const exists = (mark: SegmentMark): boolean => plan.segments.some((id) => sameId(id, mark));
@@ -45,7 +45,7 @@ const planOldest = async (io: JournalIo, dir: string, plan: Plan): Promise<Plan>
   let base = plan.snapshot?.upTo;
   while (base !== undefined && exists(base)) {
     const { start } = await peekSegment(io, dir, base);
-    // a copy that repair made says nothing of what came before
+    // a copy made by repair says nothing about what came before
     if (start === undefined || start.why === "salvage" || !start.chain.every(exists)) break;
     parts = [...start.chain.map(sealedPart), sealedPart(base), ...parts];
     base = start.base;
@@ -60,7 +60,7 @@ const planOldest = async (io: JournalIo, dir: string, plan: Plan): Promise<Plan>
 
 const ATTEMPTS = 10;
 
-/** Opens a journal to read it more than once, changing nothing; throws `journal-damaged` when something of it is lost. */
+/** Opens a journal to read it more than once, changing nothing; throws `journal-damaged` when part of it is lost. */
 export const openHistory = async (dir: string, io: JournalIo = nodeIo): Promise<History> => {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     const opened: Opened[] = [];
@@ -79,7 +79,7 @@ export const openHistory = async (dir: string, io: JournalIo = nodeIo): Promise<
     };
     try {
       const plan = await planJournal(io, dir);
-      // what looks lost may have been compacted between two looks; at the last attempt reading it says what it is
+      // what looks lost may have been compacted between two looks; at the last attempt, reading it reports the damage
       if (plan.problems.length === 0 || attempt === ATTEMPTS) {
         const newest = await wayOf(plan);
         const oldest = newest === undefined ? undefined : await wayOf(await planOldest(io, dir, plan));

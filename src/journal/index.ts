@@ -1,4 +1,4 @@
-/** The journal: an append-only log of records, durable before it says so. It knows no event types. */
+/** The journal: an append-only log of records, which reports them only when they are durable. It knows no event types. */
 export { type JournalIo, type IoFile, nodeIo } from "./io.ts";
 export {
   type Journal,

@@ -17,7 +17,7 @@ export interface SegmentInfo {
   readonly length: number;
   readonly firstLsn: number;
   readonly lastLsn: number;
-  /** `ignored`: covered by the snapshot, or of a server that had been replaced. */
+  /** `ignored`: covered by the snapshot, or written by a server that had been replaced. */
   readonly use: "replayed" | "ignored";
 }
 
@@ -25,7 +25,7 @@ export interface JournalInfo {
   readonly format: number;
   readonly segments: readonly SegmentInfo[];
   readonly snapshot: SnapshotInfo | undefined;
-  /** Records that a start replays, those of the snapshot included. */
+  /** Records that a start replays, including those of the snapshot. */
   readonly records: number;
   readonly lastLsn: number;
   readonly epochs: readonly number[];
@@ -43,11 +43,11 @@ export interface Verdict {
 
 export interface InspectOptions {
   readonly io?: JournalIo;
-  /** Looks at each record; what it throws at is a problem too. */
+  /** Looks at each record; a record it throws at is a problem too. */
   readonly replay?: Replay;
 }
 
-/** Reads the whole journal, changing nothing, and tells all that is to be told about it. */
+/** Reads the whole journal, changing nothing, and reports everything about it. */
 export const inspectJournal = async (
   dir: string,
   { io = nodeIo, replay = () => undefined }: InspectOptions = {},
@@ -86,7 +86,7 @@ export const inspectJournal = async (
   };
 };
 
-/** A torn tail is no problem: its records were never acknowledged. */
+/** A torn tail is not a problem: its records were never acknowledged. */
 export const verifyJournal = async (dir: string, options?: InspectOptions): Promise<Verdict> => {
   const { records, problems, warnings } = await inspectJournal(dir, options);
   return { ok: problems.length === 0, records, problems, warnings };

@@ -2,9 +2,9 @@ import { constants, writevSync } from "node:fs";
 import { type FileHandle, copyFile, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises";
 
 /**
- * The journal's only way to the file system, so that tests can make any call fail at any moment.
- * Guarantees asked of an implementation: `writev` may write less than asked; `datasync` returns only when what was
- * written is on the medium; an error means nothing beyond what the errno says.
+ * The journal's only way to the file system, so that tests can make any call fail at any moment. The contract: `writev`
+ * may write less than asked; `datasync` returns only when what was written is on the medium; an error means nothing
+ * beyond what the errno says.
  */
 export interface IoFile {
   read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<number>;
@@ -28,8 +28,8 @@ export interface JournalIo {
 }
 
 /**
- * So much goes into the page cache in microseconds, less than handing it to another thread takes; and it is never written
- * but when the file system has just answered a sync, or a file was just made. More may have to wait for the disk.
+ * This much goes into the page cache in microseconds, faster than handing it to another thread; and it is only written
+ * right after the file system has answered a sync, or a file was made. More may have to wait for the disk.
  */
 const AT_ONCE = 64 * 1024;
 
@@ -49,7 +49,7 @@ const fileOf = (handle: FileHandle): IoFile => ({
   close: () => handle.close(),
 });
 
-/** Errors with which some file systems answer an fsync of a directory that they cannot or need not do. */
+/** Errors that some file systems return for an fsync of a directory that they cannot or need not do. */
 const DIRECTORY_SYNC_UNSUPPORTED = new Set(["EINVAL", "ENOTSUP", "EISDIR", "EPERM", "EACCES", "EBADF"]);
 
 export const nodeIo: JournalIo = {
@@ -79,7 +79,7 @@ export const errnoOf = (error: unknown): string => {
   return typeof code === "string" ? code : "";
 };
 
-/** No room: the disk (or the user's quota) is full. Waiting helps. */
+/** No space: the disk (or the user's quota) is full. Waiting helps. */
 export const isFull = (error: unknown): boolean => {
   const code = errnoOf(error);
   return code === "ENOSPC" || code === "EDQUOT";
@@ -88,7 +88,7 @@ export const isFull = (error: unknown): boolean => {
 /** One writev at a time stays far below IOV_MAX (1024) and the 2 GB that Linux writes at once. */
 const BUFFERS_PER_WRITE = 256;
 
-/** Writes everything at `position`, however short the single writes are. Throws what the first failing write threw. */
+/** Writes everything at `position`, however short the single writes are. Throws the error of the first failing write. */
 export const writeAll = async (file: IoFile, buffers: readonly Uint8Array[], position: number): Promise<number> => {
   let queue = buffers.filter((buffer) => buffer.length > 0);
   let at = position;

@@ -36,37 +36,37 @@ export interface Journal {
   readonly appended: number;
   /** All records up to this LSN survive the death of process and machine. */
   readonly durable: number;
-  /** Bytes taken that are not on disk yet; they grow without bound while the state is `full`. */
+  /** Bytes taken but not yet on disk; they grow without bound while the state is `full`. */
   readonly pendingBytes: number;
-  /** Called before a group commit takes what was appended: what the listener appends is part of it. */
+  /** Called before a group commit collects what was appended: what the listener appends joins it. */
   beforeCommit(listener: () => void): void;
   /** Called after each group commit. */
   onDurable(listener: (lsn: number) => void): void;
-  /** Rejects if the journal fails or closes before. */
+  /** Rejects if the journal fails or closes first. */
   whenDurable(lsn: number): Promise<void>;
   readonly state: JournalState;
   onState(listener: (state: JournalState, detail: JournalStateDetail) => void): void;
   /** Tries a full disk again at once. */
   retryNow(): void;
   /**
-   * Ends the current segment with the last record appended before this call, and starts a new one. The state that a
-   * snapshot of `upTo` holds must be taken at the moment of the call, not when the promise resolves: what is appended in
-   * between is in the new segment, and replays on top.
+   * Ends the current segment with the last record appended before this call, and starts a new one. Take the state for a
+   * snapshot of `upTo` at the moment of the call, not when the promise resolves: what is appended in between is in the
+   * new segment, and replays on top.
    */
   roll(): Promise<{ upTo: SegmentMark }>;
-  /** Deletes what the snapshot covers, unless history is kept, after checking that it is whole. */
+  /** Checks that the snapshot is whole, then deletes what it covers, unless history is kept. */
   snapshotWritten(snapshot: SnapshotInfo): Promise<void>;
   readonly bytesSinceSnapshot: number;
   sizeOnDisk(): Promise<number>;
-  /** Commits what was appended and closes. Rejects if that could not be written; even then the files are closed. */
+  /** Commits what was appended and closes. Rejects if that could not be written; the files are closed even then. */
   close(): Promise<void>;
-  /** What opening found worth telling, such as a torn tail that was cut. */
+  /** What opening found worth reporting, such as a torn tail that was cut. */
   readonly warnings: readonly string[];
 }
 
 export interface JournalOptions {
   readonly dir: string;
-  /** Higher than that of every server before. */
+  /** Higher than that of any earlier server. */
   readonly epoch: number;
   readonly io?: JournalIo;
   /** Keeps all segments and snapshots, whatever newer snapshots cover. */
@@ -74,19 +74,19 @@ export interface JournalOptions {
   /** A segment ends with the commit that reaches this size. */
   readonly segmentBytes?: number;
   /**
-   * Asked after each group commit, before it is reported: does this server still hold its home? Not to report a record
-   * that a successor will not replay.
+   * Called after each group commit, before it is reported: does this server still hold its home? A record that a
+   * successor will not replay must not be reported.
    */
   readonly fence?: () => boolean | Promise<boolean>;
   readonly retry?: Partial<RetryTimes>;
-  /** Room for when the disk is full. */
+  /** Space for when the disk is full. */
   readonly reserve?: Pick<Reserve, "lend">;
 }
 
 const SEGMENT_BYTES = 64 * 1024 * 1024;
 /**
- * Replays what is there, puts it on disk, seals it (rule 1) and opens the journal for writing. A full disk does not keep it from opening:
- * its state is then `full`.
+ * Replays what is there, puts it on disk, seals it (rule 1) and opens the journal for writing. It opens even on a full
+ * disk: its state is then `full`.
  */
 export const openJournal = async (options: JournalOptions, replay: Replay): Promise<Journal> => {
   const { dir, epoch, io = nodeIo, segmentBytes = SEGMENT_BYTES } = options;

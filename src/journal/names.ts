@@ -1,4 +1,4 @@
-/** A segment's place in the order of all segments: first by epoch, then by number. Numbers never repeat in an epoch. */
+/** A segment's place in the order of all segments: by epoch, then by number. Numbers never repeat within an epoch. */
 export interface SegmentId {
   readonly epoch: number;
   readonly number: number;
@@ -31,6 +31,6 @@ export const parseName = (name: string): (SegmentId & { readonly kind: "log" | "
 export const compareIds = (a: SegmentId, b: SegmentId): number => a.epoch - b.epoch || a.number - b.number;
 export const sameId = (a: SegmentId, b: SegmentId): boolean => compareIds(a, b) === 0;
 
-/** The highest epoch that any file name in a journal directory carries, 0 if none does. */
+/** The highest epoch in any file name of a journal directory, 0 if there is none. */
 export const highestEpoch = (names: readonly string[]): number =>
   names.reduce((highest, name) => Math.max(highest, parseName(name)?.epoch ?? 0), 0);

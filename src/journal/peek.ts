@@ -5,13 +5,13 @@ import { HEAD_NAME, type SegmentId, baseName, parseName, segmentName } from "./n
 import { hasMarker, readRecord } from "./scan.ts";
 import { type Start, decodeStart } from "./start.ts";
 
-/** The beginning of a segment: what it says of itself, as far as that can be read. */
+/** The beginning of a segment: what it says about itself, as far as it can be read. */
 export interface Peek {
   readonly id: SegmentId;
   readonly size: number;
   readonly header: FileHeader | undefined;
   readonly start: Start | undefined;
-  /** What keeps the START from being read. */
+  /** Why the START cannot be read. */
   readonly problem: { readonly offset: number; readonly detail: string } | undefined;
 }
 
@@ -47,7 +47,8 @@ export const wasUsed = async (io: JournalIo, dir: string, id: SegmentId): Promis
 
 /**
  * The head file names the newest segment whose START is on disk. It is written before anything in that segment is
- * acknowledged, so a head without its segment means that the segment was lost. Unreadable or absent, it is no loss.
+ * acknowledged, so a head without its segment means that the segment was lost. If the head is unreadable or absent,
+ * nothing is lost.
  */
 export const readHead = async (io: JournalIo, dir: string): Promise<SegmentId | undefined> => {
   try {
@@ -63,7 +64,7 @@ export const readHead = async (io: JournalIo, dir: string): Promise<SegmentId | 
   }
 };
 
-/** The caller syncs the directory. */
+/** The caller must sync the directory. */
 export const writeHead = async (io: JournalIo, dir: string, id: SegmentId): Promise<void> => {
   const temporary = join(dir, `${HEAD_NAME}.${id.epoch}.tmp`);
   const file = await io.open(temporary, "w");

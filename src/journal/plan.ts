@@ -4,7 +4,7 @@ import { type SegmentId, type SegmentMark, compareIds, parseName, sameId, segmen
 import { type Peek, peekSegment, readHead, wasUsed } from "./peek.ts";
 import { type SnapshotInfo, inspectSnapshot } from "./snapshot.ts";
 
-/** Something lost. `lostRecords` is absent where nothing tells how many there were. */
+/** Something lost. `lostRecords` is absent where nothing shows how many there were. */
 export interface Problem {
   readonly segment: string;
   readonly offset: number;
@@ -18,7 +18,7 @@ export const damaged = (problem: Problem): SlipwayError => new SlipwayError("jou
 /** One segment to replay. */
 export interface Part {
   readonly id: SegmentId;
-  /** Its sealed length; absent for a segment that nothing sealed: read as far as it is valid. */
+  /** Its sealed length; absent if nothing sealed it: read as far as it is valid. */
   readonly mark: SegmentMark | undefined;
   readonly firstLsn: number | undefined;
   /** Records from this LSN on are repeated in a later segment. */
@@ -28,7 +28,7 @@ export interface Part {
   readonly followed: boolean;
 }
 
-/** What a journal directory holds and in which order it is to be read. */
+/** What a journal directory holds and in which order to read it. */
 export interface Plan {
   readonly segments: readonly SegmentId[];
   readonly snapshots: readonly SegmentId[];
@@ -37,11 +37,11 @@ export interface Plan {
   /** A snapshot that is needed but damaged. */
   readonly brokenSnapshot: SegmentMark | undefined;
   readonly parts: readonly Part[];
-  /** No segment says what came before it: all their STARTs are damaged. */
+  /** No segment says what came before it: every START is damaged. */
   readonly unlisted: boolean;
   readonly problems: readonly Problem[];
   readonly warnings: readonly string[];
-  /** Above every epoch and number that any file carries. */
+  /** At least as high as every epoch and number in any file name. */
   readonly highest: SegmentId;
 }
 
@@ -64,7 +64,7 @@ const partOf = (id: SegmentId, more: Partial<Part>): Part => ({
   ...more,
 });
 
-/** The newest segment with a START that is its own, and the newer ones that once had one. */
+/** The newest segment with a START of its own, and the newer ones that once had one. */
 const findTop = async (
   io: JournalIo,
   dir: string,
@@ -75,7 +75,7 @@ const findTop = async (
   const broken: Peek[] = [];
   for (const id of segments.toReversed()) {
     const peek = await peekSegment(io, dir, id);
-    // Repair's copies count only where a START lists them.
+    // Copies made by repair count only where a START lists them.
     if (peek.start?.why === "salvage") continue;
     if (peek.start !== undefined) return { top: peek, broken };
     if ((head !== undefined && compareIds(head, id) >= 0) || (await wasUsed(io, dir, id))) broken.unshift(peek);
@@ -84,9 +84,9 @@ const findTop = async (
   return { top: undefined, broken };
 };
 
-/** Decides what to read. Reads the ends of files only; throws only when files cannot be read or are of a newer format. */
+/** Decides what to read. Reads only the ends of files; throws only when files cannot be read or have a newer format. */
 export const planJournal = async (io: JournalIo, dir: string): Promise<Plan> => {
-  // The head first: a segment is there before its head is, so a running server cannot make it look lost.
+  // The head first: a segment exists before its head does, so a running server cannot make it look lost.
   const head = await readHead(io, dir);
   const ids = (await list(io, dir)).map(parseName).filter((id) => id !== undefined);
   const segments = ids.filter((id) => id.kind === "log").sort(compareIds);
@@ -113,7 +113,7 @@ export const planJournal = async (io: JournalIo, dir: string): Promise<Plan> => 
     head !== undefined && (id === undefined || compareIds(head, id) > 0);
   if (last !== undefined && headLost(last.id)) line[line.length - 1] = { ...last, followed: true };
 
-  /** How many parts of the line a snapshot covers; undefined: it belongs to another line. */
+  /** How many parts of the line a snapshot covers; undefined: it belongs to a different line. */
   const coverage = (id: SegmentId, length: number | undefined): number | undefined => {
     if (base !== undefined && sameId(base, id) && (length === undefined || base.length === length)) return 0;
     const index = line.findIndex((part) => sameId(part.id, id));

@@ -6,7 +6,7 @@ import type { SegmentMark } from "./names.ts";
 import type { Retry } from "./retry.ts";
 
 /**
- * Group commit: takes what was gathered to the disk, one batch after the other. What arrives during a commit shares the
+ * Group commit: writes what was gathered to disk, one batch after the other. What arrives during a commit shares the
  * next one.
  *
  *   idle ── something was appended ──► scheduled ── end of this turn ──► running ── nothing is left ──► idle
@@ -15,17 +15,17 @@ import type { Retry } from "./retry.ts";
 export interface Pump {
   /** Something was appended. */
   wake(): void;
-  /** Opens the first segment when there is room; until then what is appended waits. */
+  /** Opens the first segment when there is space; until then what is appended waits. */
   openLater(): void;
-  /** Ends the current segment with what was appended so far. */
+  /** Ends the current segment with what has been appended so far. */
   roll(): Promise<{ upTo: SegmentMark }>;
-  /** Called before a commit takes what was appended: what the listener appends is part of it. */
+  /** Called before a commit collects what was appended: what the listener appends joins it. */
   beforeCommit(listener: () => void): void;
-  /** Bytes taken that are not on disk. */
+  /** Bytes taken but not yet on disk. */
   readonly pendingBytes: number;
   /** Why nothing will ever be written again, or undefined. */
   readonly failure: unknown;
-  /** Commits what is there; resolves when nothing is under way. */
+  /** Commits what is pending; resolves when nothing is under way. */
   drain(): Promise<void>;
 }
 
@@ -40,10 +40,10 @@ export interface PumpOptions {
   readonly retry: Retry;
   readonly durable: Durable;
   readonly writing: Writing;
-  /** The last record that was replayed: durable as soon as a segment of ours stands behind it. */
+  /** The last record that was replayed: durable once a segment of ours follows it. */
   readonly replayed: number;
   readonly dir: string;
-  /** Asked before a commit is reported: does this server still hold its home? */
+  /** Called before a commit is reported: does this server still hold its home? */
   readonly fence: (() => boolean | Promise<boolean>) | undefined;
   readonly isClosed: () => boolean;
   readonly onFailure: (error: unknown) => void;

@@ -5,25 +5,25 @@ import { type SegmentMark, segmentName, snapshotName } from "./names.ts";
 import { type Plan, type Problem, damaged, planJournal } from "./plan.ts";
 import { type Replay, type WalkHandlers, walkSegment, walkSnapshot } from "./walk.ts";
 
-/** What a journal held, and the chain that a new segment has to name as its past. */
+/** What a journal held, and the chain that a new segment must name as its past. */
 export interface Loaded {
   readonly plan: Plan;
   readonly base: SegmentMark | undefined;
   readonly chain: readonly SegmentMark[];
   readonly lastLsn: number;
-  /** Records replayed, those of the snapshot included. */
+  /** Records replayed, including those of the snapshot. */
   readonly records: number;
   readonly warnings: readonly string[];
-  /** By file: bytes that count although nothing says that they were ever on disk. */
+  /** By file: bytes that count although nothing proves that they were ever on disk. */
   readonly unproven: ReadonlyMap<string, { readonly from: number; readonly to: number }>;
 }
 
-/** Files opened beforehand, by name, so that a compaction meanwhile takes nothing away. */
+/** Files opened beforehand, by name, so that a compaction in the meantime takes nothing away. */
 export type Opened = ReadonlyMap<string, IoFile>;
 
 /**
- * Replays the snapshot, then the segments after it. With `handlers.problems`, damage is noted and skipped; without, the
- * first damage throws `journal-damaged`, which for damage that the plan shows is before anything was replayed.
+ * Replays the snapshot, then the segments after it. With `handlers.problems`, damage is noted and skipped; without it,
+ * the first damage throws `journal-damaged`: before anything is replayed if the plan already shows it.
  */
 export const walkJournal = async (
   io: JournalIo,
@@ -56,7 +56,7 @@ export const walkJournal = async (
       const { offset, bytes, detail } = walked.torn;
       warnings.push(`${segmentName(part.id)}: cut a torn tail of ${bytes} bytes at offset ${offset} (${detail})`);
     }
-    // A chain is trusted to name its gaps (repair left them); where it could not be read, the LSNs show them.
+    // A chain is trusted to name its gaps (repair left them); where the chain could not be read, the LSNs show them.
     if (unsealed && walked.firstLsn > lastLsn + 1) {
       problems?.push({
         segment: segmentName(part.id),
@@ -81,7 +81,7 @@ export const loadJournal = async (io: JournalIo, dir: string, replay: Replay): P
 
 const ATTEMPTS = 10;
 
-/** Opens all that a plan names, before anything of it is read. Returns undefined if a compaction was faster. */
+/** Opens every file that a plan names before reading any of them. Returns undefined if a compaction was faster. */
 export const openAll = async (io: JournalIo, dir: string, plan: Plan): Promise<Map<string, IoFile> | undefined> => {
   const names = plan.parts.filter((part) => !part.missing).map((part) => segmentName(part.id));
   if (plan.snapshot !== undefined) names.push(plan.snapshot.name);
@@ -101,8 +101,8 @@ export const closeAll = async (files: Opened): Promise<void> => {
 };
 
 /**
- * Reads a journal without touching it, also while a server writes it: then it ends quietly before what is not whole yet,
- * and may include records that are not acknowledged yet.
+ * Reads a journal without touching it, even while a server writes it: then it stops quietly before whatever is
+ * incomplete, and may include records that are not acknowledged yet.
  */
 export const readJournal = async (
   dir: string,
@@ -118,7 +118,7 @@ export const readJournal = async (
     } catch (error) {
       if (errnoOf(error) !== "ENOENT") throw error;
     }
-    // What looks lost may have been compacted between two looks; what is lost still looks so at the last attempt.
+    // What looks lost may have been compacted between two looks; a real loss still shows at the last attempt.
     if (plan !== undefined && files !== undefined && (plan.problems.length === 0 || attempt >= ATTEMPTS)) {
       try {
         const { records, lastLsn, warnings } = await walkJournal(io, dir, plan, { replay }, files);
@@ -133,7 +133,7 @@ export const readJournal = async (
   }
 };
 
-/** One entry per damaged place: the plan and the walk may both have seen it, and the walk knows more. */
+/** One entry per damaged place: both the plan and the walk may have seen it, and the walk knows more. */
 export const distinctProblems = (problems: readonly Problem[]): Problem[] => [
   ...new Map(problems.map((problem) => [`${problem.segment}:${problem.offset}`, problem])).values(),
 ];

@@ -16,9 +16,9 @@ export interface Repaired {
   /** Where the damaged files are now, with a report.json. */
   readonly movedTo: string | undefined;
   readonly problems: readonly Problem[];
-  /** Whole events that could not be applied, each in a file of its own. */
+  /** Intact events that could not be applied, each in a file of its own. */
   readonly setAside: readonly SetAside[];
-  /** `exact` is false where nothing tells how many records the damage held. */
+  /** `exact` is false where nothing shows how many records the damage held. */
   readonly lost: { readonly records: number; readonly bytes: number; readonly exact: boolean };
   readonly kept: number;
 }
@@ -33,9 +33,9 @@ export interface SetAside {
 
 export interface RepairOptions {
   readonly io?: JournalIo;
-  /** Applies a record as a start would; what it throws at is set aside. */
+  /** Applies a record as a start would; a record it throws at is set aside. */
   readonly replay?: Replay;
-  /** A record in words, for the file that it is set aside into. */
+  /** A record in words, for the file it goes into when set aside. */
   readonly explain?: (type: number, payload: Buffer) => unknown;
 }
 
@@ -55,7 +55,7 @@ const writeFile = async (io: JournalIo, path: string, buffers: readonly Buffer[]
   }
 };
 
-/** Copies what can be read of a segment into one that counts only where a START lists it. Holds it in memory meanwhile. */
+/** Copies what can be read of a segment into one that counts only where a START lists it. Holds all of it in memory. */
 const salvageSegment = async (
   io: JournalIo,
   dir: string,
@@ -83,7 +83,7 @@ const salvageSegment = async (
   return { ...walked, mark: { ...id, length, firstLsn, lastLsn } };
 };
 
-/** Replaces a damaged snapshot by what can be read of it. Holds it in memory meanwhile. */
+/** Replaces a damaged snapshot with what can be read of it. Holds all of it in memory. */
 const salvageSnapshot = async (
   io: JournalIo,
   dir: string,
@@ -121,7 +121,7 @@ const setAside = async (
     try {
       event = explain?.(type, payload);
     } catch {
-      // the bytes below are all there is to say
+      // then the bytes below must speak for themselves
     }
     const about = { segment, offset, record: lsn, detail, type, event, payload: payload.toString("base64") };
     await writeFile(io, file, [Buffer.from(`${JSON.stringify(about, undefined, 2)}\n`)]);
@@ -131,17 +131,17 @@ const setAside = async (
 };
 
 /**
- * Makes a damaged journal usable, keeping every record that can be read before and after the damage, less those that
+ * Makes a damaged journal usable, keeping every record that can be read before and after the damage, except those that
  * `replay` cannot apply: each of these goes into a file of its own. No server may use the journal meanwhile. The repair
- * takes effect at one moment, when a new segment is there that names the new chain; cut off before, it can be run
- * again. The damaged files are kept aside.
+ * takes effect at one moment, when the new segment that names the new chain exists; if interrupted before, it can be
+ * run again. The damaged files are kept aside.
  */
 export const repairJournal = async (dir: string, options: RepairOptions = {}): Promise<Repaired> => {
   const { io = nodeIo, replay = () => undefined } = options;
   const plan = await planJournal(io, dir);
   const found: Problem[] = [];
   const refused: Refused[] = [];
-  /** Within a snapshot all records have one LSN: they are told apart by their number. */
+  /** Within a snapshot all records have the same LSN: their number tells them apart. */
   const inSnapshot = new Set<number>();
   const inSegments = new Set<number>();
   let nth = -1;

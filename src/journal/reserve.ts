@@ -5,40 +5,40 @@ import { dirname } from "node:path";
 import { errnoOf } from "./io.ts";
 
 /**
- * Room that is kept for the journal: a file that takes it, and gives it back piece by piece when the disk is full, so
- * that what others write there does not stop the server. Taken again when there is room.
+ * Space kept for the journal: a file occupies it, and gives it back piece by piece when the disk is full, so that what
+ * others write there does not stop the server. It grows again when there is space.
  *
- *   whole ──(the journal finds no room)──► lent ──(room again)──► whole
+ *   whole ──(the journal finds no space)──► lent ──(space again)──► whole
  */
 export interface Reserve {
-  /** Bytes at hand. */
+  /** Bytes it holds now. */
   readonly bytes: number;
-  /** Some of it was given to the journal and could not be taken again yet. */
+  /** The journal got some of it, and it could not be taken again yet. */
   readonly lent: boolean;
-  /** Gives room back for a write of so many bytes. False when nothing is left to give. */
+  /** Frees space for a write of this many bytes. False when nothing is left to give. */
   lend(bytes: number): Promise<boolean>;
-  /** Takes what is missing, if that leaves others as much. */
+  /** Takes what is missing, if that leaves as much for others. */
   fill(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The file, apart from the rules above. */
+/** The file itself, apart from the rules above. */
 export interface ReserveDisk {
-  /** Its length now; 0 when there is none, or when it does not take the room that it claims. */
+  /** Its length now; 0 when it does not exist, or does not occupy the space that it claims. */
   size(): Promise<number>;
   /** Bytes that this user could write. */
   free(): Promise<number>;
-  /** Makes it so long, and takes the room. Throws when there is none, or when `isOver` says to leave it. */
+  /** Grows it to this length, occupying the space. Throws when there is none, or when `isOver` says to stop. */
   grow(size: number, isOver: () => boolean): Promise<void>;
   shrink(size: number): Promise<void>;
 }
 
 export const RESERVE_BYTES = 64 * 1024 * 1024;
 const MB = 1024 * 1024;
-/** The least that is lent at once: agents that met a full disk wait for several times as much. */
+/** The least that is lent at once: agents that met a full disk wait until several times as much is free. */
 const STEP = 4 * MB;
 const LOOK_MS = 10_000;
-/** After room that was said to be there was not (a quota, for one), at most. */
+/** The longest pause after reported space turned out not to exist (because of a quota, for example). */
 const LONGEST_WAIT_MS = 3_600_000;
 
 export interface ReserveOptions {
@@ -49,7 +49,7 @@ export interface ReserveOptions {
 
 export const openReserve = async ({ disk, target = RESERVE_BYTES, log }: ReserveOptions): Promise<Reserve> => {
   let bytes = await disk.size();
-  /** What there was before anything was lent. */
+  /** Its size before anything was lent. */
   let before = 0;
   let wait = LOOK_MS;
   let notBefore = 0;
@@ -72,7 +72,7 @@ export const openReserve = async ({ disk, target = RESERVE_BYTES, log }: Reserve
       await disk.shrink(left);
       bytes = left;
     } catch {
-      // somebody removed it: then its room is free already
+      // someone removed it: then its space is free already
       bytes = await disk.size().catch(() => 0);
     }
     return true;
@@ -81,7 +81,7 @@ export const openReserve = async ({ disk, target = RESERVE_BYTES, log }: Reserve
   const fill = async (): Promise<void> => {
     if (closed || bytes >= target || performance.now() < notBefore) return;
     const free = await disk.free();
-    // half of what there is, in whole megabytes: on a small disk others need room too
+    // half of what there is, in whole megabytes: on a small disk others need space too
     const wanted = Math.min(target, Math.floor((free + bytes) / 2 / MB) * MB);
     if (wanted > bytes) {
       try {
@@ -120,7 +120,7 @@ export const openReserve = async ({ disk, target = RESERVE_BYTES, log }: Reserve
   };
 };
 
-/** Whether the system's own command took the room. False: it cannot do that here. */
+/** Whether the system's own command allocated the space. False: it cannot do that here. */
 const allocate = (path: string, size: number): Promise<boolean> =>
   new Promise((resolve, reject) => {
     const child = spawn("fallocate", ["-l", String(size), path], {
@@ -139,13 +139,13 @@ const allocate = (path: string, size: number): Promise<boolean> =>
     });
   });
 
-/** Room of a real file system. */
+/** A reserve on a real file system. */
 export const reserveFile = (path: string): ReserveDisk => ({
   size: async () => {
     try {
       const { size, blocks } = await stat(path);
       if (blocks * 512 >= 0.9 * size) return size;
-      // copied from elsewhere, for one: it takes nothing
+      // it was copied from elsewhere, for example, and occupies nothing
       await truncate(path, 0);
       return 0;
     } catch (error) {
@@ -161,10 +161,10 @@ export const reserveFile = (path: string): ReserveDisk => ({
     const file = await open(path, "a", 0o600);
     try {
       if (await allocate(path, size)) return;
-      // bytes that no file system can make smaller
+      // random bytes, which no file system can compress
       const block = Buffer.allocUnsafe(MB);
       for (let at = (await file.stat()).size; at < size; at += MB) {
-        // whoever stops the server does not wait for a slow disk
+        // stopping the server must not wait for a slow disk
         if (isOver()) throw new Error("left");
         randomFillSync(block);
         await file.write(block, 0, Math.min(MB, size - at));

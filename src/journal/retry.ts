@@ -2,29 +2,29 @@ import { SlipwayError } from "../errors.ts";
 import { isFull } from "./io.ts";
 
 export interface RetryTimes {
-  /** Between two attempts on a full disk, ms. */
+  /** Milliseconds between two attempts on a full disk. */
   readonly full: number;
-  /** Before the second attempt after another error; doubled for each further one. The first is immediate. */
+  /** Before the second attempt after any other error; doubled for each further one. The first is immediate. */
   readonly error: number;
-  /** Attempts after such an error until it is fatal. */
+  /** How many attempts before such an error is fatal. */
   readonly attempts: number;
 }
 
 export const defaultRetryTimes: RetryTimes = { full: 500, error: 100, attempts: 7 };
 
 export interface Retry {
-  /** Repeats `action` while the disk is full, for ever, and after other errors a few times; then throws `journal-failed`. */
+  /** Repeats `action` as long as the disk is full, and a few times after other errors; then throws `journal-failed`. */
   run<T>(action: () => Promise<T>, options?: { readonly wait: boolean }): Promise<T>;
   /** Ends a pause. */
   now(): void;
-  /** From now on nothing waits: an attempt that fails is the last one. */
+  /** From now on nothing waits: the next failure is final. */
   last(): void;
 }
 
 export interface RetryListener {
   full(error: unknown): void;
   ok(): void;
-  /** Makes room on a full disk, if it can: then the action is tried again at once. */
+  /** Makes space on a full disk, if it can: then the action is tried again at once. */
   relieve(): Promise<boolean>;
 }
 

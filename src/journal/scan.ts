@@ -2,10 +2,10 @@ import { crc32 } from "node:zlib";
 import { FRAME_BYTES, MARKER_PAYLOAD, MAX_RECORD, TYPE_COMMIT, TYPE_END, TYPE_GAP, checkOf, mix } from "./format.ts";
 import { type IoFile, readAt } from "./io.ts";
 
-/** Read at a time; a record that is larger is read alone. Files are never held whole. */
+/** How much is read at a time; a larger record is read alone. Files are never held whole. */
 const CHUNK = 2 * 1024 * 1024;
 
-/** The most that searching for the next record may checksum; beyond it the rest of a file counts as unreadable. */
+/** The most that a search for the next record may checksum; beyond it the rest of a file counts as unreadable. */
 const SEARCH_BUDGET = 1024 * 1024 * 1024;
 
 export interface ScanSource {
@@ -14,18 +14,18 @@ export interface ScanSource {
 }
 
 export interface ScanEnd {
-  /** All before it is valid. */
+  /** Everything before it is valid. */
   readonly offset: number;
   /** What is wrong at `offset`; absent when the limit was reached exactly. */
   readonly detail?: string;
 }
 
-/** The payload stays valid after the call, but holds a whole chunk in memory as long as it is kept. */
+/** The payload stays valid after the call, but keeps a whole chunk in memory for as long as it is held. */
 export type OnRecord = (type: number, payload: Buffer, offset: number) => void;
 
 /**
- * Reads valid records from `from` to `limit`, in order, and stops at the first that is not. `onBytes` sees every byte of
- * the valid records once, in order.
+ * Reads valid records from `from` to `limit`, in order, and stops at the first invalid one. `onBytes` sees every byte
+ * of the valid records once, in order.
  */
 export const scanRecords = async (
   { file, salt }: ScanSource,
@@ -99,7 +99,7 @@ const any = (): boolean => true;
 const isMarker = (type: number, length: number): boolean =>
   (type === TYPE_COMMIT || type === TYPE_GAP || type === TYPE_END) && length === MARKER_PAYLOAD;
 
-/** The offset of the first valid record at or after `from` that `accept` takes, wherever it begins. */
+/** The offset of the first valid record at or after `from` that `accept` takes, at any alignment. */
 const search = async (
   { file, salt }: ScanSource,
   from: number,
@@ -133,10 +133,10 @@ const search = async (
   return undefined;
 };
 
-/** Where reading can go on after damage. */
+/** Where reading can continue after damage. */
 export const findRecord = (source: ScanSource, from: number, limit: number): Promise<number | undefined> =>
   search(source, from, limit, any);
 
-/** Whether something at or after `from` proves that all before it was once on disk. */
+/** Whether something at or after `from` proves that everything before it was once on disk. */
 export const hasMarker = async (source: ScanSource, from: number, limit: number): Promise<boolean> =>
   (await search(source, from, limit, isMarker)) !== undefined;

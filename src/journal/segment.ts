@@ -16,7 +16,7 @@ import { type SegmentId, type SegmentMark, segmentName } from "./names.ts";
 import { writeHead } from "./peek.ts";
 import { type Start, encodeStart } from "./start.ts";
 
-/** Thrown by a segment that must not be written any more: what it held of the failed batch goes to a new one. */
+/** Thrown by a segment that must not be written any more: the failed batch goes to a new one. */
 export class SegmentAbandoned extends Error {
   override readonly cause: unknown;
   constructor(cause: unknown) {
@@ -32,15 +32,15 @@ export class SegmentAbandoned extends Error {
  *                  ^ durableLength                ^ position
  *
  * After a failed datasync nobody knows which pages reached the disk, and the next datasync may claim success without
- * writing them; so the segment is never synced again and counts up to durableLength only.
+ * writing them; so the segment is never synced again and counts only up to durableLength.
  */
 export interface SegmentWriter {
   readonly id: SegmentId;
-  /** What counts of it, if it were sealed now. */
+  /** The mark it would get if it were sealed now. */
   readonly mark: SegmentMark;
-  /** Returns when the batch is on disk. On any error the batch is as it was before, without a place. */
+  /** Returns when the batch is on disk. After any error the batch is as before, not tied to a position. */
   commit(batch: Batch): Promise<void>;
-  /** Says in the file that all so far is on disk. Survives the death of the process, not that of the machine; never throws. */
+  /** Notes in the file that all so far is on disk. Survives the death of the process, not the machine's; never throws. */
   note(): Promise<void>;
   /** The last words of a clean close. */
   end(): Promise<void>;
@@ -55,7 +55,7 @@ const stampAll = (chunks: readonly Buffer[], salt: number, position: number): vo
   }
 };
 
-/** Creates a segment whose START is on disk, named in the head file, when this returns. */
+/** Creates a segment. When this returns, its START is on disk and the head file names it. */
 export const createSegment = async (
   io: JournalIo,
   dir: string,
@@ -77,7 +77,7 @@ export const createSegment = async (
     await io.syncDir(dir);
   } catch (error) {
     await file.close().catch(() => undefined);
-    // once the head may name it, it stays: an empty segment is no harm, a head without its segment looks like a loss
+    // once the head may name it, it stays: an empty segment does no harm, a head without its segment looks like a loss
     if (!named) await io.unlink(path).catch(() => undefined);
     throw error;
   }
@@ -96,7 +96,7 @@ const segmentWriter = (file: IoFile, id: SegmentId, salt: number, firstLsn: numb
     return buffer;
   };
 
-  /** Takes a partly written batch back. If that fails too, the segment is given up. */
+  /** Removes a partly written batch. If that fails too, the segment is given up. */
   const takeBack = async (error: unknown): Promise<never> => {
     if (!isFull(error)) throw new SegmentAbandoned(error);
     try {
@@ -119,7 +119,7 @@ const segmentWriter = (file: IoFile, id: SegmentId, salt: number, firstLsn: numb
     try {
       await file.datasync();
     } catch (error) {
-      // Gives room back where the disk is full. What counts is durableLength, whatever becomes of this.
+      // Frees space on a full disk. Only durableLength counts, whether or not this works.
       await file.truncate(durableLength).catch(() => undefined);
       throw new SegmentAbandoned(error);
     }
@@ -153,7 +153,7 @@ const segmentWriter = (file: IoFile, id: SegmentId, salt: number, firstLsn: numb
         position += await writeAll(file, [buffer], position);
         noted = true;
       } catch {
-        // The next batch is written over what may be there, and begins with the marker itself.
+        // The next batch overwrites whatever is there, and begins with the marker itself.
         noted = false;
       }
     },

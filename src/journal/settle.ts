@@ -4,11 +4,12 @@ import { segmentName, snapshotName } from "./names.ts";
 import type { Loaded } from "./read.ts";
 
 /**
- * Puts on disk what was read, before anything stands on it. A predecessor that was killed may have left records in the
- * page cache that no sync ever covered: a successor replays and seals them, so a power loss must not take them any more.
+ * Puts on disk what was read, before anything builds on it. A predecessor that was killed may have left records in the
+ * page cache that no sync ever covered: a successor replays and seals them, so from then on a power loss must not take
+ * them.
  *
- * Records behind the last marker get more than a sync: if the predecessor's own sync of them failed, the system has
- * forgotten that they are not on disk, and the next sync would claim success. So they are written again, as they are.
+ * Records after the last marker need more than a sync: if the predecessor's own sync of them failed, the system has
+ * forgotten that they are not on disk, and the next sync would claim success. So they are written again, unchanged.
  */
 export const createSettler = (io: JournalIo, dir: string, loaded: Loaded): (() => Promise<void>) => {
   const { plan, unproven } = loaded;
@@ -16,7 +17,7 @@ export const createSettler = (io: JournalIo, dir: string, loaded: Loaded): (() =
     ...(plan.snapshot === undefined ? [] : [snapshotName(plan.snapshot.upTo)]),
     ...plan.parts.filter((part) => !part.missing).map((part) => segmentName(part.id)),
   ];
-  /** As they were replayed: read once, since after a failed sync another reading may find less. */
+  /** As they were replayed: read only once, since after a failed sync another read may find less. */
   const kept = new Map<string, Buffer>();
 
   const settle = async (name: string): Promise<void> => {

@@ -41,7 +41,7 @@ export interface SnapshotTarget {
   readonly io?: JournalIo;
 }
 
-/** Encoded between two turns of the event loop: about a millisecond of work. */
+/** How much is encoded between two turns of the event loop: about a millisecond of work. */
 const CHUNK = 512 * 1024;
 
 const isAsync = (records: object): records is AsyncIterable<SnapshotRecord> => Symbol.asyncIterator in records;

@@ -1,15 +1,14 @@
 import type { SegmentId, SegmentMark } from "./names.ts";
 
 /**
- * What a segment's first record says. The newest segment's START is the journal's table of contents: the snapshot it
- * stands on, then `chain`, each segment with the length up to which it counts. Whatever is not listed, and whatever
- * lies beyond a listed length (a predecessor that did not know it was replaced, a write whose fsync failed), never
- * replays.
+ * What a segment's first record says. The newest segment's START is the journal's table of contents: the snapshot it is
+ * based on, then `chain`, each segment with the length up to which it counts. Whatever is not listed, and whatever is
+ * beyond a listed length (a predecessor that did not know it was replaced, a write whose fsync failed), never replays.
  */
 export interface Start {
   readonly why: "open" | "roll" | "abandon" | "repair" | "salvage";
   readonly firstLsn: number;
-  /** The last segment that a snapshot covers; all before it is gone or may go. */
+  /** The last segment that a snapshot covers; everything before it is gone or may go. */
   readonly base?: SegmentMark | undefined;
   readonly chain: readonly SegmentMark[];
   /** Set with `abandon`: this segment's records after `length` are repeated in the new one. */

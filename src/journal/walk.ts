@@ -21,10 +21,10 @@ import { type Part, type Problem, damaged } from "./plan.ts";
 import { type ScanSource, findRecord, hasMarker, scanRecords } from "./scan.ts";
 import { decodeStart } from "./start.ts";
 
-/** `lsn` counts the caller's records from 1, over all segments. What it throws says that the record cannot be applied. */
+/** `lsn` counts the caller's records from 1, over all segments. Throws if the record cannot be applied. */
 export type Replay = (type: number, payload: Buffer, lsn: number) => void;
 
-/** A record that the caller could not apply, whole as it is. */
+/** A record that the caller could not apply, whole. */
 export interface Refused {
   readonly segment: string;
   readonly offset: number;
@@ -36,9 +36,9 @@ export interface Refused {
 
 export interface WalkHandlers {
   readonly replay: Replay;
-  /** Where damage is noted; the walk then goes on behind it. Without it, the first damage throws `journal-damaged`. */
+  /** Where damage is noted; the walk then continues after it. Without it, the first damage throws `journal-damaged`. */
   readonly problems?: Problem[] | undefined;
-  /** Where records are noted that `replay` threw at; the walk goes on. Without it, the first throws `journal-event`. */
+  /** Collects records that `replay` threw at; the walk continues. Without it, the first one throws `journal-event`. */
   readonly refused?: Refused[] | undefined;
   /** LSNs below this one were lost here. */
   readonly gap?: ((nextLsn: number) => void) | undefined;
@@ -51,7 +51,7 @@ const report = (problems: Problem[] | undefined, problem: Problem): void => {
 
 const UNFIT = [RangeError, TypeError, SyntaxError, SlipwayError];
 
-/** Whether an error speaks of the record, or of a file that it needs. Any other is a word between the caller's own parts. */
+/** Whether an error is about the record, or a file it needs. Any other is a signal between the caller's own parts. */
 const isUnfit = (error: unknown): boolean => UNFIT.some((Kind) => error instanceof Kind) || errnoOf(error) !== "";
 
 const errorOf = ({ segment, offset, lsn, detail }: Refused, cause: unknown): unknown =>
@@ -59,7 +59,7 @@ const errorOf = ({ segment, offset, lsn, detail }: Refused, cause: unknown): unk
     ? cause
     : new SlipwayError("journal-event", { segment, offset, record: lsn, detail }, cause);
 
-/** Hands a record on; one that cannot be applied is noted, or ends it all with an error that says where it stands. */
+/** Hands a record on; one that cannot be applied is noted, or ends the walk with an error that says where it is. */
 const handOn = (
   { replay, refused }: WalkHandlers,
   segment: string,
@@ -79,13 +79,13 @@ const handOn = (
 };
 
 export interface Walked {
-  /** All that counts lies before it. */
+  /** Everything that counts is before it. */
   readonly length: number;
-  /** All before it was on disk once: a marker behind it says so. */
+  /** Everything before it was once on disk: a marker after it says so. */
   readonly proven: number;
   readonly firstLsn: number;
   readonly lastLsn: number;
-  /** Records seen, which are fewer than the LSNs say where some were lost. */
+  /** Records seen: fewer than the LSNs say if some were lost. */
   readonly records: number;
   readonly torn: { readonly offset: number; readonly bytes: number; readonly detail: string } | undefined;
 }
@@ -100,7 +100,7 @@ const follow = (part: Part, firstLsn: number, handlers: WalkHandlers) => {
   let records = 0;
   let proven = 0;
   let hole: Problem | undefined;
-  /** Ends the hole that damage left: now it is known where the LSNs go on. */
+  /** Ends the hole that damage left: now we know where the LSNs continue. */
   const jump = (to: number | undefined, offset: number): void => {
     const lost = to === undefined ? undefined : to - next;
     if (lost !== undefined && lost < 0) {
@@ -150,7 +150,7 @@ const follow = (part: Part, firstLsn: number, handlers: WalkHandlers) => {
           ? { segment: name, offset, detail, lostBytes: end - offset }
           : { ...hole, lostBytes: (hole.lostBytes ?? 0) + (end - offset) };
     },
-    /** `lastLsn` where the chain knows it. */
+    /** `lastLsn` is given if the chain knows it. */
     finish: (lastLsn: number | undefined, offset: number): void =>
       jump(lastLsn === undefined ? undefined : lastLsn + 1, offset),
     get result() {
@@ -160,8 +160,8 @@ const follow = (part: Part, firstLsn: number, handlers: WalkHandlers) => {
 };
 
 /**
- * Reads one segment up to its sealed length or, if nothing sealed it, as far as it is valid: what follows then is a torn
- * tail unless a marker behind it proves that it had been on disk.
+ * Reads one segment up to its sealed length or, if nothing sealed it, as far as it is valid: what follows then is a
+ * torn tail, unless a marker after it proves that it was on disk.
  */
 export const walkSegment = async (
   io: JournalIo,
