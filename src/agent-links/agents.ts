@@ -19,38 +19,38 @@ import type { AgentId, Row, RunId } from "../core/ids.ts";
 
 /**
  * The agents' connections, as the rest of the server sees them. Silence is not death (rule 5): an agent that stops
- * answering is suspect and gets nothing new; what it has is run again only when its pilot is known to have ended or its
+ * answering is suspect and gets nothing new; its tasks run again only when its pilot is known to have ended or its
  * lease is over.
  */
 
 const SILENT_HEARTBEATS = 4;
-/** Between two looks at all agents. */
+/** The time between two looks at all agents. */
 const LOOK_MS = 1000;
 
 export type { AgentsListeners, AgentsOptions } from "./context.ts";
 export type { AgentLink } from "./link.ts";
 
 export interface Agents {
-  /** `onKnown` is called when it has shown its token. */
+  /** Calls `onKnown` when the agent has shown its token. */
   accept(socket: Duplex, onKnown?: () => void): void;
   link(agent: AgentId): AgentLink | undefined;
   links(): Iterable<AgentLink>;
   assign(agent: AgentId, parts: readonly RowRanges[]): void;
   stop(agent: AgentId, run: Run, row: Row, attempt: number): void;
   takeBack(agent: AgentId, count: number): void;
-  /** Whoever has ranks of it ends them. */
+  /** Agents that have ranks of it end them. */
   gangOver(gang: Gang): void;
   drain(agent: AgentId, now: boolean, reason: string): void;
   forget(run: RunId): void;
   /** After a restart: the agents that the journal knows, suspect until they come back. */
   adopt(): void;
-  /** Gives up those that have been silent for longer than their lease, or whose pilot must have ended long ago. */
+  /** Gives up agents that have been silent for longer than their lease, or whose pilot must have ended long ago. */
   loseSilent(agents: readonly number[], leaseMs: number): void;
   /** Agents that are surely gone. */
   lose(agents: readonly number[], reason: string, orderly?: boolean): void;
-  /** Imports what an agent left behind when it ended without a server. */
+  /** Imports the results that an agent left when it ended without a server. */
   importSpool(uuid: string, messages: readonly Results[]): boolean;
-  /** While the journal cannot be written, nothing more is read from agents. */
+  /** While the journal cannot be written, the server reads nothing more from agents. */
   hold(held: boolean): void;
   readonly listeners: AgentsListeners;
   close(): void;
@@ -62,7 +62,7 @@ const createContext = (options: AgentsOptions): LinkContext => {
     state: engine.state,
     limits,
     tell: (message) => {
-      // those too that have it from the server before and were told nothing since
+      // also agents that know the run from the previous server and have heard nothing since
       for (const link of links.values()) link.channel?.send(message);
     },
   });
@@ -85,7 +85,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
     onHello: (hello, channel, previous) => welcome(context, hello, channel, previous),
     onMessage: (link, message) => hear(context, link, message),
     onEnd: (link, channel, reason) => {
-      // an older connection of an agent that is back already
+      // an older connection of an agent that is already back
       if (link.channel !== channel) return;
       links.suspect(link);
       log(`agent ${link.id}: ${reason}`);

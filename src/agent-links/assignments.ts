@@ -6,7 +6,7 @@ import { encodeFrame } from "../protocol/frames.ts";
 import type { Assign, Define, OutputLimits } from "../protocol/messages.ts";
 import type { AgentLink } from "./link.ts";
 
-/** What an agent is told of its tasks: each group's template once per connection, then rows as ranges. */
+/** What an agent learns about its tasks: each group's template once per connection, then rows as ranges. */
 
 const template = (group: Group): Define["groups"][number] => ({
   index: group.index,
@@ -34,7 +34,7 @@ interface Definition {
   readonly frame: Buffer;
 }
 
-/** One definition of each run, encoded: agents are told the same one after the other, and it holds an environment. */
+/** One encoded definition of each run: agent after agent gets the same one, and it holds an environment. */
 const encoded = new WeakMap<Run, Definition>();
 
 const definition = (run: Run, group: Group, first: boolean, output: OutputLimits): Buffer => {
@@ -72,7 +72,7 @@ interface Rows {
   readonly alone: number[];
 }
 
-/** Adds what this agent still has of these rows (some may have been cancelled while the journal was written). */
+/** Adds the rows that this agent still has (some may have been cancelled while the journal was written). */
 const addRows = ({ ranges, attempts, alone }: Rows, link: AgentLink, run: Run, from: number, end: number): void => {
   for (let row = from; row < end; row += 1) {
     const page = touch(run.table, row);
@@ -108,7 +108,7 @@ const assignRows = (link: AgentLink, run: Run, { group, ranges, attempts, alone 
   link.channel?.send(message);
 };
 
-/** Tells a connected agent of tasks that were assigned to it: rows of one group that follow each other in one message. */
+/** Sends a connected agent the tasks assigned to it: consecutive rows of one group in one message. */
 export const sendAssignments = (state: State, link: AgentLink, parts: readonly RowRanges[]): void => {
   for (const { run: id, ranges } of parts) {
     const run = state.runs.get(id);

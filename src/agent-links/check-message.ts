@@ -10,7 +10,7 @@ const size = z.number().int().nonnegative();
 /** Epoch milliseconds, by the agent's clock. */
 const time = z.number().nonnegative().max(MOST_TIME);
 const outAt = z.number().int().min(-1);
-/** For people; what is too long is cut, since a command's own words may stand in it. */
+/** For people; cut if too long, since it may contain a command's own words. */
 const reason = z.string().transform(cutText);
 const held = z.object({ run: count, rows: z.array(count).max(2_000_000), attempts: z.array(count).max(2_000_000) });
 const ranges = z.object({
@@ -20,7 +20,7 @@ const ranges = z.object({
     .max(2_000_000)
     .refine((list) => list.length % 2 === 0, "must be pairs of first row and count"),
 });
-/** A node's resources: far fewer names than this, in whole units. */
+/** No node has nearly this many resources; amounts are in whole units. */
 const MOST_RESOURCES = 1000;
 const resources = z
   .record(z.string().max(200), size)
@@ -43,7 +43,7 @@ const Message = z.discriminatedUnion("t", [
     epoch: count,
     seq: count,
     held: z.array(held).max(100_000),
-    // an agent of the version before has none
+    // an agent of the previous version has none
     parts: z.array(held).max(100_000).default([]),
     endsInMs: z.number().min(-MOST_TIME).max(MOST_TIME).optional(),
   }),
@@ -98,7 +98,7 @@ const Message = z.discriminatedUnion("t", [
   z.object({ t: z.literal("bye"), reason }),
 ]);
 
-/** More parts than this has no message: one for each run, at most. */
+/** No message has more parts than this: at most one for each run. */
 const MOST_PARTS = 100_000;
 
 const checkResultsFrame = (message: unknown): Results => {
@@ -110,7 +110,7 @@ const checkResultsFrame = (message: unknown): Results => {
   return { t: "results", seq, parts: parts as Results["parts"] };
 };
 
-/** Throws a RangeError that says what is wrong, and with which field. */
+/** Throws a RangeError that says what is wrong, and in which field. */
 export const checkAgentMessage = (message: unknown): AgentMessage => {
   const kind = (message as { t?: unknown } | null | undefined)?.t;
   if (kind === "ping") return { t: "ping" };
@@ -121,7 +121,7 @@ export const checkAgentMessage = (message: unknown): AgentMessage => {
   throw new RangeError(`malformed ${name}: ${z.prettifyError(checked.error).slice(0, 300).replaceAll(/\s+/g, " ")}`);
 };
 
-/** Of a spool only results are taken. */
+/** A spool may contain only results. */
 export const checkSpooled = (message: unknown): Results => {
   const checked = checkAgentMessage(message);
   if (checked.t !== "results") throw new RangeError(`a message '${checked.t}' among results`);

@@ -6,17 +6,17 @@ import type { OutputLimiter } from "./output-limits.ts";
 import type { PilotEnds } from "./pilot-ends.ts";
 import type { AgentId, PilotId } from "../core/ids.ts";
 
-/** What the server gives. */
+/** What the server provides. */
 export interface AgentsOptions {
   readonly engine: Engine;
   readonly token: string;
-  /** Bytes of output that are kept. */
+  /** How many bytes of output are kept. */
   readonly limits: { readonly outputPerTask: number; readonly outputPerRun: number };
   readonly clusterOf: (agent: Agent) => { cluster: string; queue: string; endsAt: number };
   readonly log: (text: string, facts?: object) => void;
 }
 
-/** What the server wants to hear; each is set once. */
+/** What the server wants to know; each is set once. */
 export interface AgentsListeners {
   joined: (agent: AgentId, pilot: PilotId) => void;
   /** It leaves, or its connection is gone. */
@@ -24,7 +24,7 @@ export interface AgentsListeners {
   gone: (agent: AgentId) => void;
 }
 
-/** What all that happens on a link works with. */
+/** What every action on a link works with. */
 export interface LinkContext extends AgentsOptions {
   readonly links: Links;
   readonly gangs: Gangs;

@@ -9,16 +9,16 @@ import type { Engine } from "../server/engine.ts";
 import type { AgentId } from "../core/ids.ts";
 
 /**
- * The server's side of tasks whose ranks run on several agents: tells each its part, hears of the ends, tells the head
- * when the others are done or one of them failed, and ends all parts when the attempt is over. Everything that was
- * said to an agent whose connection broke is said again when it comes back.
+ * The server's side of tasks whose ranks run on several agents: gives each its part, learns when parts end, tells the
+ * head when the others are done or one of them failed, and ends all parts when the attempt is over. When an agent comes
+ * back after its connection broke, everything is sent to it again.
  */
 export interface Gangs {
-  /** Tells all agents of a task their parts. */
+  /** Gives all agents of a task their parts. */
   assign(gang: Gang): void;
   over(gang: Gang): void;
   ended(link: AgentLink, message: RanksEndedMessage): void;
-  /** An agent is back, with these parts of others' attempts. */
+  /** An agent is back, with these parts of attempts that belong to others. */
   welcome(link: AgentLink, parts: readonly HeldTasks[]): void;
 }
 

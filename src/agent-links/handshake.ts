@@ -6,24 +6,24 @@ import { PROTOCOL_VERSION, judgeVersion } from "../protocol/version.ts";
 import { checkAgentMessage } from "./check-message.ts";
 import type { AgentLink } from "./link.ts";
 
-/** Connections that have not said hello yet, and what a hello must show: the token, and a version that is spoken here. */
+/** Connections that have not said hello yet, and what a hello must show: the token, and a version that we speak. */
 
-/** A connection that has not said hello by then is closed. */
+/** How long a connection may take to say hello before it is closed. */
 const HELLO_MS = 10_000;
 
 export interface HandshakeOptions {
   readonly token: string;
   readonly log: (text: string, facts?: object) => void;
-  /** It showed its token and speaks this version, or (`previous`) the one before. */
+  /** The agent showed its token and speaks this version or (`previous`) the one before. */
   readonly onHello: (hello: Hello, channel: Channel<ServerMessage>, previous: boolean) => AgentLink;
-  /** What one that was welcomed says. */
+  /** A message from a welcomed agent. */
   readonly onMessage: (link: AgentLink, message: AgentMessage) => void;
-  /** The connection of one that was welcomed ended. */
+  /** The connection of a welcomed agent ended. */
   readonly onEnd: (link: AgentLink, channel: Channel<ServerMessage>, reason: string) => void;
 }
 
 export interface Handshakes {
-  /** `onKnown` is called when it has shown its token. */
+  /** Calls `onKnown` when the agent has shown its token. */
   accept(socket: Duplex, onKnown?: () => void): void;
   /** While held, nothing is read from any connection. */
   hold(held: boolean): void;
@@ -37,7 +37,7 @@ export const createHandshakes = (options: HandshakeOptions): Handshakes => {
   const sockets = new Set<Duplex>();
   let held = false;
 
-  /** A stranger's nonsense is nothing to write down; that of one who has the token is. */
+  /** A stranger's nonsense is not worth logging; nonsense from someone with the token is. */
   const understandStranger = (raw: unknown): AgentMessage => {
     try {
       return checkAgentMessage(raw);

@@ -7,14 +7,14 @@ import { loseAgents } from "./losing.ts";
 import { giveBackAll } from "./reconcile.ts";
 import { applyResults } from "./results.ts";
 
-/** After an agent had nothing to give back. */
+/** The pause after an agent had nothing to give back. */
 const ASK_AGAIN_MS = 1000;
 
 const hearProgress = ({ engine: { state }, outputs }: LinkContext, link: AgentLink, message: Progress): void => {
   for (const { run, row, attempt, started, outAt, kept } of message.tasks) {
     if (!hasAttempt(state, link.id, run, row, attempt)) continue;
     markStarted(state, run, row, started);
-    // an attempt that has written nothing yet must not be taken for the one before it
+    // an attempt that has written nothing yet must not be mistaken for the one before it
     if (outAt >= 0) link.tails.set(`${run}.${row}`, outAt);
     else link.tails.delete(`${run}.${row}`);
     if (kept !== undefined) outputs.progress(link.id, run, row, attempt, kept);
@@ -34,7 +34,7 @@ export const hear = (context: LinkContext, link: AgentLink, message: AgentMessag
       link.asked = false;
       if (message.parts.length > 0)
         engine.commit({ type: "tasks.returned", at: engine.clock(), agent: link.id, parts: message.parts });
-      // asked before they had arrived there: nothing else may happen that would lead to asking again
+      // we asked before the tasks had arrived there: perhaps nothing else will happen that makes us ask again
       else setTimeout(() => engine.schedulePass(), ASK_AGAIN_MS).unref();
       return;
     case "ranks-ended":
@@ -48,7 +48,7 @@ export const hear = (context: LinkContext, link: AgentLink, message: AgentMessag
       context.listeners.suspect(link.id);
       return;
     case "bye":
-      // it has nothing: what was on its way to it is placed anew, not lost
+      // it has nothing: what was on its way to it is placed again, not lost
       giveBackAll(engine, link.id);
       loseAgents(context, [link.id], message.reason, true);
       return;

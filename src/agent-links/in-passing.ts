@@ -2,8 +2,8 @@ import type { AgentLink } from "./link.ts";
 
 /**
  * What an agent need not know at once: that its results are on disk, and which runs are over. It only frees memory
- * there, so it goes with the next message, at the latest with the next look at all agents: with many agents a message of
- * its own for each costs more than the tasks. An agent that is about to leave waits for it, and is told at once.
+ * there, so it goes along with the next message, or with the next look at all agents at the latest: with many agents,
+ * separate messages would cost more than the tasks. An agent that is about to leave waits for it, and gets it at once.
  */
 export const tellInPassing = (link: AgentLink): void => {
   if (link.channel === undefined) return;

@@ -15,21 +15,21 @@ import type { AgentId } from "../core/ids.ts";
  *                                             ▼     │
  *                                             suspect ── its pilot has ended, or its lease is over ──► lost
  *
- * `draining` is apart from that: it gets nothing new, whether it was told so or said so itself.
+ * `draining` is independent of that: the agent gets nothing new, whether the server decided so or the agent did.
  */
 export interface AgentLink {
   readonly id: number;
   channel: Channel<ServerMessage> | undefined;
-  /** Since when it has been suspect, on the monotonic clock; undefined while connected. */
+  /** When it became suspect, on the monotonic clock; undefined while connected. */
   suspectSince: number | undefined;
   draining: boolean;
-  /** When its pilot ends, in the server's milliseconds, as it said itself; Infinity if never. */
+  /** When its pilot ends, in server milliseconds, as the agent itself says; Infinity if never. */
   endsAt: number;
   defined: Map<number, Set<number>>;
-  /** Its results up to this one are on disk, and runs are over, of which it was not told yet; 0 none. */
+  /** Not yet sent to it: up to which of its results are on disk (0 for none), and which runs are over. */
   durable: number;
   over: number[];
-  /** A take-back was asked for and not answered. */
+  /** It was asked to give tasks back and has not answered. */
   asked: boolean;
   /** Tails of the output of running tasks, for `logs -f`. */
   readonly tails: Map<string, number>;
@@ -43,9 +43,9 @@ export interface Links {
   add(agent: Agent): AgentLink;
   remove(agent: AgentId): void;
   connect(link: AgentLink, channel: Channel<ServerMessage>, endsAt: number): void;
-  /** The connection is gone; what the agent has, it keeps. */
+  /** The connection is gone; the agent keeps what it has. */
   suspect(link: AgentLink): void;
-  /** It gets nothing new, because it leaves. */
+  /** It gets nothing new, because it is leaving. */
   leaving(link: AgentLink): void;
   drain(agent: AgentId, now: boolean, reason: string): void;
 }

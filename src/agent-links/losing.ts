@@ -3,7 +3,7 @@ import { saidOfLost } from "./lost-attempts.ts";
 
 /** When an agent is given up. Silence alone is not death (rule 5): its pilot has ended, or its lease is over. */
 
-/** No manager lets a pilot live longer than its walltime and this. */
+/** No manager lets a pilot outlive its walltime by more than this. */
 const OVERDUE_MS = 120_000;
 
 /** Agents that are surely gone. */
@@ -33,7 +33,7 @@ export const loseAgents = (context: LinkContext, ids: readonly number[], reason:
   }
 };
 
-/** Gives up those that have been silent for longer than their lease, or whose pilot must have ended long ago. */
+/** Gives up agents that have been silent for longer than their lease, or whose pilot must have ended long ago. */
 export const loseSilent = (context: LinkContext, ids: readonly number[], leaseMs: number): void => {
   const { engine, links } = context;
   for (const id of ids) {

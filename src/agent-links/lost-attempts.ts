@@ -6,8 +6,8 @@ import { type Page, touch } from "../core/table.ts";
 import type { AgentId, Row, RunId } from "../core/ids.ts";
 
 /**
- * What agents had said about attempts that are about to be lost: when they began, and where their output is. No result
- * will ever tell. `tailOf`: how far the output of a running attempt has come.
+ * What agents had reported about attempts that are about to be lost: when they began, and where their output is. No
+ * result will ever say. `tailOf`: how far the output of a running attempt has come.
  */
 export const saidOfLost = (
   state: State,

@@ -6,16 +6,16 @@ import type { OutputLimits, OutputLimitsMessage } from "../protocol/messages.ts"
 import type { AgentId, Row, RunId } from "../core/ids.ts";
 
 /**
- * How much output runs have left, over all agents: what ended attempts told is in the state, of those that run their
- * agents tell every moment. A run that has reached its limit is over for good; each agent keeps to the limits of tasks,
- * and to what it knows of the run, by itself.
+ * How much output runs have left behind, over all agents: the state knows it for ended attempts, and agents keep
+ * reporting it for running ones. A run that has reached its limit stays over it; each agent enforces the limits of
+ * tasks, and what it knows of the run's, by itself.
  */
 export interface OutputLimiter {
-  /** What an agent is told when it first hears of a run. */
+  /** What an agent gets when it first learns of a run. */
   limitsOf(run: Run): OutputLimits;
-  /** An attempt of this agent's, or its part of a gang's, has left so much so far. */
+  /** An attempt of this agent, or its part of a gang, has left this many bytes so far. */
   progress(agent: AgentId, run: RunId, row: Row, attempt: number, kept: number): void;
-  /** It has ended: the state knows what it left. */
+  /** The attempt has ended: the state knows what it left. */
   ended(agent: AgentId, run: RunId, row: Row): void;
   /** The state has changed. */
   check(run: RunId): void;
@@ -52,7 +52,7 @@ export const createOutputLimiter = ({ state, limits, tell }: OutputLimiterOption
     tell({ t: "output", run: id, ...limitsOf(run) });
   };
 
-  /** Only what this agent was given: nothing else may take memory here. */
+  /** Only what this agent was given: nothing else may use memory here. */
   const has = (agent: AgentId, id: number, row: Row, attempt: number): boolean => {
     const gang = state.gangs.get(gangKey(id, row));
     if (gang?.attempt === attempt && gang.agents.includes(agent)) return true;

@@ -2,14 +2,14 @@ import type { State } from "../core/state.ts";
 import type { AgentId } from "../core/ids.ts";
 
 /**
- * Pilots that were told to end, as one of their agents has said. A manager may tell its first node alone (PBS, after
- * qdel) and kill the others some seconds later without a word: so the server tells the other agents of that pilot, at
- * once or when they come, and they end as if they had been told themselves.
+ * Pilots that must end, as one of their agents has reported. A manager may tell only the first node (PBS, after qdel)
+ * and kill the others some seconds later without a word: so the server tells the pilot's other agents, at once or when
+ * they connect, and they end as if the manager had told them.
  */
 export interface PilotEnds {
-  /** An agent says that its pilot ends. */
+  /** An agent reports that its pilot ends. */
   told(agent: AgentId, reason: string): void;
-  /** Why an agent that has just joined must end with its pilot; undefined: it need not. */
+  /** Why an agent that has just joined must end with its pilot; undefined if it need not. */
   reasonFor(agent: AgentId): string | undefined;
 }
 
@@ -23,9 +23,9 @@ export const createPilotEnds = (
   return {
     told: (agent, reason) => {
       const pilot = pilotOf(agent);
-      // those that were started by hand have nothing to do with each other
+      // agents started by hand have nothing to do with each other
       if (pilot === 0) return;
-      // of pilots that have ended nobody comes any more
+      // no more agents come from pilots that have ended
       for (const id of reasons.keys()) if ((state.pilots.get(id)?.ended ?? 0) > 0) reasons.delete(id);
       reasons.set(pilot, reason);
       for (const { id } of linked()) if (id !== agent && pilotOf(id) === pilot) drain(id, true, reason);

@@ -5,7 +5,7 @@ import type { HeldTasks } from "../protocol/messages.ts";
 import type { Engine } from "../server/engine.ts";
 import type { AgentId, Row, RunId } from "../core/ids.ts";
 
-/** What an agent has, and what the state says that it has, are made the same. */
+/** Brings what an agent has and what the state says it has into agreement. */
 
 const hasRow = (state: State, agent: AgentId, id: number, row: Row, attempt: number): boolean => {
   const run = state.runs.get(id);
@@ -15,7 +15,7 @@ const hasRow = (state: State, agent: AgentId, id: number, row: Row, attempt: num
   return page !== undefined && page.agent[slot] === agent && page.attempt[slot] === attempt;
 };
 
-/** What it has that it should not have; what it should have and never got is placed anew. */
+/** Returns what it has but should not have; what it should have but never got is placed again. */
 export const reconcile = (engine: Engine, agent: AgentId, held: readonly HeldTasks[]): HeldTasks[] => {
   const drop: HeldTasks[] = [];
   const here = new Map<number, Set<number>>();
@@ -37,7 +37,7 @@ export const reconcile = (engine: Engine, agent: AgentId, held: readonly HeldTas
   return drop;
 };
 
-/** Everything that the state says an agent has, apart from what it really has. */
+/** Gives back everything that the state says an agent has, except what it really has. */
 export const giveBackAll = (engine: Engine, agent: AgentId, here?: ReadonlyMap<number, ReadonlySet<number>>): void => {
   const missing: { run: RunId; ranges: number[] }[] = [];
   for (const run of engine.state.runs.values()) {

@@ -22,11 +22,11 @@ export const applyResults = ({ engine, links, outputs }: LinkContext, agent: Age
   if (link !== undefined) engine.afterDurable(() => resultsKept(link, message.seq), lsn);
 };
 
-/** What an agent left behind when it ended without a server; false if nobody knows it. */
+/** Imports the results that an agent left when it ended without a server; false if nobody knows it. */
 export const importSpool = (context: LinkContext, uuid: string, messages: readonly Results[]): boolean => {
   const id = context.engine.state.agentByUuid.get(uuid);
   if (id === undefined) return false;
-  // all of them before any: a spool is imported whole, or left alone
+  // check all before applying any: a spool is imported whole, or left alone
   const checked = messages.map(checkSpooled);
   for (const message of checked) checkResults(message);
   for (const message of checked) applyResults(context, id, message);

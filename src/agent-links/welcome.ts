@@ -9,7 +9,7 @@ import { reconcile } from "./reconcile.ts";
 
 export const HEARTBEAT_MS = 5000;
 
-/** Its link: the one it had, or a new one. An agent that was given up joins as a new one: what it had was superseded. */
+/** Its link: the one it had, or a new one. An agent that was given up joins as a new one: its tasks were superseded. */
 const linkFor = ({ engine, links }: LinkContext, hello: Hello): AgentLink => {
   const { state } = engine;
   let id = state.agentByUuid.get(hello.uuid);
@@ -47,7 +47,7 @@ export const welcome = (
   links.connect(link, channel, hello.endsInMs === undefined ? Infinity : engine.clock() + hello.endsInMs);
   const drop = reconcile(engine, id, hello.held);
   engine.afterDurable(() => {
-    // it went again before this was on disk: its next connection is welcomed anew
+    // it left again before this was on disk: its next connection gets its own welcome
     if (link.channel !== channel) return;
     channel.send({
       t: "welcome",

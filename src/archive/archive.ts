@@ -14,7 +14,7 @@ import { SlipwayError } from "../errors.ts";
 const DIRECTORY = "runs";
 const FRAME = 9;
 
-/** Columns of finished tasks are mostly alike: the fastest level makes them a tenth. */
+/** Columns of finished tasks are mostly alike: even the fastest level shrinks them to a tenth. */
 export const pageCodec: PageCodec = {
   pack: (bytes) => deflateRawSync(bytes, { level: 1 }),
   unpack: (bytes) => inflateRawSync(bytes, { maxOutputLength: 64 * 1024 * 1024 }),
@@ -75,13 +75,13 @@ export const readArchive = async (home: string, file: string): Promise<Run> => {
   return decode(await readFile(path), path);
 };
 
-/** During replay, which takes no other turn. */
+/** For replay, which is synchronous. */
 export const readArchiveSync = (home: string, file: string): Run => {
   const path = join(home, file);
   return decode(readFileSync(path), path);
 };
 
-/** Removes archives that no snapshot names any more, and what was left half written. */
+/** Removes archives that no snapshot names any more, and half-written files. */
 export const pruneArchives = async (home: string, keep: ReadonlySet<string>): Promise<void> => {
   const names = await readdir(join(home, DIRECTORY)).catch(() => [] as string[]);
   for (const name of names) if (!keep.has(join(DIRECTORY, name))) await unlink(join(home, DIRECTORY, name));

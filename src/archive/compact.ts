@@ -9,8 +9,9 @@ import type { Feed } from "../server/feed.ts";
 import { pageCodec, readArchiveSync, writeArchive } from "./archive.ts";
 
 /**
- * Compaction: replays the journal up to a mark and writes what came out as a snapshot, ended runs to files of their own.
- * It runs in a process of its own, so that it never holds up the server, and by the same replay that a restart uses.
+ * Compaction: replays the journal up to a mark and writes the resulting state as a snapshot, ended runs to files of
+ * their own. It runs in a separate process, so that it never holds up the server, and uses the same replay as a
+ * restart.
  */
 
 export interface Compacted {
@@ -21,16 +22,16 @@ export interface Compacted {
 }
 
 export interface ReplayOptions {
-  /** Judges losses of format 1 about which nothing was decided, unless a server has judged them before. */
+  /** The limit for losses of format 1 about which nothing was decided, unless a server has judged them before. */
   readonly losses?: number;
-  /** Makes one that is told what the events were; nothing of it is carried out. */
+  /** Makes a feed that sees the past events; nothing in them is carried out again. */
   readonly feed?: () => Feed;
   readonly upTo?: number;
 }
 
 type Read = (replay: (type: number, payload: Uint8Array, lsn: number) => void) => Promise<unknown>;
 
-/** The state that a journal holds. It depends on nothing but the journal once undecided losses were judged. */
+/** The state that a journal holds. Once undecided losses have been judged, it depends on nothing but the journal. */
 export const replayState = async (home: string, read: Read, options: ReplayOptions = {}): Promise<State> => {
   const { losses, feed, upTo = Infinity } = options;
   const state = createState(losses);
@@ -71,7 +72,7 @@ const pastEffects = (feed: Feed): ReplayFollower => {
 export const compact = async (home: string, upTo: SegmentMark): Promise<Compacted> => {
   const dir = join(home, "journal");
   const state = await replayState(home, (replay) => readJournal(dir, replay), { upTo: upTo.lastLsn });
-  // a snapshot is history: what nobody has decided must not get into it by a guess
+  // a snapshot is history: what nobody has decided must not enter it as a guess
   if (state.undecided > 0)
     throw new SlipwayError("internal", {
       detail: `${state.undecided} losses were never judged; start the server first`,

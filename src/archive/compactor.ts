@@ -5,8 +5,8 @@ import { pruneArchives } from "./archive.ts";
 import type { Journal } from "../journal/index.ts";
 
 /**
- * Decides when the journal is folded into a snapshot, and has a process of its own do it: the server's loop never
- * waits for it (rule 2). When it is done, ended runs leave memory and old segments are deleted.
+ * Decides when to fold the journal into a snapshot, and has a separate process do it: the server's loop never waits for
+ * it (rule 2). Afterwards, ended runs leave memory and old segments are deleted.
  */
 
 const JOURNAL_BYTES = 64 * 1024 * 1024;
@@ -14,7 +14,7 @@ const FINISHED_TASKS = 200_000;
 const LOOK_MS = 5000;
 
 export interface Compactor {
-  /** Now, whatever the size. Resolves when it is done. */
+  /** Compacts now, whatever the size. Resolves when done. */
   compact(): Promise<void>;
   close(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export interface CompactorOptions {
   readonly home: string;
   readonly journal: Journal;
   readonly state: State;
-  /** Archives that no snapshot names any more stay, as the journal's segments do. */
+  /** Archives that no snapshot names any more stay, like the journal's segments. */
   readonly keepHistory: boolean;
   /** argv of a process that compacts up to a mark and prints the outcome as JSON. */
   readonly command: (upTo: string) => readonly string[];
@@ -62,7 +62,7 @@ export const createCompactor = (options: CompactorOptions): Compactor => {
     await journal.snapshotWritten(snapshot);
     for (const summary of archived) {
       const run = state.runs.get(summary.id);
-      // a run that was retried since then stays; its archive is what a replay begins with
+      // a run that was retried since then stays; a replay begins with its archive
       if (run === undefined || run.finished !== summary.finished) continue;
       state.runs.delete(summary.id);
       state.archived.set(summary.id, summary);

@@ -7,27 +7,27 @@ import { pageCodec, readArchiveSync } from "./archive.ts";
 import { replayState } from "./compact.ts";
 
 /**
- * `journal verify --deep`: the state that the next start reads, from snapshot and tail, must be the one that everything
- * that happened leads to. How far back that can be followed is said, never guessed.
+ * `journal verify --deep`: the state that the next start reads, from snapshot and tail, must be the one that all events
+ * lead to. The verdict says how far back that could be followed; it never guesses.
  */
 export interface DeepVerdict {
   readonly ok: boolean;
-  /** The newest snapshot, with which a start begins. */
+  /** The newest snapshot, where a start begins. */
   readonly snapshot: string | null;
   readonly lastLsn: number;
   /**
-   * `all`: with a replay of everything since the first record. `older`: with one from an older snapshot. `none`: all
-   * before the snapshot is gone, so that only what follows it was tried.
+   * `all`: with a replay of everything since the first record. `older`: with one from an older snapshot. `none`:
+   * everything before the snapshot is gone, so only what follows it was tried.
    */
   readonly comparedWith: "all" | "older" | "none";
   /** The older snapshot. */
   readonly from: string | null;
   /** Records of the longer way. */
   readonly records: number;
-  /** Losses that no server has judged yet; read here as `losses` of clusters.yaml says. */
+  /** Losses that no server has judged yet; judged here by `losses` in clusters.yaml. */
   readonly undecided: number;
   readonly runs: number;
-  /** The first of them: as snapshot and tail have it, as the other way has it. */
+  /** The first differences: the value from snapshot and tail, then the value from the other way. */
   readonly differences: readonly Difference[];
 }
 
@@ -56,11 +56,11 @@ const compareWays = async (
     },
     losses === undefined ? {} : { losses },
   );
-  // whatever a server that runs adds meanwhile is left out of all that follows
+  // everything below leaves out what a running server adds meanwhile
   const options = { losses: state.lossLimit, upTo: lastLsn };
   const differences = (other: State): Difference[] => compareStates(side(state), side(other), MOST_DIFFERENCES);
 
-  // what a compaction in the middle of the tail would make of it: the next start must not notice
+  // what a compaction in the middle of the tail would produce: the next start must not notice
   const middle = Math.floor((newest.fromLsn + lastLsn) / 2);
   const half = await replayState(home, (replay) => newest.read(replay), { ...options, upTo: middle });
   const resumed = await replayState(
