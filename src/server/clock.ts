@@ -12,12 +12,13 @@ export const createClock = (now: number = Date.now()): Clock => {
   return () => start + performance.now();
 };
 
-/** Slewing, and what a boot's own clock cannot tell. */
+/** Smaller differences come from slewing, or are beyond what a boot's own clock can tell. */
 const AGREE_MS = 2000;
 
 /**
- * What a server's clock says when it starts: the wall clock; but while runs are under way that a server in this same boot
- * knew, that one's clock goes on, by however much the wall clock was set in between. So their times stay those of one clock.
+ * What a server's clock says when it starts: the wall clock. But while runs are under way that a previous server in
+ * this same boot knew, that server's clock continues, however much the wall clock was set in between. So all their
+ * times come from one clock.
  */
 export const clockAtStart = (
   state: State,

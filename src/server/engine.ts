@@ -24,15 +24,15 @@ export interface Engine {
   readonly state: State;
   readonly scheduler: Scheduler;
   readonly clock: Clock;
-  /** Checks, appends and applies. Returns the record's number, for `afterDurable`. Throws before anything was written. */
+  /** Checks, appends and applies. Returns the record's number, for `afterDurable`. Throws before anything is written. */
   commit(event: Event, packed?: readonly PackedColumns[]): number;
-  /** Runs when everything committed so far, or up to `lsn`, is on disk; in order. */
+  /** Runs, in order, when everything committed so far, or up to `lsn`, is on disk. */
   afterDurable(action: () => void, lsn?: number): void;
   whenDurable(lsn?: number): Promise<void>;
   /** Asks for a scheduling pass at the end of this turn of the loop. */
   schedulePass(): void;
   /**
-   * Fills the queues from the state, once, after replay. Until then events change the state alone: a task that comes
+   * Fills the queues from the state, once, after replay. Until then events change only the state: a task that comes
    * back meanwhile (from a spool, or from an agent that is faster than the start) is found there, and queued once.
    */
   rebuildQueues(): void;
@@ -45,15 +45,15 @@ export interface EngineListeners {
   assigned: (agent: AgentId, parts: readonly { run: RunId; ranges: readonly number[] }[]) => void;
   stop: (agent: AgentId, run: Run, row: Row, attempt: number) => void;
   takeBack: (agent: AgentId, count: number) => void;
-  /** Whoever has a part of it ends that. */
+  /** Agents that have a part of it end that part. */
   gangOver: (gang: Gang) => void;
-  /** For those who follow: called as soon as it is true in memory. */
+  /** For followers: called as soon as it is true in memory. */
   attemptOver: (run: Run, row: Row, attempt: Attempt) => void;
   taskEnded: (run: Run, row: Row) => void;
   tasksCanceled: (run: Run, from: number, count: number) => void;
   runFinished: (run: Run) => void;
   committed: (event: Event, lsn: number) => void;
-  /** Applying this event asked for moves of states that may not be (core/moves.ts): a fault, of this server or before. */
+  /** Applying this event asked for forbidden moves (core/moves.ts): a fault of this server or of an earlier one. */
   moveRefused: (event: Event) => void;
   /** Whether new work may be placed now. */
   mayPlace: () => boolean;
@@ -76,7 +76,7 @@ const NOBODY_LISTENS: EngineListeners = {
 };
 
 export interface EngineOptions {
-  /** How often a task may be lost before it is given up: asked when it is lost, never of the past. */
+  /** How often a task may be lost before it is given up: applied when it is lost, never to the past. */
   readonly losses?: number;
   /** Reads a run from the archive. */
   readonly restore?: (summary: RunSummary) => Run;
@@ -94,7 +94,7 @@ export const createEngine = (
   const { losses = DEFAULT_LOSSES, restore } = options;
   const { afterDurable } = createOutbox(journal);
   let passPlanned = false;
-  /** The scheduler knows all that the state does. */
+  /** Whether the scheduler knows everything that the state does. */
   let filled = false;
   /** For agents that were left alone with their backlog. */
   let lookAgain: NodeJS.Timeout | undefined;
@@ -170,7 +170,7 @@ export const createEngine = (
     if (againMs !== undefined) lookAgain ??= setTimeout(lookNow, againMs).unref();
   };
 
-  /** At the end of this turn, so that all messages that came with it share a pass. */
+  /** At the end of this turn, so that all messages that arrive in it share a pass. */
   const schedulePass = (): void => {
     if (passPlanned) return;
     passPlanned = true;

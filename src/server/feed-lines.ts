@@ -6,7 +6,7 @@ import { peek } from "../core/table.ts";
 import { signalName } from "../views/views.ts";
 import type { Row } from "../core/ids.ts";
 
-/** What people and scripts are told of what happens: an event of the journal as none, one or several lines. */
+/** What people and scripts learn of what happens: an event of the journal as zero or more lines. */
 export type FeedLine = Omit<EventView, "seq" | "time">;
 
 const NONE: readonly FeedLine[] = [];
@@ -64,7 +64,7 @@ export const linesOf = (event: Event): readonly FeedLine[] => {
 
 const nameOf = (run: Run, row: Row): string => `${run.id}.${indexOfRow(run, row)}`;
 
-/** The name of a task's state; undefined where nothing is known of it. */
+/** The name of a task's state; undefined where nothing is known about it. */
 export const endOf = (run: Run, row: Row): string | undefined => {
   const page = peek(run.table, row);
   return page === undefined ? undefined : taskStateName(page.state[row % run.table.pageRows]!);

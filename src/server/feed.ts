@@ -7,9 +7,9 @@ import { isoTime } from "../views/views.ts";
 import type { Row, RunId } from "../core/ids.ts";
 
 /**
- * Events for people and scripts. The last ones stay in memory, in a ring; whoever follows has a bounded buffer, and a
- * reader that is too slow is dropped with the number to resume from (rule 11). Failures and losses are always told; tasks
- * that go well only while someone follows: at 100,000 tasks a second nobody reads them all.
+ * Events for people and scripts. The last ones stay in memory, in a ring; each follower has a bounded buffer, and a
+ * reader that is too slow is dropped with the number to resume from (rule 11). Failures and losses are always
+ * published; successes only while someone follows: at 100,000 tasks a second nobody reads them all.
  */
 
 const REMEMBERED = 10_000;
@@ -23,9 +23,9 @@ export interface Follower {
 export interface Feed {
   publish(event: FeedLine, at: number): void;
   committed(event: Event): void;
-  /** The time is asked for only where somebody wants to know: most tasks end unwatched. */
+  /** The clock is read only if someone wants to know: most tasks end unwatched. */
   taskEnded(run: Run, row: Row, clock: Clock): void;
-  /** An attempt failed or was lost, and its task goes on. The last attempt is told with its task's end. */
+  /** An attempt failed or was lost, and its task will run again. The last attempt is published with its task's end. */
   attemptOver(run: Run, row: Row, attempt: Attempt, clock: Clock): void;
   since(seq: number, run: RunId | undefined): EventView[];
   /** Events as they come; ends with `{resume}` when the reader is too slow. */
@@ -58,14 +58,14 @@ export const createFeed = (): Feed => {
   return {
     publish,
     committed: (event) => {
-      // many, and only of use at the moment
+      // there are many, and they matter only at the moment
       const passing = event.type === "tasks.assigned";
       if (passing && followers.size === 0) return;
       for (const line of linesOf(event)) publish(line, "at" in event ? event.at : 0, !passing);
     },
     taskEnded: (run, row, clock) => {
       const state = endOf(run, row);
-      // failures are remembered, successes only told to those who listen
+      // failures are remembered, successes only sent to those who listen
       if (state === undefined || (state === "DONE" && followers.size === 0)) return;
       publish(lineOfEnd(run, row, state), clock(), state !== "DONE");
     },

@@ -22,13 +22,13 @@ import { createService } from "./service/service.ts";
 import { createStrangers } from "../doors/strangers.ts";
 import { createSubmission } from "../submission/submission.ts";
 
-/** All that is reached from outside: launches, the service behind the API, and the doors. */
+/** Everything reachable from outside: launches, the service behind the API, and the doors. */
 export interface Front {
   readonly launches: Launches;
   readonly doors: Doors;
   readonly listening: Listening;
   readonly url: string;
-  /** The socket of this machine's clients, and the directory that was made for it. */
+  /** The socket for clients on this machine, and the directory made for it. */
   readonly socket: string;
   readonly runtime: string;
 }
@@ -58,7 +58,7 @@ const stateNow = (lifecycle: Lifecycle, reserve: Reserve): Pick<ServerView, "sta
   journalReserve: { bytes: reserve.bytes, of: RESERVE_BYTES, lent: reserve.lent },
 });
 
-/** Says so where nodes of a cluster could never reach this server. */
+/** Warns if nodes of a cluster could never reach this server. */
 const warnOfLoopback = ({ clusters }: Home, { host }: Listening, log: Log): void => {
   const far = [...clusters.clusters.values()].filter(({ manager }) => manager.isHere !== true).map(({ name }) => name);
   if (far.length > 0 && isLoopback(host))
@@ -78,7 +78,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
   });
 
   let opened: Doors | undefined;
-  /** Behind the doors nobody is asked before they are open. */
+  /** Nothing behind the doors is asked before they are open. */
   const openDoorsNow = (): Doors => {
     if (opened === undefined) throw new SlipwayError("internal", { detail: "the doors are not open yet" });
     return opened;
@@ -128,7 +128,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
       checkCluster({
         home: root,
         bundles,
-        // as the file is now: what is proved is what the next start reads
+        // the file as it is now: the check covers what the next start will read
         cluster: clusterNamed(await loadClusters(home.location), name),
         reachable: !isLoopback(listening.host),
         addresses: openDoorsNow().addresses,

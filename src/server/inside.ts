@@ -23,7 +23,7 @@ import type { Stored, Home } from "./open-home.ts";
 import { type RunWatch, createRunWatch } from "./service/run-watch.ts";
 import { wire } from "./wiring.ts";
 
-/** All that works behind the doors: engine, agents, pilots, compaction. */
+/** Everything that works behind the doors: engine, agents, pilots, compaction. */
 export interface Inside {
   readonly engine: Engine;
   readonly agents: Agents;
@@ -33,13 +33,13 @@ export interface Inside {
   readonly runWatch: RunWatch;
   /** What the largest node of each usable cluster offers. */
   readonly largest: ReadonlyMap<string, Resources>;
-  /** In names that must not clash with those of other homes. */
+  /** Used in names that must not clash with those of other homes. */
   readonly homeHash: string;
   /** When this server started. */
   readonly started: string;
 }
 
-/** What local resources are when clusters.yaml does not say. */
+/** Detects local resources that clusters.yaml does not declare. */
 export type Detect = (scratch: string, declared: Resources) => Promise<Resources>;
 
 export interface InsideOptions {
@@ -64,7 +64,7 @@ const largestNodes = async ({ clusters }: ClustersConfig, detect: Detect): Promi
   return largest;
 };
 
-/** Writes down that this server has begun, and what only its start can decide. */
+/** Records that this server has started, and what only its start can decide. */
 const announce = (
   { commit, clock, state }: Engine,
   epoch: number,

@@ -23,16 +23,16 @@ import {
   verifyJournal,
 } from "../journal/index.ts";
 
-/** `slipway journal …`: looks at, checks, mends and exports the journal of a home. */
+/** `slipway journal …`: inspects, checks, repairs and exports the journal of a home. */
 
-/** Record types below are events, those from it on parts of a snapshot. */
+/** Record types below this are events, the others parts of a snapshot. */
 const FIRST_PART = 100;
 
 const print = (json: boolean, value: object, lines: readonly string[]): void => {
   process.stdout.write(json ? `${JSON.stringify(value)}\n` : `${lines.join("\n")}\n`);
 };
 
-/** Work that writes needs the home for itself. */
+/** Work that writes needs exclusive use of the home. */
 const alone = async <T>(home: string, work: (epoch: number) => Promise<T>): Promise<T> => {
   const claim = await claimHome(home, {
     onWait: ({ host, ms }) =>
@@ -74,7 +74,7 @@ const compactAlone = async (
     }
   });
 
-/** Bytes and typed columns as numbers, so that a line of JSON says it all. */
+/** Bytes and typed columns as numbers, so that a line of JSON says everything. */
 const plain = (_key: string, value: unknown): unknown => {
   if (ArrayBuffer.isView(value))
     return value instanceof Uint8Array && value.byteLength > 65_536
@@ -100,7 +100,7 @@ const infoLines = (info: JournalInfo): string[] => {
   ];
 };
 
-/** What a deep look has found, in words. */
+/** The findings of a deep check, in words. */
 const deepLines = (deep: DeepVerdict): string[] => {
   const other = {
     all: `a replay of everything since the first record (${deep.records} records)`,
@@ -132,7 +132,7 @@ interface Given {
 
 const settings = ({ home, clusters }: Given): Promise<ClustersConfig> => loadClusters({ home, explicitPath: clusters });
 
-/** Events of a journal must be such that they can be applied; parts of a snapshot are not looked into. */
+/** Events of a journal must be fit to be applied; parts of a snapshot are not examined. */
 const lookAt = (type: number, payload: Buffer): void => {
   if (type < FIRST_PART) readEvent(type, payload);
 };
@@ -225,7 +225,7 @@ const actions: Record<string, (given: Given) => Promise<number>> = {
   },
 };
 
-/** A running server compacts by itself when told so; SIGUSR1 is Node's own, so a request it is. */
+/** A running server compacts on request; SIGUSR1 belongs to Node itself, so it is an HTTP request. */
 const compactThroughServer = async (home: string): Promise<boolean> => {
   const { request } = await import("node:http");
   const endpoint = await readEndpoint(home);
@@ -253,7 +253,7 @@ export const journalCommand = async (args: string[]): Promise<number> => {
   });
   const action = actions[positionals[0] ?? ""];
   const json = values.json === true;
-  // a reader that leaves early (`| head`) is no error
+  // a reader that leaves early (`| head`) is not an error
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
   try {
     if (action === undefined || values.home === undefined)

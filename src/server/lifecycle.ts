@@ -7,8 +7,7 @@ import type { Log } from "./logger.ts";
  *   running ── stop ──► stopping ── stop now ──► stopping now ──► ended, status 0
  *      └── the home is lost, or the journal is broken ──► ended, status 3
  *
- * Apart from that the journal may find no room on its disk for a while: until it does, nothing is taken, changed or
- * placed.
+ * Independently, the journal's disk may be full for a while: until there is room, nothing is taken, changed or placed.
  */
 export interface Lifecycle {
   readonly stopping: boolean;
@@ -17,13 +16,13 @@ export interface Lifecycle {
   setFull(reason: string | null): void;
   /** Why nothing is placed now, or null. */
   blocked(): string | null;
-  /** Throws when nothing new is taken now. */
+  /** Throws when nothing new may be taken now. */
   mayTake(): void;
-  /** Throws when changes cannot be taken now. */
+  /** Throws when changes may not be made now. */
   mayChange(): void;
-  /** The second time `now` is what counts; to stop without it again changes nothing. */
+  /** A second call counts only with `now`. */
   stop(now: boolean): void;
-  /** Called each time that stopping begins or becomes more urgent; at once, if it has begun already. */
+  /** Called whenever stopping begins or becomes more urgent; at once, if it has already begun. */
   onStop(listener: (now: boolean) => void): void;
   end(status: number): void;
   /** Resolves with the exit status. */

@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { SlipwayError } from "../errors.ts";
 import { createLog } from "./logger.ts";
 
-/** Entry point of dist/server.js: `serve`, and what works on a home's journal without a server. */
+/** Entry point of dist/server.js: `serve`, and commands that work on a home's journal without a server. */
 
 const bundles = dirname(fileURLToPath(import.meta.url));
 

@@ -10,7 +10,7 @@ import { checkShared } from "../launch/service/shared-roots.ts";
 import type { Log } from "./logger.ts";
 import { refusedMoves } from "./refused-moves.ts";
 
-/** The home: claimed for this process, with its configuration and keys; and what its journal tells of the past. */
+/** The home: claimed for this process, with its configuration and keys; and what its journal says about the past. */
 export interface Home {
   readonly root: string;
   readonly claim: HomeClaim;
@@ -24,7 +24,7 @@ export interface OpenHomeOptions {
   readonly root: string;
   readonly location: ClustersLocation;
   readonly log: Log;
-  /** Another server has it: this one must end. */
+  /** Another server holds it: this one must end. */
   readonly onLost: (reason: string) => void;
 }
 
@@ -41,7 +41,7 @@ export const openHome = async ({ root, location, log, onLost }: OpenHomeOptions)
   return { root, claim, location, clusters, keys };
 };
 
-/** What the journal told, and the journal itself, open for writing. */
+/** The state from the journal, and the journal itself, open for writing. */
 export interface Stored {
   readonly journal: Journal;
   readonly reserve: Reserve;
@@ -53,7 +53,7 @@ export interface Stored {
 export const openState = async ({ root, claim, clusters }: Home, log: Log): Promise<Stored> => {
   let journal: Journal | undefined;
   const reserve = await openReserve({ disk: reserveFile(join(root, "journal", "reserve")), log });
-  // a replay that must start over tells its past anew
+  // a replay that starts over needs a new feed
   let feed = createFeed();
   const state = await replayState(
     root,
@@ -74,7 +74,7 @@ export const openState = async ({ root, claim, clusters }: Home, log: Log): Prom
   if (state.refused.count > 0) log(refusedMoves(state, "replay"));
   if (journal === undefined) throw new SlipwayError("internal", { detail: "the journal did not open" });
   for (const warning of journal.warnings) log(warning);
-  // before any task can write, and in nobody's way
+  // before any task can write, and without making anyone wait
   void reserve.fill();
   return { journal, reserve, state, feed };
 };

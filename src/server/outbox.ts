@@ -1,6 +1,6 @@
 import type { Journal } from "../journal/journal.ts";
 
-/** What waits for the disk before it may be told to the outside: in order, each as soon as its record is durable. */
+/** What must wait for the disk before the outside may know it: in order, each as soon as its record is durable. */
 export interface Outbox {
   /** Runs when everything appended so far, or up to `lsn`, is on disk. */
   afterDurable(action: () => void, lsn?: number): void;

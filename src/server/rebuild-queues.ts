@@ -7,7 +7,7 @@ import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { Clock } from "./clock.ts";
 import type { RetryDelay } from "./retry-delays.ts";
 
-/** After replay: tells the scheduler all that the state knows, what waits and what agents have. */
+/** After replay: tells the scheduler everything the state knows about what waits and what agents have. */
 
 const rebuildGroup = (scheduler: Scheduler, run: Run, group: Group, clock: Clock, delay: RetryDelay): void => {
   const { table } = run;
@@ -19,7 +19,7 @@ const rebuildGroup = (scheduler: Scheduler, run: Run, group: Group, clock: Clock
     let ready =
       row < end && (page === undefined ? group.base === Task.PENDING : isReady(page.state[slot]!, page.agent[slot]!));
     if (ready && page !== undefined && page.finished[slot]! > 0 && group.spec.retryDelay > 0) {
-      // waiting out the delay of a retry: `finished` is when it began
+      // it waits out the delay of a retry: `finished` is when the delay began
       const wait = group.spec.retryDelay * 1000;
       // never longer than the delay itself: the wall clock may have been set back between two servers (rule 10)
       delay(run, row, Math.min(page.finished[slot]!, clock()) + wait);

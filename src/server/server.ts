@@ -9,7 +9,7 @@ import type { Listening } from "../doors/listening.ts";
 import type { Log } from "./logger.ts";
 import { type Stored, type Home, openState, openHome } from "./open-home.ts";
 
-/** Puts a server together: claims the home, replays the journal, adopts what still runs, and opens its doors. */
+/** Assembles a server: claims the home, replays the journal, adopts what still runs, and opens its doors. */
 
 export interface ServeOptions {
   readonly home: string;
@@ -18,7 +18,7 @@ export interface ServeOptions {
   /** Files besides the home's own clusters.yaml. */
   readonly clusters: Omit<ClustersLocation, "home">;
   readonly log: Log;
-  /** Directory of the built files: the agent's bundle lies there. */
+  /** Directory of the built files, among them the agent's bundle. */
   readonly bundles: string;
   readonly detect: Detect;
 }
@@ -56,7 +56,7 @@ const publishEndpoint = async ({ home, inside, front }: Parts): Promise<void> =>
   await claim.setAddress(url);
 };
 
-/** Closes everything: first what could make work, last what the others write to. */
+/** Closes everything: first what could create work, last what the others write to. */
 const closeAll = async ({ home, stored, inside, front, log }: Parts): Promise<void> => {
   inside.pilots.close();
   await front.launches.close();

@@ -8,7 +8,7 @@ import type { Log } from "./logger.ts";
 import { refusedMoves } from "./refused-moves.ts";
 import type { RunWatch } from "./service/run-watch.ts";
 
-/** Who hears what: every listener of the engine, the agents and the journal is set here, and nowhere else. */
+/** Connects everything: this is the only place that sets the listeners of the engine, the agents and the journal. */
 export interface Wired {
   readonly engine: Engine;
   readonly agents: Agents;
@@ -26,7 +26,7 @@ export const wire = (parts: Wired): void => {
 
   listeners.committed = (event) => {
     feed.committed(event);
-    // a first task finds its pilot at once, not at the next period
+    // a first task gets its pilot at once, not at the next period
     if (event.type === "run.committed") setImmediate(() => pilots.expectWork());
   };
   listeners.runFinished = (run) => {

@@ -16,6 +16,6 @@ export interface ServiceContext {
   readonly logs: LogSource;
   /** Why nothing is placed now, or null. */
   readonly blocked: () => string | null;
-  /** Throws when changes cannot be taken now. */
+  /** Throws when changes may not be made now. */
   readonly mayChange: () => void;
 }

@@ -21,7 +21,7 @@ export interface PilotServiceOptions {
   readonly pilots: Pilots;
   readonly fleets: readonly Fleet[];
   readonly clusters: ClustersConfig;
-  /** Throws when nothing new is taken now. */
+  /** Throws when nothing new may be taken now. */
   readonly mayTake: () => void;
 }
 

@@ -8,9 +8,9 @@ import { readArchiveSync } from "../../archive/archive.ts";
 import type { ServiceContext } from "./context.ts";
 import { rowOfTask } from "./run-shelf.ts";
 
-/** What users change about runs that are there: both answer when it is on disk. */
+/** What users change about existing runs: both calls answer when the change is on disk. */
 
-/** Tasks that were told to end and have not yet. */
+/** Tasks that were asked to end and have not yet. */
 const countStopping = (run: Run): number => {
   let stopping = 0;
   for (const page of run.table.pages)
@@ -52,7 +52,7 @@ export const createRunChanges = (context: ServiceContext): Pick<Service, "cancel
       const run = state.runs.get(id)!;
       if (!isFinishedRun(run))
         throw new SlipwayError("run-active", { run: id, detail: "only a run that has ended can be retried" });
-      // a handler that was not needed neither failed nor was cancelled
+      // an unneeded handler neither failed nor was cancelled
       const reopened = which === "all" ? run.total : run.total - run.counts[Task.DONE]! - run.unneeded;
       if (reopened > 0) engine.commit({ type: "run.retried", at: engine.clock(), run: id, which });
       engine.schedulePass();

@@ -3,16 +3,16 @@ import type { State } from "../../core/state.ts";
 import { SlipwayError } from "../../errors.ts";
 import { readArchive } from "../../archive/archive.ts";
 
-/** All runs, whether they are in memory or in the archive. */
+/** All runs, whether in memory or in the archive. */
 export interface RunShelf {
-  /** The newest first. */
+  /** Newest first. */
   ids(): number[];
   has(id: number): boolean;
   /** A run with all its details, from memory or from its file. */
   whole(id: number): Promise<Run>;
 }
 
-/** Read from the archive and kept for the next question. */
+/** How many runs read from the archive are kept for the next question. */
 const CACHED_RUNS = 4;
 
 export const createRunShelf = (state: State, home: string): RunShelf => {

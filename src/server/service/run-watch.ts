@@ -2,14 +2,14 @@ import type { RunView } from "../../api/schemas.ts";
 import type { Run } from "../../core/run.ts";
 import type { Engine } from "../engine.ts";
 
-/** Those who watch runs: a view now, then whenever it changed, until the run has ended. */
+/** Watching runs: a view now, then one whenever it changes, until the run has ended. */
 export interface RunWatch {
   watch(id: number, view: () => RunView, signal: AbortSignal): AsyncGenerator<RunView>;
-  /** Whoever watches it hears at once. */
+  /** Wakes its watchers at once. */
   runFinished(run: Run): void;
 }
 
-/** Between two looks at a run that goes on. */
+/** Milliseconds between two looks at a run that has not ended. */
 const LOOK_MS = 100;
 
 export const createRunWatch = (engine: Pick<Engine, "whenDurable">): RunWatch => {
@@ -37,7 +37,7 @@ export const createRunWatch = (engine: Pick<Engine, "whenDurable">): RunWatch =>
         const now = view();
         const { eta: _, ...facts } = now;
         const text = JSON.stringify(facts);
-        // the end is told when it is on disk
+        // report the end only when it is on disk
         if (now.finished !== null) await engine.whenDurable();
         if (text !== last) yield now;
         last = text;

@@ -36,7 +36,7 @@ export interface ServiceOptions {
   readonly about: () => ServerView;
   /** Why nothing is placed now, or null. */
   readonly blocked: () => string | null;
-  /** Throws when changes cannot be taken now. */
+  /** Throws when changes may not be made now. */
   readonly mayChange: () => void;
   /** How many launches have not ended. */
   readonly launches: () => number;
@@ -113,7 +113,7 @@ export const createService = (options: ServiceOptions): Service => {
     async *events(query, signal) {
       if (query.run !== undefined && !shelf.has(query.run)) throw new SlipwayError("no-such-run", { run: query.run });
       const live = query.follow ? feed.follow(query.run, signal) : undefined;
-      // the follower begins to listen with its first step: take that before the past is read
+      // the follower starts listening with its first step: take that step before reading the past
       const first = live?.next();
       let last = query.since;
       for (const event of feed.since(query.since, query.run)) {

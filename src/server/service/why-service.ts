@@ -7,9 +7,9 @@ import type { ServiceContext } from "./context.ts";
 import { rowOfTask } from "./run-shelf.ts";
 import type { PilotId } from "../../core/ids.ts";
 
-/** Why a task is where it is: what `why` is told about pilots and agents that could run it. */
+/** Why a task is where it is: collects for `why` what is known about pilots and agents that could run it. */
 
-/** What the manager says of a pilot that waits or is suspended. */
+/** What the manager says about a pilot that waits or is suspended. */
 const saidOf = ({ pilots }: ServiceContext, pilot: PilotId): ManagerSays | null => {
   const waiting = pilots.waiting(pilot);
   return waiting === null ? null : { text: `pilot ${pilot} is ${waiting.text}`, remedy: waiting.remedy };
