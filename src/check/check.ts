@@ -14,12 +14,12 @@ import { limitChecks } from "./limits.ts";
 import { nodeCheck } from "./node-version.ts";
 
 /**
- * Proves a cluster's configuration without running work: programs, the manager's own description of itself, what its
- * partitions allow, Node.js, directories, and a job of each queue that the manager itself judges. What is wrong comes
- * with what to do. Nothing stays behind.
+ * Checks a cluster's configuration without running work: programs, the manager's description of itself, what its
+ * partitions allow, Node.js, directories, and for each queue a test job that the manager itself judges. Each problem
+ * comes with what to do. Nothing stays behind.
  */
 
-/** Whoever waits for an answer hears soon that the manager gives none. */
+/** Someone is waiting for the answer: a manager that does not respond is reported soon. */
 const PROMPT = { timeoutMs: 20_000, pausesMs: [500] };
 
 type Check = CheckView["checks"][number];
@@ -82,7 +82,7 @@ const describe = async (
   }
 };
 
-/** A job as a pilot's would be, judged by the manager and thrown away. */
+/** A job like a pilot's, judged by the manager and discarded. */
 const tryQueue = async (
   options: CheckOptions,
   batch: Batch,

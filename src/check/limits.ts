@@ -5,7 +5,7 @@ import { formatDuration, formatSize } from "../core/quantities.ts";
 import type { Partition } from "../managers/provider.ts";
 import type { Batch } from "../managers/manager.ts";
 
-/** A queue against the partitions that its manager describes: whether they exist, take jobs, and have room for a pilot. */
+/** Compares a queue with the partitions its manager describes: do they exist, take jobs, and have room for a pilot? */
 
 type Check = CheckView["checks"][number];
 
@@ -20,7 +20,7 @@ const check = (queue: QueueConfig, what: string, ok: boolean, detail: string, re
 interface Limit {
   readonly key: string;
   readonly asked: number | undefined;
-  /** 0 or undefined: not known, or none. */
+  /** 0 or undefined: unknown, or no limit. */
   readonly most: number | undefined;
   readonly show: (value: number) => string;
 }
@@ -36,7 +36,7 @@ const limitsOf = (queue: QueueConfig, partitions: readonly Partition[]): Limit[]
     {
       key: "gpus",
       asked: queue.gpus === 0 ? undefined : queue.gpus,
-      // none is a number here: where cores are known, devices are too
+      // zero GPUs count as a limit here: where cores are known, devices are too
       most: most(({ gpusPerNode, cpusPerNode }) => (cpusPerNode > 0 && gpusPerNode === 0 ? -1 : gpusPerNode)),
       show: (value) => String(Math.max(0, value)),
     },
@@ -72,7 +72,7 @@ export const limitChecks = (
   queue: QueueConfig,
   partitions: readonly Partition[] | undefined,
 ): Check[] => {
-  // some managers do not tell their queues to users: the test submission judges
+  // some managers do not show their queues to users: the test submission will tell
   if (partitions === undefined || partitions.length === 0) return [];
   const byName = new Map(partitions.map((partition) => [partition.name, partition]));
   const wanted = queue.partition?.split(",") ?? [];

@@ -3,7 +3,7 @@ import type { QueueConfig } from "../config/clusters-file.ts";
 import type { RunCommand } from "../managers/commands.ts";
 import { findProgram } from "../find-program.ts";
 
-/** The oldest that runs an agent. */
+/** The oldest version that runs an agent. */
 const OLDEST = [20, 19] as const;
 
 const isNewEnough = (version: string): boolean => {
@@ -11,7 +11,7 @@ const isNewEnough = (version: string): boolean => {
   return major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1]);
 };
 
-/** The Node.js that a queue's agents run with, as far as this machine can tell. */
+/** The Node.js version that a queue's agents use, as far as this machine can tell. */
 export const nodeCheck = async (
   { node = process.execPath, name: queue }: QueueConfig,
   run: RunCommand,

@@ -19,10 +19,10 @@ import type { Strangers } from "./strangers.ts";
 
 const HANDSHAKE_MS = 10_000;
 const HEADERS_MS = 20_000;
-/** What the head of a request may hold: strangers send heads too. */
+/** The longest head of a request: strangers send heads too. */
 const MOST_HEAD_BYTES = 8192;
 const MOST_HEADERS = 64;
-/** Between two looks for connections that are late with their headers. */
+/** The time between two looks for connections that are late with their headers. */
 const CHECK_MS = 5000;
 
 export interface Doors {
@@ -42,7 +42,7 @@ export interface DoorsOptions {
   readonly onAgent: (socket: Socket) => void;
 }
 
-/** Addresses under which other hosts may reach this one, loop-back first for those on the same machine. */
+/** Addresses where other hosts may reach this one, loopback first for clients on the same machine. */
 const ownAddresses = (host: string): string[] => {
   if (host !== "0.0.0.0" && host !== "::") return [host];
   const addresses = ["127.0.0.1"];
@@ -67,7 +67,7 @@ const patience = <S extends HttpServer | HttpsServer>(server: S): S => {
   return server;
 };
 
-/** What is no HTTP, or has too long a head, is told so; one that is late, or gone, gets nothing. */
+/** Anything that is not HTTP, or has too long a head, is answered with the reason; late or closed connections are not. */
 const refuseNoise = (error: NodeJS.ErrnoException, socket: Duplex): void => {
   if (!socket.writable || !error.code?.startsWith("HPE_")) return void socket.destroy();
   const detail =
@@ -82,14 +82,14 @@ const refuseNoise = (error: NodeJS.ErrnoException, socket: Duplex): void => {
 };
 
 export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
-  // its own Request and Response take the place of this process's: those of undici cost a request half a millisecond
+  // its own Request and Response replace the global ones: those of undici cost half a millisecond per request
   const answer = getRequestListener(options.api.fetch, { overrideGlobalObjects: true }) as RequestListener;
   const { strangers } = options;
   const sockets = new Set<Socket>();
   const track = (socket: Socket): void => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
-    // a client that goes away is no error of the server
+    // a client that goes away is not a server error
     socket.on("error", () => socket.destroy());
   };
 
@@ -137,7 +137,7 @@ export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
     close: async () => {
       tls.close();
       local.close();
-      // answers on their way get a moment
+      // give answers on their way a moment
       await new Promise((resolve) => setTimeout(resolve, 50));
       for (const socket of sockets) socket.destroy();
       await rm(options.socketPath, { force: true });

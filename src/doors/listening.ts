@@ -4,8 +4,8 @@ import type { State } from "../core/state.ts";
 import { isFinalPilot } from "../core/states.ts";
 
 /**
- * Where the port is open. A server whose work is all on this machine listens on this machine alone; as soon as something
- * that must reach it is elsewhere, on every address.
+ * Where the port is open. A server whose work is all on this machine listens only there; as soon as something elsewhere
+ * must reach it, it listens on every address.
  */
 export interface Listening {
   readonly host: string;
@@ -24,12 +24,12 @@ export interface ListeningFacts {
 const LOOPBACK = "127.0.0.1";
 const EVERYWHERE = "0.0.0.0";
 
-/** What of this home is on other machines, the first that is found; undefined: nothing. */
+/** The first thing found that puts work of this home on other machines; undefined if there is none. */
 const elsewhere = ({ clusters, state, hostname }: ListeningFacts): string | undefined => {
   const isHere = (name: string): boolean => clusters.get(name)?.manager.isHere === true;
   for (const { name, type } of clusters.values())
     if (!isHere(name)) return `the nodes of cluster ${name} (${type}) must reach it`;
-  // those of clusters that are no longer in the file
+  // pilots of clusters that are no longer in the file
   for (const { id, cluster, state: of } of state.pilots.values())
     if (!isFinalPilot(of) && !isHere(cluster)) return `pilot ${id} of cluster ${cluster} still lives`;
   for (const { id, state: of } of state.launches.values()) if (!isFinalLaunch(of)) return `launch ${id} has not ended`;

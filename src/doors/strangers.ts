@@ -1,26 +1,26 @@
 import type { Socket } from "node:net";
 
 /**
- * Connections at the port that have not shown a token. So many may be there at once: one more, and the oldest goes. Who
- * has shown a token is no stranger any more and is never pushed out by others.
+ * Connections to the port that have not shown a token. Only so many may exist at once: one more, and the oldest is
+ * closed. A connection that has shown a token is no longer a stranger, and strangers never push it out.
  */
 
 export const MOST_STRANGERS = 1000;
 
 export interface Strangers {
-  /** Has come; with TLS around it, it is the same one. */
+  /** A connection has come; with TLS around it, it is still the same one. */
   met(socket: Socket): void;
-  /** Has shown a token. */
+  /** It has shown a token. */
   known(socket: Socket): void;
   readonly size: number;
 }
 
-/** A connection's ends: the same for a socket and for the TLS around it. Undefined when it is gone already. */
+/** A connection's two ends: the same for a socket and for the TLS around it. Undefined when it is already gone. */
 const nameOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string | undefined =>
   remotePort === undefined ? undefined : `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 
 export const createStrangers = (most = MOST_STRANGERS): Strangers => {
-  // in the order in which they came
+  // in order of arrival
   const sockets = new Map<string, Socket>();
   return {
     met: (socket) => {

@@ -12,7 +12,7 @@ import { readOutput, readTail } from "./output-reader.ts";
 import { expandView, lostView } from "../views/views.ts";
 import type { AgentId, Row, RunId } from "../core/ids.ts";
 
-/** Output of tasks, from the agents' streams or from the files that the user named; also while it is written. */
+/** Output of tasks, from the agents' streams or from the files that the user named; even while it is being written. */
 
 const FOLLOW_MS = 250;
 const STDERR_TAIL = 4096;
@@ -34,17 +34,17 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     signal.addEventListener("abort", done, { once: true });
   });
 
-/** Where the last chunk of an attempt is now: from its result, or from what its agent last said. */
+/** Where the last chunk of an attempt is now: from its result, or from its agent's last report. */
 const lastChunk = (source: LogSource, run: Run, row: Row, attempt: Attempt): number =>
   attempt.outAt >= 0 ? attempt.outAt : attempt.agent === 0 ? -1 : source.tailOf(attempt.agent, run.id, row);
 
-/** The same of an attempt that was lost: its agent may have written more than it told. */
+/** The same for a lost attempt: its agent may have written more than it reported. */
 const lostChunk = async (run: Run, row: Row, attempt: Attempt, stream: string | undefined): Promise<number> => {
   if (stream === undefined) return -1;
   try {
     return await findLastChunk(stream, attempt.outAt, { run: run.id, row, attempt: attempt.n });
   } catch (error) {
-    // what it told of must be there; where it told of nothing, there may be no stream at all
+    // what it reported must be there; if it reported nothing, there may be no stream at all
     if (attempt.outAt < 0 && (error as NodeJS.ErrnoException).code === "ENOENT") return -1;
     throw new SlipwayError("output-damaged", { path: stream, offset: 0, detail: (error as Error).message }, error);
   }
@@ -80,21 +80,21 @@ export const checkAttempt = (run: Run, row: Row, { attempt, stream }: LogQuery):
         : `; it has had ${had === 0 ? "none" : had}`;
     throw new SlipwayError("no-such-attempt", { task, attempt, detail });
   }
-  // where attempts append, all of them are in the file
+  // if attempts append, the file holds all of them
   const path = appended(run, row, stream) === null ? expandView(run, row, attempt)[stream] : null;
   const later = kept.find(({ n, started }) => n > attempt && started > 0);
   if (path === null || later === undefined || expandView(run, row, later.n)[stream] !== path) return;
   throw new SlipwayError("output-replaced", { task, attempt, path, by: later.n });
 };
 
-/** The output of a task's last attempt, or of the one that is asked for; with `follow`, until that has ended. */
+/** The output of a task's last attempt, or of the one asked for; with `follow`, until that attempt has ended. */
 export async function* taskOutput(source: LogSource, run: Run, row: Row, query: LogQuery): AsyncGenerator<Uint8Array> {
   const { attempt: wanted } = query;
   const ended = (): boolean =>
     isFinalTask(stateOf(run.table, row)) || (wanted !== undefined && currentAttempt(run, row)?.n !== wanted);
   const path = expandView(run, row, wanted)[query.stream];
   if (path !== null) {
-    // ranks that agents start have files of their own
+    // ranks started by agents have files of their own
     const { ranks } = groupOf(run.groups, row).spec;
     const count = ranks?.by === "agents" ? ranks.count : 0;
     const files = count === 0 ? [path] : Array.from({ length: count }, (_, rank) => `${path}.${rank}`);
@@ -117,7 +117,7 @@ export async function* taskOutput(source: LogSource, run: Run, row: Row, query: 
       attempt = last.n;
       const stream = source.state.agents.get(last.agent)?.output;
       let at = lastChunk(source, run, row, last);
-      // where a result came, it says all
+      // if there is a result, it says everything
       if (last.lost && last.outBytes + last.errBytes === 0) {
         at = searched === last.n ? read : await lostChunk(run, row, last, stream);
         searched = last.n;
@@ -126,7 +126,7 @@ export async function* taskOutput(source: LogSource, run: Run, row: Row, query: 
         yield* readOutput(stream, at, { fd, since: read });
         read = at;
       }
-      // ranks on other agents: told when they have ended
+      // ranks on other agents: reported when they have ended
       for (const part of run.rankOutputs.get(row) ?? []) {
         const file = source.state.agents.get(part.agent)?.output;
         if (part.attempt !== attempt || shown.has(part.agent) || file === undefined) continue;
@@ -139,11 +139,11 @@ export async function* taskOutput(source: LogSource, run: Run, row: Row, query: 
   }
 }
 
-/** The file that a task appends to, and others perhaps with it; null if it has none. */
+/** The file that a task appends to, perhaps along with others; null if there is none. */
 const appended = (run: Run, row: Row, stream: LogQuery["stream"]): string | null =>
   groupOf(run.groups, row).spec.append === true ? expandView(run, row)[stream] : null;
 
-/** The output of all tasks of a run in order; with `follow`, of those that come later too. */
+/** The output of all tasks of a run in order; with `follow`, also of those that come later. */
 export async function* runOutput(source: LogSource, run: Run, query: LogQuery): AsyncGenerator<LogPiece> {
   const pieces = async function* (row: Row, query: LogQuery): AsyncGenerator<LogPiece> {
     const task = `${run.id}.${indexOfRow(run, row)}`;
@@ -156,7 +156,7 @@ export async function* runOutput(source: LogSource, run: Run, query: LogQuery): 
   };
   const quiet = { ...query, follow: false };
   const files = new Set<string>();
-  /** Whether a file that this task shares with others was shown already. */
+  /** Whether a file that this task shares with others was already shown. */
   const isRepeated = (row: Row): boolean => {
     const file = appended(run, row, query.stream);
     if (file === null || files.has(file)) return file !== null;
@@ -173,7 +173,7 @@ export async function* runOutput(source: LogSource, run: Run, query: LogQuery): 
     const over = run.finished > 0 || query.signal.aborted;
     for (let row = 0; row < run.total && !query.signal.aborted; row += 1) {
       if (shown.has(row) || !isFinalTask(stateOf(run.table, row))) continue;
-      // a file that others still write to is whole when all have ended
+      // a file that others still write to is complete when all of them have ended
       if (!over && appended(run, row, query.stream) !== null) continue;
       shown.add(row);
       if (isRepeated(row)) continue;

@@ -2,13 +2,13 @@ import { open } from "node:fs/promises";
 import { CHUNK_HEADER_BYTES, decodeChunkHeader, NO_CHUNK } from "../core/output-format.ts";
 import type { Row, RunId } from "../core/ids.ts";
 
-/** Read at once: chunks are mostly small, and behind a large one only the next header is of interest. */
+/** How much is read at once: chunks are mostly small, and after a large one only the next header matters. */
 const BLOCK_BYTES = 256 * 1024;
 const PAGE_BYTES = 4096;
 
 /**
- * The last chunk of an attempt that was lost with its agent, which could not tell any more how far it had come: looked
- * for from `from`, the last one that it told of, to the end of what is whole in its stream. -1 if there is none.
+ * The last chunk of an attempt that was lost with its agent, before the agent could report how far it had come:
+ * searches from `from`, the last chunk it reported, to the end of what is whole in its stream. -1 if there is none.
  */
 export const findLastChunk = async (
   path: string,
@@ -29,7 +29,7 @@ export const findLastChunk = async (
         blockAt = at;
       }
       const header = decodeChunkHeader(block, at - blockAt);
-      // the stream ends where its agent was in the middle of a write
+      // the stream ends here because its agent was in the middle of a write
       if (typeof header === "string" || at + CHUNK_HEADER_BYTES + header.length > size) break;
       if (header.run === of.run && header.row === of.row && header.attempt === (of.attempt & 0xffff)) found = at;
       hop = CHUNK_HEADER_BYTES + header.length;

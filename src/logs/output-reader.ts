@@ -11,13 +11,13 @@ import {
 export interface ReadOutputOptions {
   /** Whose bytes: stdout, stderr, or both as they came. */
   readonly fd: OutputFd | "both";
-  /** Only the last so many bytes. */
+  /** Only this many bytes, from the end. */
   readonly tailBytes?: number;
-  /** Only chunks behind this one, of the same attempt: the `lastAt` up to which a follower has read. */
+  /** Only chunks after this one, of the same attempt: the `lastAt` up to which a follower has read. */
   readonly since?: number;
 }
 
-/** Small chunks that are neighbours cost one read, on the way back as on the way forth. */
+/** Small neighbouring chunks cost one read, both backward and forward. */
 const PAGE_BYTES = 4096;
 const STRETCH_BYTES = 256 * 1024;
 
@@ -53,7 +53,7 @@ const walkBack = async (
   let last: ChunkHeader | undefined;
   for (let at = lastAt; at > since && bytes < tailBytes;) {
     if (at < pageAt || at + CHUNK_HEADER_BYTES > pageAt + page.length) {
-      // Up to a page before the header too: that is where the next one may be.
+      // Include up to a page before the header: the next one may be there.
       pageAt = Math.max(0, at + CHUNK_HEADER_BYTES - PAGE_BYTES);
       page = await readAt(handle, pageAt, PAGE_BYTES);
     }
@@ -74,7 +74,7 @@ const walkBack = async (
   return { offsets: offsets.toReversed(), lengths: lengths.toReversed(), bytes };
 };
 
-/** The chunks from `nth` up to the returned place (exclusive) lie close enough together for one read. */
+/** The chunks from `nth` up to the returned position (exclusive) are close enough together for one read. */
 const stretchEnd = (offsets: readonly number[], lengths: readonly number[], nth: number): number => {
   let behind = nth + 1;
   for (; behind < offsets.length; behind++) {

@@ -12,7 +12,7 @@ export interface Submitted {
   readonly total: number;
 }
 
-/** A draft, and the requests that give to it: equal ones at once, or one that repeats what was cut. */
+/** A draft, and the requests that add to it: equal ones at the same time, or one that repeats an interrupted one. */
 export interface OpenSubmission {
   readonly uuid: string;
   readonly run: RunId;
@@ -24,20 +24,20 @@ export interface OpenSubmission {
   readonly isShort: boolean;
   requests: number;
   total: number;
-  /** A request has come to its end: nothing more is taken, and all get this answer. */
+  /** A request has reached its end: nothing more is taken, and all requests get this answer. */
   ended: Promise<Submitted> | undefined;
 }
 
 /**
- * Submissions that are not committed, by uuid: all requests with that uuid give their items to the same one.
+ * Submissions that are not committed, by uuid: all requests with that uuid add their items to the same one.
  *
  *   begin ──► items are added ──► commit, by the first request at its end
- *                   └── the last request is gone without that: dropped
+ *                   └── the last request left before that: dropped
  */
 export interface Drafts {
   get(uuid: string): OpenSubmission | undefined;
   begin(uuid: string, digest: string, spec: RunSpec, lists: readonly number[]): OpenSubmission;
-  /** Items that nobody has given yet, the first of them at `from`. */
+  /** Adds items that no request has added yet, the first of them at `from`. */
   add(draft: OpenSubmission, group: number, values: readonly string[], json: boolean, from: number): Promise<void>;
   commit(draft: OpenSubmission): Promise<Submitted>;
   drop(draft: OpenSubmission): void;
@@ -54,10 +54,10 @@ export interface DraftsOptions {
 
 /** Bytes that may wait for the disk before a stream of items is slowed down. */
 const MOST_PENDING = 32 * 1024 * 1024;
-/** A run without lists that is no longer than this shares one commit with its last record: one wait for the disk, not two. */
+/** A run without lists, no larger than this, shares one commit with its last record: one wait for the disk, not two. */
 const SHORT_RUN = 64 * 1024;
 
-/** Tasks that the document itself names; those of lists come with their items. */
+/** Tasks that the document itself names; those of lists arrive with their items. */
 const countNamed = ({ groups }: RunSpec): number =>
   groups.reduce((sum, { items }) => sum + (items.kind === "one" ? 1 : items.kind === "range" ? items.count : 0), 0);
 
@@ -121,7 +121,7 @@ export const createDrafts = (options: DraftsOptions): Drafts => {
       const { uuid, run, total } = draft;
       try {
         checkLists(draft);
-        // what is large is on disk before its commit: until then "nothing was submitted" is true
+        // a large submission is on disk before its commit: until then "nothing was submitted" is true
         if (!draft.isShort) await patiently(journal.appended);
         options.mayTake();
         const lsn = engine.commit({ type: "run.committed", at: engine.clock(), run });

@@ -6,10 +6,10 @@ import type { State } from "../core/state.ts";
 import { SlipwayError } from "../errors.ts";
 import { concurrency, shortage } from "../scheduler/capacity.ts";
 
-/** What is refused before it is taken: what names something that is not there, or can never run anywhere. */
+/** Refuses, before anything is taken, what names something that does not exist or can never run anywhere. */
 export interface FitCheck {
   checkSpec(spec: RunSpec): void;
-  /** Refuses what can never run anywhere, naming the resource, the amount and the largest there is. */
+  /** Refuses what can never run anywhere, naming the resource, the amount and the largest available. */
   checkFits(group: GroupSpec, resources: Resources, task: string): void;
 }
 
@@ -26,7 +26,7 @@ interface Lack {
   readonly has: number;
 }
 
-/** An amount as a person reads it. */
+/** An amount for people to read. */
 const amountOf = (name: string, units: number): string =>
   name === "nodes" || name === "ranks" ? String(units) : formatResource(name, units);
 
@@ -92,7 +92,7 @@ export const createFitCheck = ({ state, clusters, largest }: FitOptions): FitChe
             throw new SlipwayError("no-such-run", { run: dependency.run });
         if (group.queue !== undefined) checkQueue(group, group.queue);
         if (group.itemResources === undefined) checkFits(group, group.resources, `'${group.name}'`);
-        // what each of its tasks asks for is known with its items
+        // what each of its tasks asks for is known only with its items
         else targetOf(group);
       }
     },

@@ -2,10 +2,10 @@ import { SlipwayError } from "../errors.ts";
 import type { Engine } from "../server/engine.ts";
 import type { Journal } from "../journal/journal.ts";
 
-/** Waits for the disk, but not for ever when it is full; a `committed` run is then taken in when there is room. */
+/** Waits for the disk, but not forever when it is full; a `committed` run is then taken in once there is room. */
 export type Patience = (lsn: number, committed?: number) => Promise<void>;
 
-/** A client waits this long for room on the disk before it is told that there is none. */
+/** How long a client waits for room on the disk before it learns that there is none. */
 const FULL_PATIENCE_MS = 5000;
 
 export const createPatience =

@@ -1,19 +1,19 @@
 import { createHash } from "node:crypto";
 import type { PackedItems } from "../core/items.ts";
 
-/** Whether a request says what an earlier one with its uuid said. */
+/** Whether a request says the same as an earlier one with its uuid. */
 
-/** Of a submission's document, without the uuid: 128 bits, as text. Items that follow in the request are not in it. */
+/** Digest of a submission's document, without uuid and without the items that follow it: 128 bits, as text. */
 export const digestOf = (document: object): string => {
   const { uuid: _uuid, ...rest } = document as { readonly uuid?: unknown };
   return createHash("sha256").update(JSON.stringify(rest)).digest("base64url").slice(0, 22);
 };
 
-/** Follows the items of one request beside those that are known, group by group. */
+/** Compares the items of one request with those already known, group by group. */
 export interface ItemComparison {
-  /** Takes the next ones; those that go beyond what is known, and the position of the first of them. */
+  /** Takes the next items; returns those that are new, and the position of the first of them. */
   next(group: number, values: readonly string[]): { readonly from: number; readonly fresh: readonly string[] };
-  /** The request is at its end: whatever is known must have been said. */
+  /** The request is at its end: it must have contained everything that is known. */
   end(groups: Iterable<number>): void;
 }
 

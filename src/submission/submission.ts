@@ -16,10 +16,10 @@ import { listForms, takeItems } from "./take-items.ts";
 import type { RunId } from "../core/ids.ts";
 
 /**
- * Taking a run in. Everything is checked before it is taken; items stream through to the journal; one commit record
- * makes all of it visible (rule 7). A submission that is cut short, or refused half way, leaves nothing. Requests with
- * one uuid are one submission: what they give is compared, whoever is ahead adds to the draft, and the first at its end
- * commits for all.
+ * Taking in a run. Everything is checked before it is taken; items stream through to the journal; one commit record
+ * makes all of it visible (rule 7). A submission that is interrupted, or refused half way, leaves nothing. Requests
+ * with the same uuid are one submission: their items are compared, the one that is ahead adds to the draft, and the
+ * first to reach its end commits for all.
  */
 
 const MOST_AT_ONCE = 64;
@@ -57,7 +57,7 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
   const drafts = createDrafts({ engine, journal, tasksPerRun, mayTake, fits, patiently });
   let atOnce = 0;
 
-  /** A request for a run that is committed: the same one, unless it says something else. */
+  /** A request for a committed run: a repetition, unless it says something else. */
   const repeat = async (
     uuid: string,
     run: RunId,
@@ -68,7 +68,7 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
     const live = state.runs.get(run);
     const summary = state.archived.get(run);
     const known = live?.digest ?? summary?.digest ?? "";
-    // runs of an earlier version are known by their uuid alone
+    // runs of an earlier version are identified by their uuid alone
     if (known !== "") {
       if (known !== digest) differs(uuid, run);
       const streams = streamsOf(document);
@@ -88,7 +88,7 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
     return { run, total: live?.total ?? summary?.total ?? 0 };
   };
 
-  /** Gives what a request has to a draft, and commits it at its end. */
+  /** Adds what a request has to a draft, and commits the draft at the request's end. */
   const give = async (
     draft: OpenSubmission,
     inputs: ReadonlyMap<number, ItemsInput>,

@@ -6,9 +6,9 @@ import { SlipwayError } from "../errors.ts";
 
 /** The items of a submission: those given with the document, and those of its stream. */
 
-/** Items that share a record. */
+/** How many items share a record. */
 const PER_RECORD = 5000;
-/** Items that are checked and taken in without a pause. */
+/** How many items are checked and taken in without a pause. */
 const PER_PIECE = 1000;
 const TURN_MS = 10;
 
@@ -36,7 +36,7 @@ export const takeItems = async (
   take: (group: number, values: readonly string[], json: boolean) => Promise<void>,
 ): Promise<void> => {
   let since = performance.now();
-  /** In pieces, with turns of the loop between them: others are not kept waiting for a long list. */
+  /** In pieces, with turns of the event loop between them: a long list does not keep others waiting. */
   const add = async (group: number, values: readonly string[], json: boolean): Promise<void> => {
     for (let from = 0; from < values.length; from += PER_PIECE) {
       if (performance.now() - since > TURN_MS) {

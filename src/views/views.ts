@@ -22,10 +22,10 @@ const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) =
 export const signalName = (number: number): string | null =>
   number === 0 ? null : (SIGNALS.get(number) ?? `signal ${number}`);
 
-/** A time that is none, as an earlier version may have let it in, is not shown. */
+/** Hides an impossible time, which an earlier version may have let in. */
 export const isoTime = (ms: number): string | null => (ms > 0 && ms <= MOST_TIME ? new Date(ms).toISOString() : null);
 
-/** Likewise for a size. */
+/** The same for a size. */
 const sizeOf = (bytes: number): number | null => (bytes >= 0 && Number.isSafeInteger(bytes) ? bytes : null);
 
 const countsOf = (counts: ArrayLike<number>): Record<string, number> => {
@@ -46,9 +46,9 @@ const etaOf = (run: Run, now: number): number | null => {
 };
 
 /**
- * Times of one clock never go backward, but these may be of several: servers between which the wall clock was set,
- * agents of an earlier version that told their node's time. Here, where they are shown, they are put in order, so that
- * nobody reads a negative time or that of an agent whose clock was years off.
+ * Times of one clock never go backward, but these may come from several: the wall clock was set between two servers, or
+ * agents of an earlier version reported their node's time. Here, where they are shown, they are put in order, so that
+ * nobody reads a negative duration or the time of an agent whose clock was years off.
  */
 const inOrder = (
   begin: number,
@@ -135,7 +135,7 @@ export const lostView = (lost: OutputLost | undefined): OutputLostView | null =>
   return { bytes: stdout + stderr, stdout, stderr, reason: LOST_REASONS[lost.reason] ?? "write-failed" };
 };
 
-/** How an attempt ended, or where it is. Older versions did not note the state of earlier ones. */
+/** How an attempt ended, or where it is. Older versions did not record the state of earlier attempts. */
 const attemptState = ({ lost, state, exit }: Attempt): AttemptView["state"] =>
   lost ? "LOST" : taskStateName(state ?? (exit === 0 ? Task.DONE : Task.FAILED));
 
@@ -162,7 +162,7 @@ const itemOfRow = ({ spec: { items: of }, items, first }: Group, row: Row): Item
 
 const itemTextOf = (group: Group, row: Row): string | null => itemOfRow(group, row)?.text ?? null;
 
-/** A value that cannot be placed leaves the template as it was written. */
+/** If a value cannot be placed, shows the template as it was written. */
 const shownAs = (template: Template, context: TemplateContext): string => {
   try {
     return expand(template, context);
@@ -171,10 +171,10 @@ const shownAs = (template: Template, context: TemplateContext): string => {
   }
 };
 
-/** The group that was looked at last: rows come group by group. */
+/** The last group that was looked at: rows come group by group. */
 let compiled: { readonly of: GroupSpec; readonly task: CompiledTask } | undefined;
 
-/** What a task's command and paths come to, in its latest attempt or another. */
+/** A task's command and paths after expansion, for its latest attempt or another. */
 export const expandView = (
   run: Run,
   row: Row,
@@ -209,7 +209,7 @@ export const taskView = (state: State, run: Run, row: Row, lastStderr: string | 
     attempts: attempts.map((attempt) => attemptView(state, run, attempt)),
     attemptsDropped: droppedOf(run, row),
     resources,
-    // how much it wrote is told with its end
+    // how much it wrote is reported at its end
     stdoutBytes: last === undefined || last.finished === 0 ? null : sizeOf(last.outBytes),
     stderrBytes: last === undefined || last.finished === 0 ? null : sizeOf(last.errBytes),
     outputLost: lostView(last?.outputLost),

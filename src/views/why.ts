@@ -18,20 +18,20 @@ export interface Surroundings {
   readonly now: number;
   /** Why nothing at all is placed now: the disk is full, the server stops. */
   readonly blocked: string | null;
-  /** Whether any queue could run it, of the cluster where it belongs. What follows is of these queues alone. */
+  /** Whether any queue of its cluster could run it. What follows covers only these queues. */
   readonly able: boolean;
   readonly place: string;
-  /** Why a fleet starts no pilot, if so, and what was said of the last one that did not start. */
+  /** Why a fleet starts no pilot, if that is so, and what is known about the last one that did not start. */
   readonly fleetProblem: string | null;
   readonly lastFailure: string | null;
   readonly livePilots: number;
-  /** Pilots that the manager has not started or does not let go on, each with what it says of them. */
+  /** Pilots that the manager has not started or holds up, each with what the manager says about it. */
   readonly waitingPilots: readonly ManagerSays[];
-  /** The same of an agent's pilot. */
+  /** The same for an agent's pilot. */
   stalledBy(agent: AgentId): ManagerSays | null;
   readonly connectedAgents: number;
   readonly suspectAgents: number;
-  /** All agents that take tasks end before its time-request would be over. */
+  /** All agents that take tasks end before its time-request would be up. */
   readonly tooLate: boolean;
   readonly runningTasks: number;
   readonly waitingTasks: number;
@@ -44,7 +44,7 @@ const shapeText = (group: Group, row: Row): string =>
     .map(([name, units]) => `${name} ${formatResource(name, units)}`)
     .join(", ");
 
-/** Dependencies that are still open, with how far they are. */
+/** Dependencies that are still open, and how far along they are. */
 const openDependencies = (run: Run, group: Group): string[] =>
   group.spec.after.flatMap((dependency) => {
     if ("run" in dependency) return [`run ${dependency.run}`];
@@ -86,7 +86,7 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
       `${what}; no pilot runs: ${around.fleetProblem}${last}`,
       `\`slipway clusters check ${around.place}\` tells what to fix; \`slipway pilots list\` shows each pilot's reason, with --json also what it printed.`,
     );
-  // silent agents of such pilots are no riddle
+  // silence from the agents of such pilots is no mystery
   if (around.connectedAgents === 0 && around.waitingPilots.length > 0)
     return whyWaits(around, `${what}; the pilots wait in the workload manager`);
   if (around.connectedAgents === 0 && around.suspectAgents > 0)
@@ -174,7 +174,7 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
   return whyReady(around, `it is ready and asks for ${shapeText(group, row)}`);
 };
 
-/** The most frequent reasons of failed tasks. */
+/** The most frequent reasons for failed tasks. */
 const failureReasons = (run: Run): string => {
   const tally = new Map<number, { count: number; row: Row }>();
   for (const [index, page] of run.table.pages.entries()) {
