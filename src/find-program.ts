@@ -3,11 +3,11 @@ import { access, stat } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
 
 /**
- * Programs are searched as shells do: the first file of that name on the PATH that may be executed. What cannot be seen,
- * in a directory that may not be entered, is not there; a directory is no program.
+ * Finds programs as shells do: the first file of that name on the PATH that may be executed. A file in a directory that
+ * may not be entered does not count, and neither does a directory.
  */
 
-/** Where a program lies: in one directory, or on the PATH, where only absolute elements count; undefined: nowhere. */
+/** Where a program is: in one directory, or on the PATH, where only absolute elements count; undefined: nowhere. */
 export const findProgram = async (
   name: string,
   directory?: string,
@@ -21,7 +21,7 @@ export const findProgram = async (
       await access(file, constants.X_OK);
       if ((await stat(file)).isFile()) return file;
     } catch {
-      // the next one may have it
+      // the next directory may have it
     }
   }
   return undefined;
@@ -35,7 +35,7 @@ const isFile = (path: string): boolean => {
   }
 };
 
-/** What execve says of a path; undefined: nothing against it. */
+/** Why execve would refuse a path; undefined: it would not. */
 const faultOf = (path: string): "ENOENT" | "EACCES" | undefined => {
   try {
     accessSync(path, constants.X_OK);
@@ -46,8 +46,8 @@ const faultOf = (path: string): "ENOENT" | "EACCES" | undefined => {
 };
 
 /**
- * The command that a process with this PATH and working directory would execute: its file, EACCES where files of that
- * name were found and none may be executed, else ENOENT. A name with a slash is not searched.
+ * The command that a process with this PATH and working directory would execute: its file; EACCES if files of that name
+ * were found but none may be executed; otherwise ENOENT. A name with a slash is not searched.
  */
 export const findCommand = (
   name: string,

@@ -1,6 +1,6 @@
 /**
- * Timers for durations that people write. One of Node's own waits 2^31 - 1 ms (24.8 days) at most, and a longer one ends
- * at once: these are armed again until their time has come, by the monotonic clock (rule 10).
+ * Timers for durations that people write. Node's own wait 2^31 - 1 ms (24.8 days) at most, and longer ones fire at
+ * once: these are re-armed until their time has come, by the monotonic clock (rule 10).
  */
 export interface LongTimer {
   stop(): void;
@@ -8,7 +8,7 @@ export interface LongTimer {
 
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Calls back once, after so many milliseconds. */
+/** Calls back once, after this many milliseconds. */
 export const startTimer = (ms: number, action: () => void): LongTimer => {
   const due = performance.now() + ms;
   let timer: NodeJS.Timeout;
@@ -23,7 +23,7 @@ export const startTimer = (ms: number, action: () => void): LongTimer => {
   return { stop: () => clearTimeout(timer) };
 };
 
-/** Calls back again and again, so many milliseconds apart. */
+/** Calls back repeatedly, this many milliseconds apart. */
 export const repeatTimer = (ms: number, action: () => void): LongTimer => {
   let timer: LongTimer;
   const arm = (): void => {

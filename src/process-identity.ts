@@ -28,7 +28,7 @@ export const identify = async (pid: number = process.pid, host: string = hostnam
   pidStart: (await readProcessStat(pid))?.start ?? "",
 });
 
-/** Also where /proc cannot be read for the moment: no file is opened. */
+/** Works even if /proc cannot be read for the moment: no file is opened. */
 const exists = (pid: number): boolean => {
   try {
     return process.kill(pid, 0);

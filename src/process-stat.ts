@@ -14,11 +14,11 @@ const parse = (text: string): ProcessStat | undefined => {
   return text === "" || fields.length < 20 ? undefined : { state: fields[0]!, start: fields[19]! };
 };
 
-/** Fields 3 and 22 of /proc/PID/stat (the name before them may contain anything, also ")"); undefined if there is none. */
+/** Fields 3 and 22 of /proc/PID/stat (the name before them may contain anything, even ")"); undefined without a file. */
 export const readProcessStat = async (pid: number | string): Promise<ProcessStat | undefined> =>
   parse(await readFile(`/proc/${pid}/stat`, "latin1").catch(() => ""));
 
-/** Whether a process is over now, also one that nobody has waited for yet. */
+/** Whether a process is over, even one that nobody has waited for yet. */
 export const isOver = (pid: number): boolean => {
   try {
     return isDead(parse(readFileSync(`/proc/${pid}/stat`, "latin1")));

@@ -3,7 +3,7 @@ import { open, rename, unlink } from "node:fs/promises";
 
 const temporaryName = (path: string): string => `${path}.${process.pid}.${randomBytes(6).toString("hex")}.tmp`;
 
-/** Writes a file (0600) beside the path that is meant; the name of it. */
+/** Writes a temporary file (0600) beside the given path; returns its name. */
 export const writeTemporary = async (path: string, content: string, sync: boolean): Promise<string> => {
   const temporary = temporaryName(path);
   const file = await open(temporary, "wx", 0o600);
