@@ -62,7 +62,7 @@ const stateNow = (lifecycle: Lifecycle, reserve: Reserve): Pick<ServerView, "sta
 const warnOfLoopback = ({ clusters }: Home, { host }: Listening, log: Log): void => {
   const far = [...clusters.clusters.values()].filter(({ manager }) => manager.isHere !== true).map(({ name }) => name);
   if (far.length > 0 && isLoopback(host))
-    log(`agents of ${far.join(", ")} cannot reach ${host}: start the server without --host, or with another`);
+    log(`agents of ${far.join(", ")} cannot reach ${host}: start the server without --host, or with another address`);
 };
 
 export const openFront = async (options: FrontOptions): Promise<Front> => {

@@ -105,7 +105,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   await front.launches.start();
   const { listening, url } = front;
   const { runs, archived } = stored.state;
-  log(`it listens on ${listening.host}: ${listening.reason}`);
+  log(`listening on ${listening.host}: ${listening.reason}`);
   log(`epoch ${home.claim.epoch} at ${url}: ${runs.size} runs in memory, ${archived.size} in the archive`);
 
   let closing: Promise<void> | undefined;
