@@ -95,17 +95,17 @@ export const apiPage = async () => {
 
 # The REST API
 
-The CLI has no other way in than this API, and neither has the SDK (\`slipway/client\`). The server itself answers the same
-as an OpenAPI 3.1 document at \`GET /api/v1/openapi.json\`.
+This API is the only way in, for the CLI and for the SDK (\`slipway/client\`) alike. The server describes it as an OpenAPI 3.1
+document at \`GET /api/v1/openapi.json\`.
 
 On the server's machine the API is served over a unix socket that only its user can open; from elsewhere over HTTPS on the
-server's one port, with \`Authorization: Bearer TOKEN\`. \`endpoint.json\` in the home says where both are and holds the pin
+server's one port, with \`Authorization: Bearer TOKEN\`. \`server.json\` in the home says where both are and holds the pin
 of the server's key; \`keys/client.token\` holds the token.
 
-An error answers with the HTTP status of its row in [errors.md](errors.md) and
-\`{"error": {"code", "message", "hint", "facts"}}\`. Times are ISO 8601, of the server's
-clock, which each answer tells in the header \`slipway-clock\` (epoch
-milliseconds). Answers of type \`application/x-ndjson\` are streams of one JSON document a line. Fields may be added; those here keep their meaning.
+An error comes with the HTTP status of its row in [errors.md](errors.md) and
+\`{"error": {"code", "message", "hint", "facts"}}\`. Times are ISO 8601, by the server's
+clock, which each answer gives in the header \`slipway-clock\` (epoch
+milliseconds). Answers of type \`application/x-ndjson\` are streams with one JSON document per line. Fields may be added; those here keep their meaning.
 
 ## Paths
 
