@@ -1,4 +1,4 @@
-// Adds the samples up and prints the estimate with the error to be expected.
+// Adds up the samples and prints the estimate with its expected error.
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 

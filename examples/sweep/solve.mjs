@@ -8,7 +8,7 @@ if (!(damping > 0) || !(frequency > 0) || !(steps > 0)) {
 const force = (t, x, v) => Math.cos(frequency * t) - 2 * damping * v - x;
 const period = (2 * Math.PI) / frequency;
 const step = period / steps;
-// What was there at the start fades with exp(-d t): after 20 / d it is far below what is printed.
+// The transient decays with exp(-d t): after 20 / d it is far below the printed precision.
 const settling = Math.ceil(20 / damping / period);
 
 let [t, x, v, amplitude] = [0, 0, 0, 0];

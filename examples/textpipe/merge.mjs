@@ -1,4 +1,4 @@
-// Adds up the counts of all parts and prints the words that come most often, and the longest one.
+// Adds up the counts of all parts and prints the most frequent words, and the longest one.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
