@@ -31,17 +31,20 @@ import type { AgentTask } from "./task.ts";
 
 /**
  * The process on a node: takes assignments, gives each task a slot, starts it, and keeps its result until the server
- * says that it is on disk. It outlives its server: what runs goes on, results wait, and a successor is told what is here.
+ * says that it is on disk. It outlives its server: tasks keep running, results wait, and the next server is told of
+ * them.
  *
  *     connection ─► session ─┬─► assignments ─┐                        ┌─► results ─► connection
  *                            └─► ranks/parts ─┴─► slot line ─► executor ─► owner of the task
  */
 
 const PROGRESS_MS = 250;
-/** How long the server is given to hear of an orderly end. */
+/** How long to let the server hear of an orderly end. */
 const BYE_MS = 2000;
 
-/** A spawner stands still while a new process replaces itself (vfork): two keep two cores busy, more share many cores. */
+/**
+ * A spawner stands still while a new process replaces itself (vfork): two keep two cores busy, more are for many cores.
+ */
 const spawnersFor = (cpus: number): number => Math.min(cpus, 16, Math.max(2, Math.ceil(cpus / 4)));
 
 export interface AgentOptions {
@@ -53,7 +56,7 @@ export interface AgentOptions {
 }
 
 export interface RunningAgent extends Pick<Departure, "drain" | "ended"> {
-  /** Whether a server ever took it. */
+  /** Whether a server ever accepted it. */
   readonly joined: () => boolean;
 }
 
@@ -81,7 +84,7 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
   const results = createResultStore();
   const pace = createResultPace(() => {
     const messages = results.take();
-    // before the welcome they would overtake those that the last connection lost; the welcome sends all that wait
+    // before the welcome they would overtake those that the last connection lost; the welcome sends all of them
     if (connection.open) for (const message of messages) connection.send(message);
     departure.check();
   });
@@ -129,7 +132,7 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
   });
   const nullOnly = settings.executor === "null";
   const assignments = createAssignments({ ...shared, nullOnly, made, results, pace, departure });
-  // what several agents wait for together comes before what this one has alone
+  // tasks that need several agents come before those that need only this one
   line.join(parts);
   line.join(assignments);
 
@@ -150,7 +153,7 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
 
 type Agent = Awaited<ReturnType<typeof createAgent>>;
 
-/** Tells the server how far things have come, and gives up when there has been none for too long. */
+/** Reports progress to the server, and gives up when there has been no server for too long. */
 const report = (agent: Agent, { patienceMs, firstPatienceMs = patienceMs }: AgentSettings): void => {
   const { connection, assignments, parts, session } = agent;
   const tasks = [...progressOf(assignments.running, agent.output, agent.clock), ...parts.progress()];
@@ -162,7 +165,7 @@ const report = (agent: Agent, { patienceMs, firstPatienceMs = patienceMs }: Agen
     agent.departure.close("no server");
 };
 
-/** Gives back what has not begun; `now` interrupts what runs. */
+/** Gives back tasks that have not begun; `now` interrupts those that run. */
 const drain = ({ connection, assignments, parts, departure, doubtful }: Agent, now: boolean, reason: string): void => {
   if (connection.open && departure.leaving !== undefined) connection.send(departure.leaving);
   assignments.giveBack();

@@ -11,10 +11,10 @@ type NewTask = Pick<
   readonly rank?: NonNullable<AgentTask["rank"]>;
 };
 
-/** Makes tasks of what the server says, each with a number of its own among those of this agent. */
+/** Turns what the server assigns into tasks, each with a number that is unique on this agent. */
 export interface AssignedTasks {
   make(facts: NewTask): AgentTask;
-  /** The tasks of an assignment, but for those that `isHeld` knows: they were said twice. */
+  /** The tasks of an assignment, except those that `isHeld` knows: the server sent them twice. */
   of(message: Assign, run: RunTemplate, owner: TaskOwner, isHeld: (row: Row) => boolean): Generator<AgentTask>;
   /** Forgets the names of shapes. */
   forget(): void;
@@ -69,7 +69,7 @@ export const createAssignedTasks = (): AssignedTasks => {
           const own = resources === undefined ? shape : shapeKey(resources);
           yield make({
             owner,
-            // of a shape apart: nothing waits behind it in its slot
+            // a shape of its own: nothing waits behind it in its slot
             shape: alone.has(row) ? `${own} alone` : own,
             priority: source.priority,
             run,

@@ -15,8 +15,8 @@ import type { RunTemplate } from "./templates.ts";
 import type { Row, RunId } from "../core/ids.ts";
 
 /**
- * The tasks that this agent has for itself: each waits in the queue, runs in a slot, and ends with a result, unless it
- * is given back before it began.
+ * The tasks that this agent runs alone: each waits in the queue, runs in a slot and ends with a result, unless it is
+ * given back before it begins.
  */
 export interface Assignments extends SlotTaker {
   /** Attempts that have not ended. */
@@ -24,7 +24,7 @@ export interface Assignments extends SlotTaker {
   /** Those that were handed to a spawner. */
   readonly running: ReadonlySet<AgentTask>;
   take(message: Assign, run: RunTemplate): void;
-  /** Gives back up to so many that have not begun, the last first; all of them by default. */
+  /** Gives back up to this many tasks that have not begun, the last first; all of them by default. */
   giveBack(count?: number): void;
   /** Ends an attempt; returns it if it has not begun and must be given back. */
   stop(run: RunId, row: Row, attempt: number, superseded: boolean): AgentTask | undefined;
@@ -33,7 +33,7 @@ export interface Assignments extends SlotTaker {
 }
 
 export interface AssignmentsOptions {
-  /** Every task is answered at once, without starting it. */
+  /** Answers every task at once, without starting it. */
   readonly nullOnly: boolean;
   readonly made: AssignedTasks;
   readonly pool: SlotPool;
@@ -71,13 +71,13 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
   const running = new Set<AgentTask>();
   const chains = createChains(pool);
 
-  /** Not another attempt of the same task that has come since. */
+  /** Leaves alone another attempt of the same task that has arrived since. */
   const forget = (task: AgentTask): void => {
     const key = taskKey(task.run.id, task.row);
     if (held.get(key) === task) held.delete(key);
   };
 
-  /** Returns whether a slot is free by it. */
+  /** Returns whether that frees a slot. */
   const conclude = (task: AgentTask): boolean => {
     forget(task);
     running.delete(task);
@@ -129,7 +129,7 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
         begin(task, undefined);
       }
     }
-    // the spawner in Node looks for strays of many tasks at once: waiting for each in turn would cost more than it saves
+    // the Node spawner looks for strays of many tasks at once: waiting for each in turn would cost more than it saves
     if (executor.kind === "native") chains.extend(queue, begin);
     if (nulls > 0) pace.due(queue.size === 0);
     return begun;
@@ -140,7 +140,7 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
       return held.size;
     },
     running,
-    // it takes what fits, and what does not fit stands in nobody's way
+    // it takes what fits; what does not fit blocks nobody
     waiting: false,
     serve,
 
@@ -163,7 +163,7 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
       const task = held.get(taskKey(run, row));
       if (task === undefined || task.attempt !== attempt) return undefined;
       if (superseded) {
-        // its successor may come to this very agent before it has ended
+        // its successor may arrive at this very agent before it has ended
         task.dropped = true;
         forget(task);
       }

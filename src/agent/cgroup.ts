@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { parseCpuList } from "./cpu-list.ts";
 
 /**
- * What the control groups of this process allow. Limits hold for a whole subtree, so every ancestor counts; a file
- * that is missing or says something unknown limits nothing.
+ * What the control groups of this process allow. Limits hold for a whole subtree, so every ancestor counts; a file that
+ * is missing or makes no sense limits nothing.
  */
 export interface CgroupLimits {
-  /** Whole cpus that the tightest quota pays for; at least 1. */
+  /** Whole cpus that the tightest quota allows; at least 1. */
   readonly cpus?: number;
   readonly cpuset?: readonly number[];
   readonly memBytes?: number;

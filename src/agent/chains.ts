@@ -9,7 +9,7 @@ import type { AgentTask, Chain } from "./task.ts";
  * that a slot never waits for a message between two of them.
  */
 
-/** Tasks that wait in a slot behind the running one: no longer than this together, and no more than so many. */
+/** Tasks that wait in a slot behind the running one: together no longer than this, and no more than that many. */
 const CHAIN_MS = 10;
 const LONGEST_CHAIN = 8;
 /** Weight of the newest execution time. */
@@ -18,9 +18,9 @@ const NEWEST = 0.2;
 export interface Chains {
   /** A task begins a slot of its own. */
   open(task: AgentTask, slot: Slot): void;
-  /** A task has left its slot; says whether that is free now. */
+  /** A task has left its slot; returns whether the slot is free now. */
   leave(task: AgentTask): boolean;
-  /** How long a task took, by which the next ones are judged. */
+  /** How long a task took; the estimate for the next ones. */
   learn(task: AgentTask, result: Result): void;
   /** Takes tasks that may wait behind others out of the queue, in the queue's own order, and begins them. */
   extend(queue: LocalQueue<AgentTask>, begin: (task: AgentTask, after: AgentTask | undefined) => void): void;
@@ -64,7 +64,7 @@ export const createChains = (pool: SlotPool): Chains => {
 
     extend: (queue, begin) => {
       for (const chain of chains) {
-        // behind one that may take long, or that may take its spawner with it, nobody waits
+        // nobody waits behind a task that may take long, or that may take its spawner down with it
         const running = chain.members[0]!;
         if (running.alone || lengthFor(running) === 0) continue;
         let filling = false;
@@ -73,7 +73,7 @@ export const createChains = (pool: SlotPool): Chains => {
           if (task === undefined) return;
           const most = task.alone ? 0 : lengthFor(task);
           const enough = chain.members.length > most;
-          // filled up when half of it has gone, so that one message carries several
+          // refilled when half of it is gone, so that one message carries several
           if (task.shape !== chain.shape || enough || (!filling && chain.members.length > most / 2)) break;
           filling = true;
           queue.remove(task.id);

@@ -8,20 +8,20 @@ import type { AgentMessage, Hello, ServerMessage } from "../protocol/messages.ts
 import { dial } from "./dial.ts";
 
 /**
- * The agent's way to its server. The endpoint file is read again before every try, so that a successor on another
- * host or port is found; tries are spread by jitter (rule 11). When no address answers, the log says so once, with
- * every address and what was wrong with it.
+ * The agent's connection to its server. It reads the endpoint file again before every try, so that it finds a successor
+ * on another host or port; jitter spreads the tries (rule 11). When no address answers, the log says so once, with
+ * every address and its error.
  */
 
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 1000;
-/** Between two looks whether a heartbeat is due, or the server silent. */
+/** How often to check whether a heartbeat is due or the server is silent. */
 const LOOK_MS = 1000;
 /** A peer that says nothing for this many heartbeats is gone. */
 const SILENT_HEARTBEATS = 4;
 
 export interface ConnectionOptions {
-  /** Where the server says how it is reached, and what agents show it. */
+  /** Where the server says how to reach it, and what agents must show it. */
   readonly endpointFile: string;
   readonly tokenFile: string;
   readonly log: (text: string) => void;
@@ -36,7 +36,7 @@ export interface ConnectionListener {
 }
 
 export interface Connection {
-  /** Looks for a server, and for another whenever it is gone. Before, nothing is sent. */
+  /** Looks for a server, and for another one whenever it loses it. Nothing is sent before. */
   connect(listener: ConnectionListener): void;
   send(message: AgentMessage): void;
   /** A server has welcomed us. */
@@ -45,7 +45,7 @@ export interface Connection {
   drop(reason: string): void;
   /** Milliseconds since there was last a server. */
   lonelyMs(): number;
-  /** Ends it for good. With a time, the server is given so long to hear the last words and close the connection itself. */
+  /** Ends it for good. With a time, the server has that long to hear the last words and close the connection itself. */
   stop(waitMs?: number): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** More ids than this are not believed: the text is damaged or hostile. */
+/** A list with more ids than this is damaged or hostile. */
 const MOST_CPUS = 65_536;
 
 /** Reads the kernel's list format (`0-3,8,10-11`), sorted and without repeats. Parts that make no sense are skipped. */

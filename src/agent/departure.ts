@@ -1,8 +1,8 @@
 import type { Leaving } from "../protocol/messages.ts";
 
 /**
- * The end of an agent. It drains when it is asked to, and closes when nothing is left with it, or when it has waited
- * for a server in vain.
+ * The end of an agent. It drains when asked to, and closes when it has nothing left, or when it has waited for a server
+ * in vain.
  *
  *     staying ──► draining ──► closing ──► ended
  *        └───────────────────────┘
@@ -10,25 +10,25 @@ import type { Leaving } from "../protocol/messages.ts";
 export interface Departure {
   /** It takes nothing new. */
   readonly draining: boolean;
-  /** What servers are told of it: why it drains, as it was told first. */
+  /** What it reports to servers: why it drains; the first reason counts. */
   readonly leaving: Leaving | undefined;
   /**
-   * Take nothing new; end when empty. `now` interrupts what runs, at no cost to it; `pilotEnds`: so must the others of
-   * its pilot. May be asked again.
+   * Take nothing new; end when empty. `now` interrupts what runs, at no cost to it; `pilotEnds`: the pilot's other
+   * agents must drain too. May be called again.
    */
   drain(now: boolean, reason: string, pilotEnds?: boolean): void;
-  /** From here on it drains, though nobody is told. */
+  /** From here on it drains, without reporting it. */
   begin(): void;
-  /** Something has left the agent: closes if it drains and that was the last. */
+  /** Something has left the agent: closes if it drains and that was the last thing. */
   check(): void;
   close(reason: string): void;
-  /** From here on the steps are carried out; what was asked before, at once. */
+  /** From here on it carries out the steps; those that were requested earlier, at once. */
   arm(steps: DepartureSteps): void;
   readonly ended: Promise<string>;
 }
 
 export interface DepartureSteps {
-  /** Gives back what has not begun; `now` interrupts what runs. */
+  /** Gives back tasks that have not begun; `now` interrupts those that run. */
   drain(now: boolean, reason: string): void;
   /** Whether nothing runs here and every result is on the server's disk. */
   isEmpty(): boolean;

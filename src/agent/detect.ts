@@ -12,7 +12,7 @@ export interface DetectOptions {
   readonly scratch: string;
   /** Amounts in units from clusters.yaml. They win over what is found, and may exceed it. */
   readonly declared?: Resources;
-  /** What the manager gave its job on this node; no more is taken, even if nothing enforces it. */
+  /** What the manager gave its job on this node; the agent takes no more, even if nothing enforces the limit. */
   readonly managerCpus?: number | undefined;
   readonly env?: Environment;
   /** Where /proc and /sys are found; tests give a fixture tree. */
@@ -28,11 +28,11 @@ export interface DetectedResources {
   readonly tmpBytes: number;
   /** As many indices as `resources.gpus` asks for, rounded up. */
   readonly gpus: Gpus;
-  /** All amounts in units, those with user-defined names included. */
+  /** All amounts in units, including those with user-defined names. */
   readonly resources: Resources;
 }
 
-/** Nobody means more than this by a declaration, and every device takes memory. */
+/** Nobody means to declare more than this, and every device takes memory. */
 const MOST_DEVICES = 65_536;
 const NO_GPUS: Gpus = { indices: [], vendor: null };
 
@@ -64,7 +64,7 @@ const allowedCpus = async (root: string, limits: CgroupLimits): Promise<number[]
   if (ids.length === 0) ids = Array.from({ length: availableParallelism() }, (_, id) => id);
   const cpuset = new Set(limits.cpuset ?? ids);
   const inside = ids.filter((id) => cpuset.has(id));
-  // A cpuset that shares nothing with the affinity is stale or of another name space: the affinity is the truth.
+  // A cpuset that shares nothing with the affinity is stale or from another namespace: the affinity is the truth.
   if (inside.length > 0) ids = inside;
   return ids.slice(0, limits.cpus ?? ids.length);
 };
@@ -74,7 +74,9 @@ const physicalMemory = async (root: string): Promise<number> => {
   return kb === undefined ? totalmem() : Number(kb) * 1024;
 };
 
-/** What this node offers to tasks. Never fails: what cannot be read is taken from the operating system, or is absent. */
+/**
+ * What this node offers to tasks. Never fails: what it cannot read it takes from the operating system, or leaves out.
+ */
 export const detectResources = async (options: DetectOptions): Promise<DetectedResources> => {
   const { declared = {}, root = "/" } = options;
   const declaredGpus = declared["gpus"];

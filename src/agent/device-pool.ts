@@ -4,8 +4,8 @@ const NOTHING: readonly number[] = [];
 
 /**
  * Devices (cores or gpus) that are taken whole by one holder or shared in fractions. Every device is either idle
- * (wholly free: its bit is set), shared with room (in `shared`), or full. A capacity that is no whole number ends in
- * one device of the remainder, which can only be shared.
+ * (wholly free: its bit is set), shared with room (in `shared`), or full. A fractional capacity ends in one device that
+ * holds the remainder and can only be shared.
  *
  * Whole devices are taken from the lowest number up, so that several tend to be neighbours; a fraction goes to the
  * fullest device that still has room, so that whole devices stay whole.

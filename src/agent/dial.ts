@@ -5,13 +5,13 @@ import { pinOf } from "../protocol/pin.ts";
 import { AGENT_PROTOCOL } from "../protocol/version.ts";
 
 /**
- * Finds the address of a server that answers. All are tried in turn, the next one while the last is still silent, and
- * the first that shows the right key is taken. The server's key is pinned, not its name (rule 16): nothing is sent
- * before the key was seen.
+ * Finds the address of a server that answers. It tries all of them in turn, the next one while the last is still
+ * silent, and takes the first that shows the right key. It pins the server's key, not its name (rule 16), and sends
+ * nothing before it has seen the key.
  */
 
 const CONNECT_MS = 5000;
-/** A silent address holds up the next one no longer than this. */
+/** A silent address delays the next one by no more than this. */
 const NEXT_ADDRESS_MS = 300;
 
 /** A connection that showed the right key, or what is wrong with this address. */
@@ -42,7 +42,7 @@ const dialOne = (host: string, port: number, pin: string, signal: AbortSignal): 
     });
   });
 
-/** The first connection that showed the right key, or each address with what was wrong with it. */
+/** The first connection that showed the right key, or each address with its error. */
 export const dial = async (endpoint: Endpoint, isStopped: () => boolean): Promise<TLSSocket | readonly string[]> => {
   const problems: string[] = [];
   const losers = new AbortController();

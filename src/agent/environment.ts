@@ -15,9 +15,9 @@ export interface TaskFacts {
   /** The task's private directory; null when it has none. */
   readonly tmpdir: string | null;
   readonly token: string;
-  /** Of the node: `vendor` chooses the variables, which are set only where there are devices. */
+  /** The node's devices: `vendor` chooses the variables, which are set only where there are devices. */
   readonly gpus: Gpus;
-  /** What the user set: OMP_NUM_THREADS there is left alone. */
+  /** What the user set: if OMP_NUM_THREADS is there, it stays. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -39,7 +39,8 @@ const pushGpus = (out: string[], slot: Slot, vendor: Gpus["vendor"]): void => {
   out.push(`SLIPWAY_GPU_IDS=${devices}`);
   if (vendor !== "amd") out.push(`CUDA_VISIBLE_DEVICES=${devices}`);
   if (vendor !== "nvidia") {
-    // HIP and OpenCL count among the devices that ROCR leaves: the same numbers in both would hide all but device 0.
+    // HIP and OpenCL count among the devices that ROCR leaves visible: the same numbers in both would hide all but
+    // device 0.
     out.push(`ROCR_VISIBLE_DEVICES=${devices}`, `HIP_VISIBLE_DEVICES=${places}`, `GPU_DEVICE_ORDINAL=${places}`);
   }
   if (vendor === null) out.push(`ZE_AFFINITY_MASK=${devices}`);
@@ -47,8 +48,8 @@ const pushGpus = (out: string[], slot: Slot, vendor: Gpus["vendor"]): void => {
 
 /**
  * The variables every task gets, as `NAME=VALUE`; they win over the user's environment. SLIPWAY_MEM and SLIPWAY_TMP are
- * bytes, 0 when nothing was asked for. An item too long for the system's limit on one variable is left out, for the
- * task could not start with it.
+ * bytes, 0 if the task asked for none. An item over the system's limit for one variable is left out, since the task
+ * could not start with it.
  */
 export const taskEnvironment = (facts: TaskFacts): string[] => {
   const { resources, slot } = facts;

@@ -16,7 +16,7 @@ import { type AgentTask, tokenOf } from "./task.ts";
 import type { ExpandedTask } from "./templates.ts";
 import type { RunId } from "../core/ids.ts";
 
-/** Runs attempts as processes, and tells how they ended. */
+/** Runs attempts as processes, and reports how they ended. */
 
 export interface ExecutorOptions extends StartRequestsOptions {
   readonly settings: AgentSettings;
@@ -26,31 +26,34 @@ export interface ExecutorOptions extends StartRequestsOptions {
   readonly spawners: number;
   readonly nativePath: string;
   readonly nodeEntry: readonly string[];
-  /** A spawner is there; it gets tasks when this has settled. */
+  /** A spawner has started; it gets tasks when this has settled. */
   readonly onSpawner: (spawner: Spawner) => Promise<void>;
   readonly onEnd: (task: AgentTask, result: Result) => void;
   /** It was ended before it began: nothing of it ever ran. */
   readonly onDropped: (task: AgentTask) => void;
-  /** A spawner that tasks share is gone; its tasks are reported. This agent must take nothing new. May be told more than once. */
+  /**
+   * A shared spawner is gone, and its tasks are reported. This agent must take nothing new. May be called more than
+   * once.
+   */
   readonly onBroken: (reason: string) => void;
 }
 
 export interface Executor {
   readonly kind: "native" | "node";
-  /** Begins it in its chain's slot: at once, or when the member before it has ended. */
+  /** Starts it in its chain's slot: at once, or when the member before it has ended. */
   start(task: AgentTask, after: AgentTask | undefined): void;
   /** TERM, grace, KILL; the result will say `ending`. */
   end(task: AgentTask, ending: number, detail?: string): void;
   /**
-   * The pilot is about to end: a signal to all that runs. What ends after it other than with exit code 0 is reported as
-   * interrupted; what waits in a slot behind another never begins.
+   * The pilot is about to end: signals everything that runs. A task that then ends with anything but exit code 0 is
+   * reported as interrupted; one that waits in a slot behind another never begins.
    */
   warn(signal: string): void;
   forgetRun(run: RunId): void;
   close(): Promise<void>;
 }
 
-/** A task that a spawner has. */
+/** A task that a spawner runs. */
 interface Live {
   readonly task: AgentTask;
   readonly expanded: ExpandedTask;
@@ -63,7 +66,7 @@ const CUT_OFF_MS = 2000;
 
 const mib = (bytes: number): string => `${Math.ceil(bytes / 2 ** 20)}M`;
 
-/** TERM, grace, KILL for tasks that spawners have. */
+/** TERM, grace, KILL for tasks that spawners run. */
 const createEnder =
   (live: ReadonlyMap<number, Live>, graceMs: number) =>
   (task: AgentTask, ending: number, detail?: string): void => {
@@ -71,7 +74,7 @@ const createEnder =
     if (entry === undefined || task.ending !== undefined) return;
     task.ending = ending;
     task.detail = detail;
-    // at the pilot's end it had its time since the signal
+    // at the pilot's end it has had its time since the signal
     entry.seat.spawner.end(task.id, ending === Ending.CUT_OFF ? Math.min(graceMs, CUT_OFF_MS) : graceMs);
   };
 
@@ -92,7 +95,7 @@ const watchTasks = (uuid: string, live: ReadonlyMap<number, Live>, end: End) =>
     },
   });
 
-/** Time counts from here, not from when the spawner was asked. */
+/** The time limit counts from here, not from the request to the spawner. */
 const startClock = (task: AgentTask, end: End): void => {
   task.started = performance.now();
   const seconds = task.run.groups.get(task.group)?.source.timeLimit;
@@ -106,12 +109,12 @@ const beginOutput = (output: OutputStream, { rank, run, row, attempt }: AgentTas
   return (rank.output.current ??= output.begin(run.id, row, attempt));
 };
 
-/** Reports an end, though not before its output can be read. */
+/** Reports an end, but not before its output can be read. */
 const createReporter =
   (output: OutputStream, onEnd: ExecutorOptions["onEnd"]) =>
   (task: AgentTask, started: number, finished: number, { ending, code, detail }: ExitOutcome): void => {
     task.limit?.stop();
-    // what the ranks of a task write together ends when all of them have
+    // output that the ranks of a task share ends when all of them have
     const ended = task.output === undefined || task.rank !== undefined ? undefined : output.end(task.output);
     const report = (): void =>
       onEnd(task, {

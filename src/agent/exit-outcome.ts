@@ -38,16 +38,16 @@ const explain = (
   return { code: NO_CODE, detail: `not started: the system refused a new process (${error.code})` };
 };
 
-/** How an attempt ended whose spawner did, not at our request. */
+/** How an attempt ended when its spawner ended without our asking. */
 const endingWithout = ({ warned }: AgentTask): number => (warned ? Ending.INTERRUPTED : Ending.SPAWNER_LOST);
 
 const codeOf = ({ code, signal }: Exit): number => code ?? (signal === null ? NO_CODE : -signal);
 
 export const exitOutcome = (task: AgentTask, expanded: ExpandedTask, tmpdir: string, exit: Exit): ExitOutcome => {
-  // not at our request: then the spawner itself was told to end, with the pilot or by a task
+  // we did not ask for it: someone told the spawner itself to end, with the pilot or from a task
   const { ending = endingWithout(task), detail = "its spawner was told to end" } = task;
-  // one that was over by itself when we wanted to end it needs no other attempt; nor does one that ends well when its
-  // pilot goes: exit code 0 is success, and whatever gives up early says so with another
+  // a task that was already over when we wanted to end it needs no other attempt; nor does one that ends well while its
+  // pilot goes: exit code 0 is success, and whatever gives up early exits with another
   const endedWell = exit.code === 0 && ending >= Ending.INTERRUPTED;
   if (exit.ended && !endedWell) return { ending, code: codeOf(exit), detail };
   if (task.warned && (exit.signal !== null || exit.code !== 0))
@@ -57,7 +57,7 @@ export const exitOutcome = (task: AgentTask, expanded: ExpandedTask, tmpdir: str
   return { ending: Ending.EXIT, code: exit.code ?? NO_CODE };
 };
 
-/** Its spawner is gone, and it was ended with it; whose doing that was is not known here. */
+/** Its spawner is gone and took the task with it; this code cannot know whose doing that was. */
 export const lossOutcome = (task: AgentTask, reason: string): ExitOutcome => ({
   ending: task.ending ?? endingWithout(task),
   code: NO_CODE,

@@ -1,8 +1,8 @@
 import { createProbe, type Probe } from "./probe.ts";
 
-/** The devices an agent may hand out. A vendor of null is unknown: tasks then get the variables of every vendor. */
+/** The devices that an agent may hand out. With a vendor of null (unknown), tasks get the variables of every vendor. */
 export interface Gpus {
-  /** As CUDA_VISIBLE_DEVICES and its like name them: indices or UUIDs. */
+  /** As CUDA_VISIBLE_DEVICES and the like name them: indices or UUIDs. */
   readonly indices: readonly string[];
   readonly vendor: "nvidia" | "amd" | null;
 }
@@ -13,7 +13,7 @@ const MOST_GPUS = 1024;
 const NONE: Gpus = { indices: [], vendor: null };
 
 /**
- * A VISIBLE_DEVICES value as its runtime reads it: the list ends at the first entry that is no device, so an empty
+ * A VISIBLE_DEVICES value as its runtime reads it: the list ends at the first entry that is not a device, so an empty
  * value, `-1` and `NoDevFiles` mean none. Undefined when the variable is not set.
  */
 export const parseVisibleDevices = (value: string | undefined): string[] | undefined => {
@@ -27,7 +27,7 @@ export const parseVisibleDevices = (value: string | undefined): string[] | undef
   return [...devices];
 };
 
-/** HIP counts the devices that ROCR left visible, so its indices are taken inside ROCR's list. */
+/** HIP counts the devices that ROCR left visible, so its indices refer to ROCR's list. */
 const compose = (outer: string[] | undefined, inner: string[] | undefined): string[] | undefined => {
   if (outer === undefined || inner === undefined) return outer ?? inner;
   return inner.flatMap((device) => {
@@ -36,7 +36,7 @@ const compose = (outer: string[] | undefined, inner: string[] | undefined): stri
   });
 };
 
-/** What the batch system or the user gave; undefined when nothing was said. */
+/** What the batch system or the user assigned; undefined if they said nothing. */
 export const gpusFromEnvironment = (env: Environment): Gpus | undefined => {
   const cuda = parseVisibleDevices(env["CUDA_VISIBLE_DEVICES"]);
   const rocr = parseVisibleDevices(env["ROCR_VISIBLE_DEVICES"]);
@@ -74,7 +74,7 @@ const probeNvidia = async (probe: Probe): Promise<string[]> => {
 const probeRocm = async (probe: Probe): Promise<string[]> => {
   const json = await probe("rocm-smi", ["--showid", "--json"]);
   const cards = parseRocm(json ?? "");
-  // A tool that answered nothing in JSON may be too old for the option.
+  // A tool that printed no JSON may be too old for the option.
   return cards.length > 0 || json === undefined ? cards : parseRocm((await probe("rocm-smi", ["--showid"])) ?? "");
 };
 

@@ -2,7 +2,10 @@ import { unpackResults, valueAt } from "../core/columns.ts";
 import type { HeldTasks, Results } from "../protocol/messages.ts";
 import type { Row, RunId } from "../core/ids.ts";
 
-/** What a server must know that an agent has: attempts that have not ended, and those whose results are not on disk. */
+/**
+ * What an agent must report to a server as its own: attempts that have not ended, and those whose results are not on
+ * disk.
+ */
 export const heldTasks = (
   attempts: Iterable<{ readonly run: RunId; readonly row: Row; readonly attempt: number }>,
   unacknowledged: readonly Results[],

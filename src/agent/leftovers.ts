@@ -8,9 +8,9 @@ import { removeTree } from "./spawner/remove-tree.ts";
 import { createStrayScanner, standingOf } from "./spawner/strays.ts";
 
 /**
- * What tasks have left on this node because agent and spawner were killed together. Removed is only what belongs to
- * agents of this home whose processes are all proven dead, here: none of them runs, by pid and start, in this boot and
- * this pid namespace; or this same machine was booted again since. Whatever cannot be proven stays.
+ * What tasks left on this node because agent and spawner were killed together. An agent removes only what belongs to
+ * agents of this home whose processes are all provably dead: none of them runs, by pid and start time, in this boot and
+ * this pid namespace; or this same machine has rebooted since. Whatever it cannot prove stays.
  */
 
 const areDead = async (owners: Owners, self: ProcessIdentity, machine: string): Promise<boolean> => {
@@ -28,7 +28,9 @@ const areDead = async (owners: Owners, self: ProcessIdentity, machine: string): 
   return true;
 };
 
-/** Removes one; false if it must stay: not ours, not what it should be, or a process of the attempt still runs. */
+/**
+ * Removes one; false if it must stay: it is not ours, not what it should be, or a process of the attempt still runs.
+ */
 const removeOne = async (path: string, kind: "directory" | "file", isUsed: boolean): Promise<boolean> => {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined) return true;
@@ -41,7 +43,7 @@ const removeOne = async (path: string, kind: "directory" | "file", isUsed: boole
 
 const SCANS = 10;
 
-/** Tokens of all that runs here. Who is in the middle of an exec is looked at again. */
+/** Tokens of everything that runs here. Looks again at processes in the middle of an exec. */
 const livingTokens = async (): Promise<ReadonlySet<string>> => {
   const scanner = createStrayScanner();
   let scan = scanner.scan();
@@ -67,7 +69,7 @@ const removeOf = async ({ uuid, scratch, pipes }: Owners): Promise<{ removed: nu
   return { removed, isAll: removed === names.length };
 };
 
-/** Never throws: an agent works beside what others have left, too. */
+/** Never throws: an agent can work beside what others have left. */
 export const removeLeftovers = async (home: string, log: (text: string) => void): Promise<void> => {
   try {
     const self = await identify();
@@ -81,7 +83,7 @@ export const removeLeftovers = async (home: string, log: (text: string) => void)
       const { removed, isAll } = await removeOf(owners);
       if (removed > 0)
         log(`removed what ${removed} tasks of agent ${owners.uuid}, which was killed, left in ${owners.scratch}`);
-      // what stays, another agent looks at again
+      // another agent will look again at what stays
       if (isAll) await unlink(path).catch(() => undefined);
     }
   } catch (error) {

@@ -98,7 +98,7 @@ export const createLocalQueue = <T extends Queueable>(options: LocalQueueOptions
       const slot = allocate(first.task);
       if (slot !== undefined) return { task: take(first), slot };
       if (first.bypassed >= bypasses) return undefined;
-      // Shapes found too large leave the heap while the search goes on, and come back before it returns.
+      // Shapes found too large leave the heap during the search, and come back before it returns.
       const aside: Group<T>[] = [];
       const refused = new Set([first.group.shape]);
       try {

@@ -38,7 +38,7 @@ const main = async (): Promise<void> => {
     log,
   });
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const)
-    // whoever hangs up means this agent; the others come to a whole pilot, though not always to all its nodes
+    // a hangup is meant for this agent; the other signals go to a whole pilot, though not always to all its nodes
     process.on(signal, () => agent.drain(true, `its pilot was told to end (${signal})`, signal !== "SIGHUP"));
   onParentGone(() => agent.drain(true, "the pilot is gone"));
   log(`ended: ${await agent.ended}`);

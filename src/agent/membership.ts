@@ -1,13 +1,13 @@
 import { type Process, readVariable } from "./proc-table.ts";
 
 /**
- * Which processes belong to a task: its main process, the session and the group that this leads, all descendants, and,
- * when reparented, whatever was seen to belong to it before or carries its token.
+ * Which processes belong to a task: its main process, the session and group that it leads, all descendants, and, when
+ * reparented, whatever belonged to it before or carries its token.
  */
 export interface Membership<Id> {
   /** The processes of each task. */
   find(tasks: readonly TaskRoot<Id>[], table: ReadonlyMap<number, Process>): Map<Id, Process[]>;
-  /** Nothing is remembered of what was seen before. */
+  /** Forgets everything it has seen. */
   forget(): void;
 }
 
@@ -19,23 +19,23 @@ export interface TaskRoot<Id> {
   readonly token: string;
 }
 
-/** Environments read in one scan: the rest of a crowd of strangers waits for the next. */
+/** Environments read in one scan; if there are more strangers, the rest wait for the next. */
 const MOST_ENVIRONMENTS = 256;
 
-/** What is remembered of a process between scans, so that it stays with its task after its parent is gone. */
+/** What it remembers of a process between scans, so that the process stays with its task after its parent is gone. */
 interface Known<Id> {
   readonly started: number;
   readonly id: Id | undefined;
-  /** Undefined: its environment was not read, for its parents said whose it is. */
+  /** Undefined: its environment was not read, because its parents say which task it belongs to. */
   readonly token?: string | null;
 }
 
-/** The nearest process on the way up that says whose it is. */
+/** The nearest ancestor that says which task a process belongs to. */
 const createAncestry = <Id>(
   table: ReadonlyMap<number, Process>,
   direct: (process: Process) => Id | undefined,
 ): ((process: Process) => Id | undefined) => {
-  // it also marks processes on the way up: a table read while pids are reused may hold a circle
+  // it also marks processes on the way up: a table read while pids are reused may contain a cycle
   const found = new Map<number, Id | undefined>();
   return (process) => {
     const path: number[] = [];

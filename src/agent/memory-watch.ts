@@ -8,9 +8,9 @@ export interface WatchedTask<Id> extends TaskRoot<Id> {
 
 export interface MemorySource<Id> {
   tasks(): Iterable<WatchedTask<Id>>;
-  /** Called once for a task. It may have ended at the same moment. */
+  /** Called once for a task. The task may have ended at the same moment. */
   onExceeded(id: Id, usedBytes: number): void;
-  /** The process table could not be read; the next look may see better. */
+  /** The process table could not be read; the next scan may succeed. */
   onError?(error: unknown): void;
 }
 
@@ -21,17 +21,17 @@ export interface MemoryWatchOptions {
 }
 
 export interface MemoryWatch {
-  /** Call when a task with a limit has started. The timer stops by itself when none is left. */
+  /** Call when a task with a limit has started. The timer stops by itself when no such task is left. */
   wake(): void;
-  /** One look at all tasks now. */
+  /** Scans all tasks once, now. */
   scan(): Promise<void>;
   stop(): void;
 }
 
-/** Watching takes at most a twentieth of the time, however long one look lasts. */
+/** Watching takes at most a twentieth of the time, however long one scan lasts. */
 const COST_FACTOR = 20;
 interface Suspect {
-  /** Counted once more not before this time: reading page tables of large processes is slow. */
+  /** Not measured again before this time: reading page tables of large processes is slow. */
   nextCheck: number;
   reported: boolean;
 }
@@ -39,8 +39,8 @@ interface Suspect {
 type Limited<Id> = WatchedTask<Id> & { readonly limitBytes: number };
 
 /**
- * Kills are decided here, so nothing is reported on resident sizes alone: they count shared pages once per process.
- * When their sum is over the limit, the proportional sizes are added up, and only these count.
+ * These numbers decide kills, so resident sizes alone are never enough: they count shared pages once per process. When
+ * their sum is over the limit, the proportional sizes are added up, and only these count.
  */
 export const watchMemory = <Id>(source: MemorySource<Id>, options: MemoryWatchOptions = {}): MemoryWatch => {
   const { intervalMs = 1000, procRoot = "/proc" } = options;

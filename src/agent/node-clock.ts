@@ -1,15 +1,15 @@
 /**
- * The time in which an agent tells when its tasks began and ended: its server's, as the last welcome said it, plus what
- * a monotonic clock has counted since (rule 10). So a wall clock that steps, here or there, or that is wrong on this node,
- * makes no attempt longer or shorter, and what different nodes tell fits together. Before the first welcome it is the
- * node's own.
+ * The time in which an agent reports when its tasks began and ended: its server's, as the last welcome gave it, plus
+ * what a monotonic clock has counted since (rule 10). So a wall clock that steps or is wrong, on the node or on the
+ * server, makes no attempt longer or shorter, and reports of different nodes fit together. Before the first welcome it
+ * is the node's own time.
  */
 export interface NodeClock {
   /** Now, in whole epoch milliseconds. */
   now(): number;
-  /** When the monotonic clock (`performance.now()`) stood there. */
+  /** The time at which the monotonic clock (`performance.now()`) showed this value. */
   at(monotonic: number): number;
-  /** What the server's clock says now; undefined from a server that does not tell. */
+  /** What the server's clock says now; undefined if the server does not send it. */
   adopt(serverNow: number | undefined): void;
 }
 
@@ -25,10 +25,15 @@ export const createNodeClock = (): NodeClock => {
   };
 };
 
-/** The clocks of two processes that were set at their starts agree to this, unless the wall clock stepped in between. */
+/**
+ * The clocks of two processes that were set when they started agree within this, unless the wall clock stepped in
+ * between.
+ */
 const AGREE_MS = 10_000;
 
-/** When an attempt began and ended, from what its spawner told: a clock that does not step either, but is set elsewhere. */
+/**
+ * When an attempt began and ended, from its spawner's report: that clock does not step either, but was set elsewhere.
+ */
 export const createExitTimes = (
   clock: NodeClock,
 ): ((

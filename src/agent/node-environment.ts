@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { isExported } from "../config/environment.ts";
 
 /**
- * What a queue's `environment` and `prologue` changed on this node (`module load …`): it reaches tasks, over what their
- * submitter's environment says and below what they set themselves. The manager's own variables do not: a program that
- * found SLURM_JOB_ID or PBS_NODEFILE would take the whole job for its own.
+ * What a queue's `environment` and `prologue` changed on this node (`module load …`). Tasks get it: it overrides their
+ * submitter's environment, and what they set themselves overrides it. They do not get the manager's own variables: a
+ * program that found SLURM_JOB_ID or PBS_NODEFILE would think that the whole job is its own.
  */
 export const changedOnNode = (
   before: Readonly<Record<string, string>>,
@@ -17,7 +17,7 @@ export const changedOnNode = (
     ),
   );
 
-/** `env -0`, as the pilot's script wrote it before anything else. */
+/** The output of `env -0`, which the pilot's script wrote before anything else. */
 export const parseEnvironment = (text: string): Record<string, string> =>
   Object.fromEntries(
     text
@@ -31,7 +31,7 @@ export const nodeEnvironment = (file: string | undefined): Readonly<Record<strin
   try {
     return changedOnNode(parseEnvironment(readFileSync(file, "utf8")), process.env);
   } catch {
-    // it could not be written: tasks have what their submitter had
+    // it could not be written: tasks get what their submitter had
     return {};
   }
 };

@@ -5,14 +5,15 @@ import { type ProcessIdentity, identify, parseIdentity, whereabouts } from "../p
 import { replaceFile } from "../replace-file.ts";
 
 /**
- * Who removes what an agent's tasks have on this node: the agent and its spawners, named in a file of the home for as
- * long as the agent lives. If all of them are killed, the next agent on the node reads it and removes the rest.
+ * Who removes what an agent's tasks leave on this node: the agent and its spawners, named in a file of the home for as
+ * long as the agent lives. If all of them are killed, the next agent on the node reads the file and removes what is
+ * left.
  */
 export interface Owners {
   readonly uuid: string;
   /** Where the TMPDIRs are. */
   readonly scratch: string;
-  /** Of this installation of a system: tells a host that was booted again from another of the same name. */
+  /** Identifies this installation of a system: tells a rebooted host from another one of the same name. */
   readonly machine: string;
   readonly processes: readonly ProcessIdentity[];
   /** Names of directories of pipes. */
@@ -20,7 +21,7 @@ export interface Owners {
 }
 
 export interface OwnersFile {
-  /** Settles when it is written; only then may the process be given tasks. */
+  /** Settles when it is written; only then may the process get tasks. */
   add(pid: number, pipes: string): Promise<void>;
   remove(): Promise<void>;
 }
@@ -33,7 +34,7 @@ export const ownersPrefix = (host: string = hostname()): string => `${encodeURIC
 export const machineId = async (): Promise<string> =>
   (await readFile("/etc/machine-id", "latin1").catch(() => "")).trim();
 
-/** With more, those that are gone are forgotten. */
+/** Beyond this, processes that are gone are forgotten. */
 const MOST_NAMED = 64;
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -41,7 +42,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const texts = (value: unknown): readonly string[] | undefined =>
   Array.isArray(value) && value.every((each) => typeof each === "string" && UUID.test(each)) ? value : undefined;
 
-/** Undefined for anything that is not whole: nothing follows from it. */
+/** Undefined for a file that is not complete: nothing follows from it. */
 export const parseOwners = (text: string): Owners | undefined => {
   let body: Readonly<Record<string, unknown>>;
   try {
@@ -59,7 +60,7 @@ export const parseOwners = (text: string): Owners | undefined => {
   return { uuid, scratch, machine, processes: parsed as ProcessIdentity[], pipes: names };
 };
 
-/** A home that cannot be written keeps nobody from working: then nobody will know what was left here. */
+/** A home that cannot be written keeps nobody from working; but then nobody will know what was left here. */
 export const keepOwners = async (
   home: string,
   uuid: string,
@@ -75,7 +76,7 @@ export const keepOwners = async (
   let last: Promise<void> = Promise.resolve();
 
   const write = async (): Promise<void> => {
-    // what was added since this was asked for is written with it
+    // this write includes what was added since it was asked for
     if (written === changes) return;
     const upTo = changes;
     const pipes = spawners.map((each) => each.pipes).filter((name) => name !== "");

@@ -3,16 +3,16 @@ import { type LongTimer, startTimer } from "../long-timer.ts";
 
 /**
  * The end of an agent's pilot, on the agent's own monotonic clock (rule 10). The walltime counts from the job's start,
- * which the pilot's script tells in SLIPWAY_PILOT_START; without it, from the agent's own.
+ * which the pilot's script passes in SLIPWAY_PILOT_START; without it, from the agent's own.
  *
  *   drain ──► nothing new is taken ──► signal ──► what still runs may save its work ──► end ──► it is killed
  */
 export interface PilotEnd {
   /** Milliseconds until the signal; undefined where nothing ends the pilot by force. */
   endsInMs(): number | undefined;
-  /** What every task is told of it, as `NAME=VALUE`. */
+  /** What every task learns of it, as `NAME=VALUE`. */
   readonly environment: readonly string[];
-  /** From here on the actions are carried out, each at its time; those whose time has passed at once. */
+  /** From here on it carries out the actions, each at its time; those whose time has passed, at once. */
   arm(actions: PilotEndActions): void;
   stop(): void;
 }
@@ -23,7 +23,7 @@ export interface PilotEndActions {
   end(reason: string): void;
 }
 
-/** Milliseconds that the pilot has been running already. A clock that makes no sense counts for nothing. */
+/** Milliseconds that the pilot has already been running. A clock that makes no sense is ignored. */
 export const elapsedMs = (startedAt: string | undefined, now: number): number => {
   const seconds = startedAt === undefined || !/^\d{1,12}$/.test(startedAt.trim()) ? NaN : Number(startedAt);
   return Number.isNaN(seconds) ? 0 : Math.max(0, now - seconds * 1000);

@@ -1,11 +1,13 @@
 import { spawn } from "node:child_process";
 
-/** Asks a tool of the node something. Undefined: it is missing, failed, said too much or took too long. */
+/**
+ * Runs a tool on the node and returns its output. Undefined: it is missing, failed, printed too much or took too long.
+ */
 export type Probe = (file: string, args: readonly string[]) => Promise<string | undefined>;
 
 const MOST_OUTPUT = 256 * 1024;
 
-/** Answers in time whatever happens: a tool stuck in its driver cannot be killed, so its end is not waited for. */
+/** Answers in time whatever happens: a tool stuck in its driver cannot be killed, so nobody waits for its end. */
 export const createProbe =
   (timeLimitMs = 5000): Probe =>
   (file, args) =>

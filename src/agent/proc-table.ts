@@ -9,12 +9,12 @@ export interface Process {
   readonly parent: number;
   readonly group: number;
   readonly session: number;
-  /** Clock ticks after boot; with the pid it names a process for ever. */
+  /** Clock ticks after boot; with the pid it identifies a process for ever. */
   readonly started: number;
   readonly rssPages: number;
 }
 
-/** Reading goes on in the next turn of the loop after this many processes, so that a crowded node stalls nothing. */
+/** After this many processes, reading continues in the next turn of the loop, so that a crowded node stalls nothing. */
 const PER_TURN = 200;
 
 const buffer = Buffer.allocUnsafe(4096);
@@ -68,7 +68,7 @@ export const readProcessTable = async (procRoot: string): Promise<Map<number, Pr
   return table;
 };
 
-/** The value of a variable in a process's first environment; null when it has none or is not ours to read. */
+/** The value of a variable in a process's first environment; null if it is not set or we may not read it. */
 export const readVariable = (procRoot: string, pid: number, name: string): string | null => {
   let environ: Buffer;
   try {
@@ -86,8 +86,8 @@ export const readVariable = (procRoot: string, pid: number, name: string): strin
 };
 
 /**
- * Bytes of a process with shared pages divided among those who share them. Null where the kernel does not tell (an old
- * one, or a process of another user); 0 when the process has ended.
+ * Bytes of a process with shared pages divided among those who share them. Null if the kernel does not say (an old one,
+ * or another user's process); 0 when the process has ended.
  */
 export const readPss = async (procRoot: string, pid: number): Promise<number | null> => {
   try {

@@ -3,7 +3,7 @@ import type { NodeClock } from "./node-clock.ts";
 import type { OutputStream } from "./output/stream.ts";
 import type { AgentTask } from "./task.ts";
 
-/** What the server does not know yet of tasks that run: that they began, and how far their output has come. */
+/** What the server does not know yet of running tasks: that they began, and how far their output has come. */
 export const progressOf = (
   running: Iterable<AgentTask>,
   output: OutputStream,
@@ -26,7 +26,7 @@ export const progressOf = (
   return tasks;
 };
 
-/** They are said again, to a server that may not have heard of them. */
+/** Reports them again, to a server that may not have heard of them. */
 export const forgetProgress = (running: Iterable<AgentTask>): void => {
   for (const task of running) task.reported = -2;
 };

@@ -26,13 +26,13 @@ export interface GroupHeap<T> {
   first(): Group<T> | undefined;
   add(group: Group<T>): void;
   remove(group: Group<T>): void;
-  /** Restores the order after the end of the group that is compared has changed. */
+  /** Restores the order after the compared end of the group has changed. */
   fix(group: Group<T>): void;
 }
 
 /**
- * A binary heap of groups. By `head`, the first group holds the task that is next of all; by `tail`, the one that is
- * last of all.
+ * A binary heap of groups. By `head`, the first group holds the task that comes first of all; by `tail`, the one that
+ * comes last of all.
  */
 export const createGroupHeap = <T>(by: "head" | "tail" = "head"): GroupHeap<T> => {
   const heap: Group<T>[] = [];

@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { isAbsolute } from "node:path";
 import type { AgentSettings } from "../protocol/agent-settings.ts";
 
-/** What an agent was told, from its command line or from a file that only its user can read. */
+/** The agent's settings, from its command line or from a file that only its user can read. */
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `$TMPDIR/x` with the node's own value; where it has none, the system's directory for such things. */
+/** Expands `$TMPDIR/x` with the node's own value; if it has none, with the system's temporary directory. */
 export const expandScratch = (scratch: string, env: Environment): string => {
   const [, name, rest] = /^\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?(.*)$/s.exec(scratch) ?? [];
   if (name === undefined) return scratch;
@@ -18,7 +18,7 @@ export const expandScratch = (scratch: string, env: Environment): string => {
 export interface GivenSettings {
   readonly settings?: string | undefined;
   readonly "settings-file"?: string | undefined;
-  /** What the pilot's script found out about this node; anything but a number from 1 on tells nothing. */
+  /** What the pilot's script found out about this node; anything but a number from 1 up is ignored. */
   readonly cpus?: string | undefined;
 }
 

@@ -1,13 +1,16 @@
 /**
- * When results go to the server: with the next turn of the loop when a slot is idle without it, gathered while every
- * slot has work in hand.
+ * When results go to the server: with the next turn of the loop if a slot would otherwise be idle; gathered while every
+ * slot has work.
  */
 
-/** While others take the slots that are left, results are gathered this long: the server has nothing to give us before. */
+/**
+ * While other tasks use the remaining slots, results are gathered for this long: until then the server has nothing for
+ * us.
+ */
 const GATHER_MS = 20;
 
 export interface ResultPace {
-  /** There are results; `idle`: the server could give us something to do for them. */
+  /** There are results; `idle`: the server could give us new work for them. */
   due(idle: boolean): void;
   stop(): void;
 }

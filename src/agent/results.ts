@@ -83,7 +83,7 @@ const cut = (run: RunId, { columns, count, details, lost }: Batch): PackedColumn
  */
 export interface ResultStore {
   add(result: Result): void;
-  /** Gathered but not yet in a message. */
+  /** Gathered, but not yet in a message. */
   readonly gathered: number;
   /** Makes messages of what was gathered. */
   take(): Results[];

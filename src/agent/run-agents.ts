@@ -4,7 +4,8 @@ import { fileURLToPath } from "node:url";
 
 /**
  * Several agents on one machine, as one job: what a manager's launcher does on the nodes of a cluster. Signals go to
- * all of them; the job ends with the last. An agent whose parent is gone hears it at its standard input, and ends too.
+ * all of them; the job ends with the last. An agent whose parent is gone notices that on its standard input, and ends
+ * too.
  */
 export const runAgents = async (count: number, settings: string): Promise<void> => {
   const agents: ChildProcess[] = [];
@@ -23,7 +24,7 @@ export const runAgents = async (count: number, settings: string): Promise<void> 
   process.exit(codes.find((code) => code !== 0) ?? 0);
 };
 
-/** Calls back when the one who started this agent beside others is gone. */
+/** Calls back when the process that started this agent beside others is gone. */
 export const onParentGone = (then: () => void): void => {
   if (process.env["SLIPWAY_AGENT_OF_SEVERAL"] === undefined) return;
   delete process.env["SLIPWAY_AGENT_OF_SEVERAL"];

@@ -19,16 +19,16 @@ import { type RunTemplate, defineRun } from "./templates.ts";
 import type { RunId } from "../core/ids.ts";
 
 /**
- * What agent and server say to each other. A server is told what is here, and welcomed if it is no older than the last
- * one: so the agent outlives its server, and results that a lost connection may have swallowed are sent again.
+ * The conversation of agent and server. The agent reports what it has, and accepts a server that is not older than the
+ * last one. So it outlives its server, and it sends again the results that a lost connection may have swallowed.
  */
 export interface Session extends ConnectionListener {
-  /** The highest epoch of a server that it has met; 0 before the first. */
+  /** The highest epoch of any server it has met; 0 before the first. */
   readonly epoch: number;
 }
 
 export interface SessionOptions {
-  /** What the agent says of itself, beside what it has. */
+  /** What the agent says about itself, besides what it holds. */
   readonly identity: Pick<Hello, "slipway" | "uuid" | "pilot" | "cluster" | "queue" | "resources" | "output">;
   readonly endsInMs: () => number | undefined;
   readonly connection: Connection;
@@ -63,7 +63,7 @@ const stopTasks = (
 /** What a server must know of this agent before it can welcome it. */
 const helloOf = ({ identity, endsInMs, assignments, parts, results }: SessionOptions, epoch: number) => {
   results.take();
-  // a connection begins with nothing defined: the server defines again what it assigns
+  // a new connection has no definitions: the server defines again what it assigns
   return {
     version: PROTOCOL_VERSION,
     ...identity,
@@ -88,7 +88,7 @@ export const createSession = (options: SessionOptions): Session => {
     epoch = message.epoch;
     options.clock.adopt(message.now);
     results.acknowledged(message.acked);
-    // all that was gathered joins those that wait, so that none is left out and all go in order
+    // everything gathered joins the results that wait, so that none is left out and all go in order
     results.take();
     for (const waiting of [...results.unacknowledged, ...parts.unheard()]) connection.send(waiting);
     stopTasks(options, message.drop, true);
@@ -98,7 +98,7 @@ export const createSession = (options: SessionOptions): Session => {
     assignments.giveBack();
   };
 
-  /** The template of a run; undefined, with a word in the log, where the group is not defined. */
+  /** The template of a run; undefined, with a line in the log, if the group is not defined. */
   const known = (what: string, { run, group }: { run: RunId; group: number }): RunTemplate | undefined => {
     const template = runs.get(run);
     if (template?.groups.has(group) === true) return template;
@@ -129,7 +129,7 @@ export const createSession = (options: SessionOptions): Session => {
     output.forget(run);
   };
 
-  /** By a stranger, or for a version too old: what runs is ended, results are spooled. */
+  /** By a stranger, or because our version is too old: ends what runs and spools the results. */
   const refusedForGood = (reason: string): void => {
     log(`refused for good: ${reason}`);
     assignments.endRunning(Ending.INTERRUPTED, reason);

@@ -1,17 +1,17 @@
 /**
  * Who gets free slots. Takers stand in the order in which they joined; while one waits for more than is free, those
- * behind it get nothing, so that it is not passed for ever.
+ * behind it get nothing, so that they cannot pass it for ever.
  */
 export interface SlotTaker {
   /** It waits for slots that must not go to others. */
   readonly waiting: boolean;
-  /** Starts whatever has a slot, and returns how many that were. */
+  /** Starts whatever gets a slot, and returns how many it started. */
   serve(): number;
 }
 
 export interface SlotLine {
   join(taker: SlotTaker): void;
-  /** Slots became free, or there is more to start; returns how many starts that gave. */
+  /** Slots became free, or there is more to start; returns how many it started. */
   serve(): number;
 }
 
@@ -21,7 +21,7 @@ export const createSlotLine = (): SlotLine => {
   return {
     join: (taker) => void takers.push(taker),
     serve: () => {
-      // a start may fail at once, and free its slot: the taker goes on with it by itself
+      // a start may fail at once and free its slot: the taker continues with that slot by itself
       if (serving) return 0;
       serving = true;
       let begun = 0;

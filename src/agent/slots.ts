@@ -4,7 +4,7 @@ import { DevicePool } from "./device-pool.ts";
 
 /** What one task holds while it runs. */
 export interface Slot {
-  /** Core ids, a shared one (fraction of a cpu) last. Negative ids are cores that only clusters.yaml knows. */
+  /** Core ids, a shared one (fraction of a cpu) last. Negative ids are cores that exist only in clusters.yaml. */
   readonly cpus: readonly number[];
   /** Devices with the units held on each, a shared one last. */
   readonly gpus: readonly { readonly index: string; readonly fraction: number }[];
@@ -26,7 +26,7 @@ export const pinnableCpus = (slot: Slot): readonly number[] => (slot.cpus.every(
 
 /**
  * The resources of one agent. The sum of what is held never exceeds the capacity; a whole cpu or gpu is held by one
- * slot alone; a fraction lies on one device. Releasing gives back exactly what was taken.
+ * slot alone; a fraction comes from one device. Releasing gives back exactly what was taken.
  */
 export class SlotPool {
   readonly capacity: Resources;
@@ -54,7 +54,7 @@ export class SlotPool {
     return this.held.size;
   }
 
-  /** Amounts nobody holds. A sum that is free may still lie on several devices. */
+  /** Amounts that nobody holds. A free sum may still be spread over several devices. */
   available(): Resources {
     const amounts: Record<string, number> = Object.fromEntries(this.free);
     if ("cpus" in this.capacity) amounts["cpus"] = this.cores.available;

@@ -9,9 +9,9 @@ import type { StartRequest } from "./spawner/spawner.ts";
 import { type AgentTask, tokenOf } from "./task.ts";
 import { type ExpandedTask, expandTask, indexOf } from "./templates.ts";
 
-/** What a spawner is asked to start for a task: its command, its environment, its files and its cores. */
+/** What a spawner needs to start a task: its command, its environment, its files and its cores. */
 export interface StartRequests {
-  /** The command of a task, from its group's template. Throws where that cannot be made. */
+  /** The command of a task, from its group's template. Throws if it cannot be made. */
   expand(task: AgentTask): ExpandedTask;
   /** `after`: the task that must have ended before. */
   make(
@@ -41,7 +41,7 @@ const forRank = ({ rank }: AgentTask, task: ExpandedTask): ExpandedTask => {
 const makeParents = (path: string | null): void => {
   if (path === null) return;
   const parent = dirname(path);
-  // looked at each time: between two runs people tidy up
+  // checked each time: people tidy up between two runs
   if (existsSync(parent)) return;
   try {
     makeDirectories(parent);
@@ -64,7 +64,7 @@ export const createStartRequests = (options: StartRequestsOptions): StartRequest
       const { source } = task.run.groups.get(task.group)!;
       const { slot } = task.chain!;
       const token = tokenOf(uuid, task);
-      // no directory of the agent's own around it: whoever ends last would have to remove that
+      // not inside a directory of the agent's own: whichever task ends last would have to remove that
       const tmpdir = join(settings.scratch, `slipway-${token}`);
       makeParents(expanded.stdout);
       makeParents(expanded.stderr);

@@ -6,14 +6,14 @@ import type { Slot } from "./slots.ts";
 import type { RunTemplate } from "./templates.ts";
 import type { Row, RunId } from "../core/ids.ts";
 
-/** Whose a task is, to be told when it is over. */
+/** The owner of a task, which learns when the task is over. */
 export interface TaskOwner {
   ended(task: AgentTask, result: Result): void;
   /** It was ended before it began: nothing of it ever ran. */
   dropped(task: AgentTask): void;
 }
 
-/** One attempt that this agent has, from its assignment to its result. */
+/** One attempt on this agent, from its assignment to its result. */
 export interface AgentTask {
   /** Unique among the tasks of this agent; the spawner's name for it too. */
   readonly id: number;
@@ -26,18 +26,18 @@ export interface AgentTask {
   readonly attempt: number;
   readonly item: string | undefined;
   readonly resources: Resources;
-  /** It was lost with its spawner before: it gets one of its own. */
+  /** It was lost with its spawner before: it gets a spawner of its own. */
   readonly alone: boolean;
-  /** Process tasks that take turns in one slot; undefined while it waits for one. */
+  /** Process tasks that take turns in one slot; undefined while it waits for a slot. */
   chain: Chain | undefined;
   output: TaskOutput | undefined;
   pid: number;
-  /** What the monotonic clock said; 0 before. */
+  /** The monotonic clock at its start; 0 before. */
   started: number;
-  /** How it must be reported, when it was this agent that ended it. */
+  /** The ending to report, if this agent ended it. */
   ending: number | undefined;
   detail: string | undefined;
-  /** Its pilot is about to end and it was told so. */
+  /** Its pilot is about to end, and it got the signal. */
   warned: boolean;
   /** Superseded: end it, report nothing. */
   dropped: boolean;
@@ -50,9 +50,9 @@ export interface AgentTask {
 
 export interface RankOfTask {
   readonly number: number;
-  /** Variables that tell it its place among the others. */
+  /** Variables that say its place among the others. */
   readonly env: readonly string[];
-  /** The words that start the others too, before the command; none where each rank is started by its agent. */
+  /** The words before the command that start the other ranks too; none where each agent starts its own ranks. */
   readonly launcher: readonly string[];
   /** Shared by the ranks of this agent. */
   readonly output: { current: TaskOutput | undefined };
@@ -68,7 +68,7 @@ export interface Chain {
 /** One number for (run, row), for maps. */
 export const taskKey = (run: RunId, row: Row): number => run * 2 ** 32 + row;
 
-/** Found in the environment of everything that an attempt starts. */
+/** In the environment of everything that an attempt starts. */
 export const tokenOf = (uuid: string, task: AgentTask): string =>
   `${uuid.slice(0, 8)}-${task.run.id}.${task.row}.${task.attempt}${task.rank === undefined ? "" : `.${task.rank.number}`}`;
 

@@ -9,7 +9,7 @@ import type { Define, GroupTemplate } from "../protocol/messages.ts";
 import { resolve } from "node:path";
 import type { Row } from "../core/ids.ts";
 
-/** Templates of runs, compiled once, from which each task's command is made. */
+/** Templates of runs, compiled once; they make each task's command. */
 
 interface CompiledGroup extends CompiledTask {
   readonly source: GroupTemplate;
@@ -44,7 +44,10 @@ export const defineRun = (known: RunTemplate | undefined, message: Define): RunT
 
 export const indexOf = (run: RunTemplate, row: Row): number => run.numbering.start + row * run.numbering.step;
 
-/** Everything that the spawner needs to know of one attempt but its slot. Throws a RangeError if a value cannot be placed. */
+/**
+ * Everything that the spawner needs to know of one attempt except its slot. Throws a RangeError if a value cannot be
+ * placed.
+ */
 export const expandTask = (
   run: RunTemplate,
   group: CompiledGroup,

@@ -1,4 +1,4 @@
-/** Bytes of output that are in memory, on their way to the file. */
+/** Bytes of output in memory, on their way to the file. */
 export interface Backlog {
   readonly bytes: number;
   add(bytes: number): void;

@@ -9,7 +9,7 @@ export interface BatchChunk extends ChunkHeader {
   readonly missing?: number;
 }
 
-/** Chunks that are written together: copied into few large buffers, so that one system call writes thousands. */
+/** Chunks that are written together: copied into a few large buffers, so that one system call writes thousands. */
 export interface OutputBatch<Ref> {
   /** File offset of the first byte. */
   readonly start: number;
@@ -23,7 +23,7 @@ export interface OutputBatch<Ref> {
   /** Copies a chunk in and returns the file offset of its header. */
   add(ref: Ref, chunk: BatchChunk, payload: Buffer, from: number): number;
   buffers(): Buffer[];
-  /** Ends `done` and lets the memory be used again. */
+  /** Settles `done` and frees the memory for reuse. */
   settle(): void;
 }
 
@@ -82,7 +82,7 @@ export const createBatches = <Ref>(): ((start: number) => OutputBatch<Ref>) => {
   };
 };
 
-/** What is left of some buffers after the first `count` bytes. */
+/** What is left of these buffers after the first `count` bytes. */
 export const skip = (buffers: Buffer[], count: number): Buffer[] => {
   let left = count;
   const rest: Buffer[] = [];
@@ -93,7 +93,7 @@ export const skip = (buffers: Buffer[], count: number): Buffer[] => {
   return rest;
 };
 
-/** How many of a batch's chunks are whole in its first bytes. */
+/** How many of a batch's chunks are complete in its first bytes. */
 export const wholeChunks = ({ start, offsets, chunks }: OutputBatch<unknown>, bytes: number): number => {
   let whole = 0;
   while (whole < chunks.length && offsets[whole]! + CHUNK_HEADER_BYTES + chunks[whole]!.length <= start + bytes)

@@ -5,10 +5,10 @@ import type { Losses } from "./losses.ts";
 import type { Output } from "./task-output.ts";
 import type { OutputWriter } from "./writer.ts";
 
-/** Makes chunks of an attempt's bytes, which thereby get their place in the file. */
+/** Makes chunks of an attempt's bytes, and thereby gives them their place in the file. */
 export interface Chunks {
   seal(output: Output, fd: OutputFd, bytes: Buffer, from: number, to: number): void;
-  /** Goes on behind a gap, with a marker in its place and what is left of it. */
+  /** Continues behind a gap, with a marker in its place and the tail that was kept. */
   closeGap(output: Output): void;
 }
 

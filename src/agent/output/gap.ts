@@ -1,13 +1,13 @@
 import type { OutputFd } from "../../core/output-format.ts";
 
 /**
- * Bytes of one attempt that are not kept, and the last of them, which are while memory lasts: what a program wrote last
- * is what people want to see of it.
+ * Bytes of one attempt that are not kept, except the last of them, while memory lasts: what a program wrote last is
+ * what people want to see.
  */
 
 /** Of each stream, beyond a limit. */
 export const TAIL_BYTES = 64 * 1024;
-/** Of all tasks of an agent together; beyond it tails do not grow any more. */
+/** For all tasks of an agent together; beyond it tails do not grow any more. */
 const ALL_TAILS_BYTES = 64 * 1024 * 1024;
 const SMALLEST = 1024;
 
@@ -61,7 +61,7 @@ const contents = ({ ring, end, length }: Side): Buffer => {
   return Buffer.concat([ring.subarray(start), ring.subarray(0, length - (ring.length - start))]);
 };
 
-/** Takes bytes; what does not fit any more is missing, the oldest first. */
+/** Takes bytes; what no longer fits is missing, the oldest first. */
 export const addToGap = (gap: Gap, fd: OutputFd, bytes: Buffer, stock: TailStock): void => {
   const into = sideOf(gap, fd);
   grow(into, into.length + bytes.length, stock);

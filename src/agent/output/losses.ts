@@ -7,13 +7,13 @@ import type { Output } from "./task-output.ts";
 export interface Losses {
   /** Bytes that could not be kept, of all tasks. */
   readonly dropped: number;
-  /** Bytes that are not taken: the last of them wait in memory. */
+  /** Bytes that may not go to the file now: the last of them wait in memory. */
   hold(output: Output, fd: OutputFd, bytes: Buffer, cause: number): void;
   /** A chunk that did not get into the file. */
   lose(output: Output, chunk: BatchChunk, cause: number): void;
-  /** The last bytes of a gap, which is over. */
+  /** The last bytes of a gap that is over. */
   takeTail(gap: Gap, fd: OutputFd): Buffer;
-  /** Nothing more is kept of what waits. */
+  /** Drops what waits in memory. */
   forget(output: Output): void;
 }
 

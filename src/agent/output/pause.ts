@@ -2,13 +2,13 @@ import { statfs } from "node:fs/promises";
 import { Lost } from "../../core/output-lost.ts";
 
 /**
- * When a file that could not be written is tried again: after a while, longer each time, and where the disk was full
- * only once there is room for more than the file that keeps the server going.
+ * When to try again a file that could not be written: after a while, longer each time, and, if the disk was full, only
+ * once there is room for more than the file that keeps the server going.
  */
 export interface OutputPause {
-  /** Why nothing is written at present. */
+  /** Why nothing is being written at present. */
   readonly error: Error | null;
-  /** The same, as it is told of each attempt. */
+  /** The same, as each attempt reports it. */
   readonly cause: number;
   fail(error: unknown): void;
   isOver(): boolean;
@@ -25,7 +25,7 @@ export const createOutputPause = (directory: string, retryMs: number, resumeByte
   let wait = retryMs;
   let looking = false;
 
-  /** Asks the file system; whoever comes next finds the answer. */
+  /** Asks the file system; the next caller finds the answer. */
   const look = async (): Promise<void> => {
     looking = true;
     const free = await statfs(directory).then(
@@ -46,7 +46,7 @@ export const createOutputPause = (directory: string, retryMs: number, resumeByte
     },
     fail: (reason) => {
       const now = performance.now();
-      // soon after it was tried again: then patience is better
+      // it failed again soon after a retry: be more patient
       wait = now - failedAt < 3 * wait ? Math.min(2 * wait, LONGEST_MS) : retryMs;
       failedAt = now;
       error = reason instanceof Error ? reason : new Error(String(reason));

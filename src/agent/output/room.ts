@@ -1,7 +1,7 @@
 import { Lost } from "../../core/output-lost.ts";
 import type { OutputLimits } from "../../protocol/messages.ts";
 
-/** How much output a run may leave with this agent: what the server said, and what was taken of it. */
+/** How much output a run may leave with this agent: the server's limits, and what the run has used of them. */
 
 export interface RunRoom {
   limits: OutputLimits;
@@ -9,7 +9,7 @@ export interface RunRoom {
   used: number;
 }
 
-/** Of a server that says nothing of limits. */
+/** For a server that sends no limits. */
 export const NO_LIMITS: OutputLimits = { perTask: Infinity, perRun: Infinity, over: false };
 
 /** How many more bytes an attempt that has `taken` may leave. */

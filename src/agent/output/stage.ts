@@ -5,10 +5,10 @@ import type { Output } from "./task-output.ts";
 /** Where small pieces of output wait until they are worth a chunk, or have waited long enough. */
 export interface Stage {
   add(output: Output, fd: OutputFd, bytes: Buffer): void;
-  /** What waits there of an attempt leaves. */
+  /** Sends on what waits there of an attempt. */
   clear(output: Output): void;
   clearAll(): void;
-  /** Nothing leaves by itself any more. */
+  /** From now on nothing leaves by itself. */
   stop(): void;
 }
 

@@ -23,7 +23,7 @@ export interface OutputStreamOptions {
   readonly highWaterBytes?: number;
   /** After a failed write, output is dropped for this long before the file is tried again. */
   readonly retryMs?: number;
-  /** After a disk was full, it is tried again only when so much is free. */
+  /** After a disk was full, it is tried again only when this much is free. */
   readonly resumeBytes?: number;
   /** Make other hosts see the bytes before they count as flushed. Default: on file systems that need it (NFS). */
   readonly sync?: boolean;
@@ -33,7 +33,7 @@ export interface OutputStreamOptions {
 
 export interface OutputStream {
   readonly path: string;
-  /** What a run may leave here; holds for what is written from now on. */
+  /** Limits what a run may leave here; applies to what is written from now on. */
   limit(run: RunId, limits: OutputLimits): void;
   /** Nothing of this run will begin any more. */
   forget(run: RunId): void;
@@ -48,7 +48,7 @@ export interface OutputStream {
   readonly pending: number;
   /** Bytes that could not be kept, of all tasks. */
   readonly dropped: number;
-  /** Why output is dropped at present. */
+  /** Why output is being dropped at present. */
   readonly failed: Error | null;
   /** Null while there is room; else resolves when there is again. Stop reading output until then. */
   drained(): Promise<void> | null;
@@ -57,11 +57,13 @@ export interface OutputStream {
   close(): Promise<void>;
 }
 
-/** Above what the server's journal is lent of its reserve at once: what was released for it is not for output. */
+/**
+ * More than the server's journal borrows from its reserve at once: space released for the journal is not for output.
+ */
 const RESUME_BYTES = 32 * 1024 * 1024;
 /** NFS, SMB, SMB2, CIFS: hosts see each other's writes only after fsync or close. */
 const REMOTE_TYPES = new Set([0x6969, 0x517b, 0xfe534d42, 0xff534d42]);
-/** However little heed is paid to `drained`, no more than this is held: the rest is dropped. */
+/** Even if nobody heeds `drained`, no more than this is held: the rest is dropped. */
 const HARD_LIMIT_FACTOR = 16;
 
 const writeVector = async (handle: FileHandle, buffers: Buffer[], at: number): Promise<number> =>
@@ -70,9 +72,9 @@ const writeVector = async (handle: FileHandle, buffers: Buffer[], at: number): P
 /**
  * Opens the stream of one agent process; nobody else may write to the file. Output of many tasks is gathered and
  * written once per turn of the loop. A write that fails (disk full, quota) costs output, never the agent: what did not
- * get into the file is dropped, its tasks know how much that was, and chains of chunks stay whole. While the file
- * cannot be written, and beyond a limit for good, the last of each stream wait in memory: they go behind a marker that
- * says how much is missing, when there is room again or the task ends.
+ * get into the file is dropped, its tasks know how much, and chains of chunks stay whole. While the file cannot be
+ * written, and for good beyond a limit, the last bytes of each stream wait in memory. When there is room again or the
+ * task ends, they follow a marker that says how much is missing.
  */
 export const openOutputStream = async (path: string, options: OutputStreamOptions = {}): Promise<OutputStream> => {
   const { flushMs = 200, highWaterBytes = 16 * 1024 * 1024, retryMs = 5000, write = writeVector } = options;
@@ -153,7 +155,7 @@ export const openOutputStream = async (path: string, options: OutputStreamOption
       const cause = limitReached(output.room, output.taken);
       take(output, fd, chunk.subarray(0, room));
       stage.clear(output);
-      // for good: a gap that a full disk made is behind us
+      // for good: the gap that a full disk made is behind us
       losses.hold(output, fd, chunk.subarray(room), cause);
     },
 

@@ -20,12 +20,12 @@ export interface TaskOutput {
   readonly stderrBytes: number;
   /** Bytes that are in the file or on their way to it. */
   readonly taken: number;
-  /** What it wrote and is not in the file; null when all is. */
+  /** What it wrote that is not in the file; null when everything is. */
   readonly lost: OutputLost | null;
 }
 
 export interface EndedOutput extends TaskOutput {
-  /** Resolves, never rejects, when all is in the file or given up; null when there is nothing to wait for. */
+  /** Resolves, never rejects, when everything is in the file or given up; null when there is nothing to wait for. */
   readonly flushed: Promise<void> | null;
 }
 
@@ -52,11 +52,11 @@ export class Output implements EndedOutput {
   stagedFd: OutputFd = 1;
   /** The batch that holds the last chunk, until it is written. */
   batch: OutputBatch<Output> | null = null;
-  /** While bytes are not taken. */
+  /** Set while bytes are not taken. */
   gap: Gap | null = null;
-  /** Why bytes were first not taken. */
+  /** Why the first bytes were not taken. */
   cause = 0;
-  /** Streams whose last byte taken ends no line, as bits. */
+  /** Streams whose last byte taken does not end a line, as bits. */
   unended = 0;
 
   constructor(run: RunId, row: Row, attempt: number, room: RunRoom) {
@@ -66,7 +66,7 @@ export class Output implements EndedOutput {
     this.room = room;
   }
 
-  /** So many bytes are in the file or on their way to it, or not any more. */
+  /** Counts bytes that are in the file or on their way to it; negative: that no longer are. */
   count(bytes: number): void {
     this.taken += bytes;
     this.room.used += bytes;

@@ -7,13 +7,13 @@ import type { OutputPause } from "./pause.ts";
 import type { Output } from "./task-output.ts";
 
 /**
- * Gets chunks of all tasks into the file: those of one turn of the loop with one write, and the next ones while that
- * is under way. A chunk has its place in the file when it is added; after a failed write, all that have a place behind
- * the last whole chunk are given up, and the place is used again.
+ * Gets chunks of all tasks into the file: those of one turn of the loop with one write, and the next ones while that is
+ * under way. A chunk gets its place in the file when it is added; after a failed write, all chunks behind the last
+ * whole one are given up, and their place is used again.
  */
 export interface OutputWriter {
   add(output: Output, chunk: BatchChunk, bytes: Buffer, from: number): void;
-  /** Resolves when all that was added is in the file or given up. */
+  /** Resolves when everything that was added is in the file or given up. */
   settled(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export interface OutputFile {
   readonly write: (handle: FileHandle, buffers: Buffer[], at: number) => Promise<number>;
 }
 
-/** Returns how many bytes are in the file when it fails, with the error. */
+/** When it fails, returns how many bytes are in the file, with the error. */
 const writeBatch = async (
   { path, handle, sync, write }: OutputFile,
   batch: OutputBatch<Output>,
@@ -45,7 +45,7 @@ const writeBatch = async (
     if (sync) await handle.datasync();
     return null;
   } catch (error) {
-    // where a sync was needed, only that says what is there
+    // where a sync was needed, only the sync says what is there
     return { error, written: sync ? 0 : written };
   }
 };
@@ -72,7 +72,7 @@ export const createOutputWriter = (
   let inFlight: OutputBatch<Output> | null = null;
   let scheduled = false;
 
-  /** The chunks from there on are not in the file: their tasks have a gap. */
+  /** The chunks from here on are not in the file: their tasks have a gap. */
   const giveUp = ({ refs, chunks }: OutputBatch<Output>, from: number): void => {
     for (let nth = from; nth < refs.length; nth++) {
       const output = refs[nth]!;
@@ -92,12 +92,12 @@ export const createOutputWriter = (
     const whole = wholeChunks(batch, written);
     keep(batch, whole);
     giveUp(batch, whole);
-    // What came after has its place behind bytes that are not there: it goes too, and the place is used again.
+    // What came after has its place behind bytes that are not there: it is given up too, and the place is used again.
     position = batch.offsets[whole] ?? batch.start + batch.bytes;
     const behind = next;
     next = null;
     if (behind !== null) giveUp(behind, 0);
-    // the room that half a chunk takes is others'
+    // others can use the room that half a chunk takes
     await file.handle.truncate(position).catch(() => undefined);
     settle(batch);
     if (behind !== null) settle(behind);

@@ -10,13 +10,13 @@ import type { Part } from "./part.ts";
 import { movePart, type Outcome, type PartEvent, TASK_IS_OVER } from "./part-states.ts";
 import { createRankProcesses, failureOf, neverBegan, type RankProcessesOptions } from "./processes.ts";
 
-/** What happens to parts, and what follows from their new states: part-states.ts says which those are. */
+/** What happens to parts, and what follows from their new states, which part-states.ts decides. */
 export interface PartActions {
   /** It has its slots. */
   begin(part: Part, slots: readonly Slot[]): void;
   /** The ranks of other agents are done; all went well, or one failed. */
   othersDone(part: Part, failure: Outcome | undefined): void;
-  /** What was told of it is on the server's disk. */
+  /** What it reported is on the server's disk. */
   kept(part: Part): void;
   over(part: Part): void;
   stop(part: Part, outcome: Outcome): void;
@@ -56,7 +56,7 @@ export const createPartActions = (options: PartActionsOptions, { parts, waiting 
     return current === undefined ? undefined : output.end(current);
   };
 
-  /** Tells the result, or says what to tell of the ranks here. */
+  /** Reports the result, or says what to report of the ranks here. */
   const report = (part: Part, outcome: Outcome, ended: EndedOutput | undefined): PartEvent => {
     const { ending, code, detail } = outcome;
     const out = { outAt: ended?.lastAt ?? -1, outBytes: ended?.stdoutBytes ?? 0, errBytes: ended?.stderrBytes ?? 0 };
@@ -70,11 +70,11 @@ export const createPartActions = (options: PartActionsOptions, { parts, waiting 
   };
 
   const remove = (part: Part): void => {
-    // its place may be another's since
+    // another attempt may have taken its place
     if (parts.get(keyOf(part.message)) === part) parts.delete(keyOf(part.message));
     for (const slot of part.slots) pool.release(slot);
     part.slots = [];
-    // of one that nobody reports any more, too: what waits in memory goes
+    // even if nobody reports it any more: frees what waits in memory
     endOutput(part);
     processes.cleanUp(part);
     options.gone();
@@ -101,7 +101,7 @@ export const createPartActions = (options: PartActionsOptions, { parts, waiting 
     else if (state.is === "gone") remove(part);
   };
 
-  /** A rank failed, here or elsewhere: none can go on. */
+  /** A rank failed, here or elsewhere: none can continue. */
   const endOthers = (part: Part): void => processes.end(part, Ending.CANCELED, "another rank ended");
 
   const rankEnded = (task: AgentTask, result: Result): void => {

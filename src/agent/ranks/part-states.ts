@@ -4,10 +4,10 @@ import type { RanksEndedMessage } from "../../protocol/messages.ts";
 /**
  * The states of one agent's part of a task with ranks, and every move between them. Pure.
  *
- *     waiting ──► running ──► writing ──► gone                      on the first node, the head: its result is told
- *        │           │           └──────► telling ──► kept ──► gone  elsewhere: its end is told, and its slots are
- *        │           │                                               kept until the attempt is over
- *        └► holding  └──► leaving ──► gone                           the head's attempt was superseded: nothing is told
+ *     waiting ──► running ──► writing ──► gone                      on the first node, the head: reports its result
+ *        │           │           └──────► telling ──► kept ──► gone  elsewhere: reports its end, and keeps its slots
+ *        │           │                                               until the attempt is over
+ *        └► holding  └──► leaving ──► gone                           the head's attempt was superseded: reports nothing
  *
  * A failure, here or elsewhere, does not end a running part at once: its processes are ended, and it moves on when the
  * last of them has. Of several failures the first is the task's.
@@ -25,13 +25,15 @@ export const endedWell = ({ ending, code }: Pick<Outcome, "ending" | "code">): b
 
 const ALL_WELL: Outcome = { ending: Ending.EXIT, code: 0, detail: "" };
 
-/** For what ends because its attempt is over. */
+/** For a part that ends because its attempt is over. */
 export const TASK_IS_OVER: Outcome = { ending: Ending.CANCELED, code: NO_CODE, detail: "the task is over" };
 
 export type PartState =
-  /** For slots of all its ranks. `othersDone`: the ranks of other agents have ended, or need not be waited for. */
+  /**
+   * Waits for slots for all its ranks. `othersDone`: the ranks of other agents have ended, or need not be waited for.
+   */
   | { readonly is: "waiting"; readonly othersDone: boolean }
-  /** Its processes run; the head also stays here until the others are done. `over`: elsewhere, the attempt is. */
+  /** Its processes run; the head also waits until the others are done. `over`: the attempt is over elsewhere. */
   | {
       readonly is: "running";
       readonly othersDone: boolean;
@@ -40,35 +42,35 @@ export type PartState =
     }
   /** It starts nothing: its slots are for the ranks that a launcher on the first node starts here. */
   | { readonly is: "holding" }
-  /** How it ended is known; that is not told before its output can be read. */
+  /** It has ended, and how is known; it reports that only when its output can be read. */
   | { readonly is: "writing"; readonly outcome: Outcome; readonly over: boolean }
-  /** The server was told, and has not said that it is on disk. */
+  /** It has reported to the server, which has not yet said that the report is on disk. */
   | { readonly is: "telling"; readonly message: RanksEndedMessage; readonly over: boolean }
   | { readonly is: "kept" }
   | { readonly is: "leaving" }
   | { readonly is: "gone" };
 
 export type PartEvent =
-  /** It has its slots. `holds`: and nothing to start. */
+  /** It has its slots. `holds`: it has nothing to start. */
   | { readonly type: "begun"; readonly holds: boolean }
   /** One of its processes has ended. */
   | { readonly type: "rank-ended"; readonly failure: Outcome | undefined }
   | { readonly type: "others-done"; readonly failure: Outcome | undefined }
   /** It must end: cancelled, or its pilot ends. */
   | { readonly type: "stopped"; readonly outcome: Outcome }
-  /** It has not begun and need not: the server gives it to others. */
+  /** It has not begun and need not: the server gives it to other agents. */
   | { readonly type: "returned" }
-  /** Its result was told. */
+  /** It has reported its result. */
   | { readonly type: "reported" }
   | { readonly type: "told"; readonly message: RanksEndedMessage }
-  /** What was told is on the server's disk. */
+  /** What it reported is on the server's disk. */
   | { readonly type: "kept" }
   /** The attempt has ended for the server, or another has taken its place. */
   | { readonly type: "over" };
 
 /** What moves depend on besides the state. */
 export interface PartFacts {
-  /** On the first node: it has the attempt. */
+  /** On the first node: it owns the attempt. */
   readonly head: boolean;
   /** Processes that have not ended. */
   readonly live: number;
@@ -90,11 +92,11 @@ const GONE: PartState = { is: "gone" };
 
 const write = (outcome: Outcome, over = false): PartState => ({ is: "writing", outcome, over });
 
-/** Moves on once nothing runs here and all that must be known is. */
+/** Moves on once nothing runs here and everything that it must know is known. */
 const whenEnded = (state: Running, { live }: PartFacts): PartState =>
   live > 0 || (state.failure === undefined && !state.othersDone) ? state : write(state.failure ?? ALL_WELL, state.over);
 
-/** An event that has no move in a state changes nothing there: it was said twice, or comes too late. */
+/** An event without a move in a state changes nothing there: it is a repeat, or comes too late. */
 const MOVES: Moves = {
   waiting: {
     begun: ({ othersDone }, { holds }, facts) =>
@@ -121,7 +123,7 @@ const MOVES: Moves = {
   writing: {
     reported: () => GONE,
     told: ({ over }, { message }) => ({ is: "telling", message, over }),
-    // elsewhere than on the first node the server wants to know what was written
+    // for a part that is not on the first node the server wants to know what was written
     over: (state, _, { head }) => (head ? GONE : { ...state, over: true }),
   },
   telling: {
@@ -137,7 +139,7 @@ const MOVES: Moves = {
   gone: {},
 };
 
-/** Where the ranks of other agents are of no concern, `othersDone` is true from the start. */
+/** Where the ranks of other agents do not matter, `othersDone` is true from the start. */
 export const newPart = (othersDone: boolean): PartState => ({ is: "waiting", othersDone });
 
 export const movePart = (state: PartState, event: PartEvent, facts: PartFacts): PartState => {

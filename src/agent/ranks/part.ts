@@ -5,15 +5,15 @@ import type { AgentTask } from "../task.ts";
 import type { RunTemplate } from "../templates.ts";
 import { newPart, type PartState } from "./part-states.ts";
 
-/** This agent's part of a task whose ranks run on several. */
+/** This agent's part of a task whose ranks run on several agents. */
 export interface Part {
   readonly message: Ranks;
   readonly run: RunTemplate;
-  /** On the first node: it has the attempt. */
+  /** On the first node: it owns the attempt. */
   readonly head: boolean;
   state: PartState;
   slots: readonly Slot[];
-  /** Those that have not ended. */
+  /** Processes that have not ended. */
   readonly processes: Set<AgentTask>;
   /** What its ranks write together. */
   readonly output: { current: TaskOutput | undefined };
@@ -28,7 +28,7 @@ export interface Part {
 
 export const createPart = (message: Ranks, run: RunTemplate): Part => {
   const head = message.node === 0;
-  // where a launcher starts all ranks, it alone knows how they end
+  // where a launcher starts all ranks, only the launcher knows how they end
   const othersDone = !head || message.hosts.length === 1 || message.by !== "agents";
   return {
     message,

@@ -11,9 +11,9 @@ import type { Row, RunId } from "../../core/ids.ts";
 
 /**
  * This agent's parts of tasks whose ranks run on several agents. A part takes slots for all its ranks at once, before
- * anything else is started here. On the first node the part has the attempt: its result is told when its own ranks
- * have ended and the others are known to be done, or as soon as one of all has failed. Elsewhere the end of the ranks
- * is told to the server, again and again until it is on disk, and the slots are kept until the attempt is over.
+ * anything else is started here. The part on the first node owns the attempt: it reports the result when its own ranks
+ * have ended and the others are known to be done, or as soon as any rank has failed. A part elsewhere reports the end
+ * of its ranks to the server, again and again until that is on disk, and keeps its slots until the attempt is over.
  */
 export interface RankParts extends SlotTaker {
   readonly size: number;
@@ -21,14 +21,14 @@ export interface RankParts extends SlotTaker {
   othersDone(message: RanksDone): void;
   kept(run: RunId, row: Row, attempt: number): void;
   over(run: RunId, row: Row, attempt: number): void;
-  /** Ends an attempt of this agent's; false if it has none. */
+  /** Ends an attempt that this agent owns; false if it has none. */
   stop(run: RunId, row: Row, attempt: number, superseded: boolean): boolean;
-  /** Gives back what has not begun; `now` ends what runs, at no cost to it. */
+  /** Gives back parts that have not begun; `now` ends those that run, at no cost to them. */
   drain(now: boolean, reason: string, ending?: number): void;
-  /** Attempts of this agent's, and those of others of which it has a part. */
+  /** Attempts that this agent owns, and those of others in which it has a part. */
   own(): readonly AttemptName[];
   others(): readonly AttemptName[];
-  /** To be said again after a connection was lost. */
+  /** To be sent again after a lost connection. */
   unheard(): readonly RanksEndedMessage[];
   progress(): Progress["tasks"][number][];
   progressOfOthers(): NonNullable<Progress["parts"]>[number][];
@@ -80,7 +80,7 @@ export const createRankParts = (options: PartActionsOptions): RankParts => {
     },
 
     take: (message, run) => {
-      if (parts.has(keyOf(message))) return; // said twice
+      if (parts.has(keyOf(message))) return; // sent twice
       for (const before of parts.values())
         if (before.message.run === message.run && before.message.row === message.row) over(before);
       const part = createPart(message, run);
@@ -125,7 +125,7 @@ export const createRankParts = (options: PartActionsOptions): RankParts => {
     },
 
     drain: (now, reason, ending = Ending.INTERRUPTED) => {
-      // none of them begins with the slots of another that is given back
+      // none of them may begin with the slots of another that is given back
       waiting.clear();
       for (const part of parts.values()) {
         const waits = part.state.is === "waiting";

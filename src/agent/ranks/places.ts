@@ -1,9 +1,9 @@
 import { FRACTION } from "../../core/resources.ts";
 import type { Ranks } from "../../protocol/messages.ts";
 
-/** What ranks are told of each other, and the words of launchers that start them all. Pure. */
+/** What ranks learn about each other, and the command lines of launchers that start them all. Pure. */
 
-/** A port that the ranks of a task may meet at; tasks at the same time on one host get different ones, most likely. */
+/** A port at which the ranks of a task may meet; tasks that share a host most likely get different ones. */
 const meetingPort = ({ run, row, attempt }: Ranks): number => 20_000 + ((run * 7919 + row * 131 + attempt) % 20_000);
 
 /** The number of the first rank on each host. */
@@ -56,9 +56,9 @@ const OF_THE_JOB =
 const OPEN_MPI_IN_SLURM = "--overlap --cpu-bind=none --mem=0 --export=ALL";
 
 /**
- * What Open MPI must be told in a job of Slurm. Hosts that it has from a file it does not tell srun: without a list its
- * daemons, one on each host but the first, start on the first nodes of the job, whomever they are meant for. Slurm
- * numbers them in its own order of nodes, whatever the list's; that of the hosts is the same.
+ * What Open MPI needs in a Slurm job. It does not pass the hosts that it reads from a file on to srun: without a list
+ * its daemons, one on each host but the first, start on the first nodes of the job, whichever hosts they are meant for.
+ * Slurm numbers them in its own order of nodes, whatever the order of the list; ours is the same as Slurm's.
  */
 const openMpiInSlurm = (hosts: readonly string[]): (readonly [string, string])[] => [
   ["OMPI_MCA_ras", "^slurm"],
@@ -75,7 +75,9 @@ export interface RankLaunch {
   readonly env: readonly string[];
 }
 
-/** The one process on the first host that starts all ranks. `set`: what the user set himself, which is left alone. */
+/**
+ * The one process on the first host that starts all ranks. `set`: variables that the user set; they stay as they are.
+ */
 export const rankLaunch = (
   part: Ranks,
   file: string,

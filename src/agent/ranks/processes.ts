@@ -13,11 +13,11 @@ import { firstRanks, hostFile, rankEnvironment, rankLaunch } from "./places.ts";
 
 /** The processes of parts: one for each rank, or on the first node one launcher that starts them all. */
 export interface RankProcesses {
-  /** Makes the processes of a part that has its slots, and returns them, to be started. */
+  /** Makes the processes of a part that has its slots, and returns them for the caller to start. */
   make(part: Part, owner: TaskOwner): readonly AgentTask[];
   start(tasks: readonly AgentTask[]): void;
   end(part: Part, ending: number, detail: string): void;
-  /** A process has ended: the part that it was of. */
+  /** A process has ended; returns the part it belonged to. */
   ended(task: AgentTask): Part | undefined;
   /** Removes what was made for them. */
   cleanUp(part: Part): void;
@@ -30,7 +30,7 @@ export interface RankProcessesOptions {
   readonly make: AssignedTasks["make"];
 }
 
-/** Of a process that was ended before it began. */
+/** The result of a process that was ended before it began. */
 export const neverBegan = (task: AgentTask, now: number): Result => ({
   run: task.run.id,
   row: task.row,
@@ -44,7 +44,7 @@ export const neverBegan = (task: AgentTask, now: number): Result => ({
   errBytes: 0,
 });
 
-/** The failure that a process's end is; undefined if it ended well. */
+/** The failure that a process's end amounts to; undefined if it ended well. */
 export const failureOf = (task: AgentTask, part: Part, result: Result): Outcome | undefined => {
   if (endedWell(result)) return undefined;
   const { ending, code } = result;

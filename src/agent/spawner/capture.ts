@@ -3,20 +3,20 @@ import { type OnReadOpts, Socket, type SocketConstructorOpts } from "node:net";
 
 /** One captured output of a task: the read end of its pipe. */
 export interface Capture {
-  /** Starts to read as data comes; a task that ends at once is only ever drained. */
+  /** Starts reading as data comes; a task that ends at once is only ever drained. */
   watch(): void;
   resume(): void;
-  /** Reads what is there without waiting and closes. False when back-pressure stopped it halfway: call it again. */
+  /** Reads what is there without waiting, and closes. False when back-pressure stopped it halfway: call it again. */
   drain(): boolean;
 }
 
 export interface Gate {
-  /** The agent does not keep up: nothing more may be read from tasks. */
+  /** The agent cannot keep up: nothing more may be read from tasks. */
   readonly closed: boolean;
 }
 
 const CHUNK = 64 * 1024;
-/** More than a pipe can hold: what still comes after this is written by a stranger that got hold of the pipe. */
+/** More than a pipe can hold: whatever comes after this was written by a stranger that got hold of the pipe. */
 const LARGEST_PIPE = 1024 * 1024;
 
 /** Shared by all: a chunk is handed over before the next one is read. */
@@ -34,7 +34,7 @@ export const createCapture = (fd: number, gate: Gate, take: (chunk: Buffer) => v
     else socket.destroy();
   };
 
-  /** Bytes read, 0 when there are none now and never will be. */
+  /** Bytes read; 0 when there are none now and there never will be. */
   const readNow = (): number => {
     try {
       return readSync(fd, buffer, 0, CHUNK, null);

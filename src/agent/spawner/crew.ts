@@ -4,8 +4,8 @@ import { type Spawner, type SpawnerListener, type SpawnerOptions, startSpawner }
 import type { RunId } from "../../core/ids.ts";
 
 /**
- * The spawners of one agent: some that tasks share, each task with the least busy one, and one apart for every attempt
- * that was lost with a spawner before.
+ * The spawners of one agent: some that tasks share, where each task goes to the least busy one; and a separate one for
+ * every attempt that was lost with a spawner before.
  */
 
 /** A spawner as its tasks see it. */
@@ -15,46 +15,47 @@ export interface Seat {
   readonly alone: boolean;
   /** Tasks that have not ended there. */
   live: number;
-  /** Runs whose environment it knows. */
+  /** Runs whose environment it has. */
   readonly runs: Set<number>;
 }
 
 export interface CrewListener extends Pick<SpawnerListener, "started" | "output" | "exit"> {
-  /** A spawner that tasks share is gone: nothing new should come here. Before `lost`. */
+  /** A shared spawner is gone: nothing new should come here. Called before `lost`. */
   broken(reason: string): void;
-  /** What ran there was ended with it. */
+  /** What ran there ended with it. */
   lost(spawner: Spawner, reason: string): void;
 }
 
 export interface CrewOptions extends SpawnerOptions {
-  /** How many tasks share. */
+  /** How many spawners tasks share. */
   readonly shared: number;
-  /** Variables of the node that go before those of a run. */
+  /** Variables of the node; those of a run override them. */
   readonly environment: Readonly<Record<string, string>>;
-  /** A spawner is there; it gets tasks when this has settled. */
+  /** A spawner has started; it gets tasks when this has settled. */
   readonly onSpawner: (spawner: Spawner) => Promise<void>;
-  /** Null while output can be taken; else resolves when it can again. */
+  /** Null while output can be taken; else resolves when it can be taken again. */
   readonly drained: () => Promise<void> | null;
 }
 
 export interface SpawnerCrew {
   readonly kind: Spawner["kind"];
   /**
-   * A seat for one more task of a run: apart for an attempt that is named because it must be alone; else `behind` if
-   * given, for a chain stays with one spawner, which knows when a member has ended; else the least busy.
+   * A seat for one more task of a run. An attempt that must be alone is named, and gets a separate spawner; otherwise
+   * `behind` if given, since a chain stays with one spawner, which knows when a member has ended; otherwise the least
+   * busy.
    */
   take(run: RunTemplate, alone: string | undefined, behind: Seat | undefined): Seat;
   forgetRun(run: RunId): void;
   close(): Promise<void>;
 }
 
-/** Spawners of the kind that runs in Node: each is a process of tens of megabytes. */
+/** For spawners that run in Node: each is a process of tens of megabytes. */
 const MOST_IN_NODE = 4;
 
-/** Of those that have one task each. */
+/** For spawners with one task each. */
 const MOST_ALONE = 16;
 
-/** A task has ended there. Whoever served one attempt is closed with the last of its tasks. */
+/** A task has ended there. A spawner that served one attempt closes with the last of its tasks. */
 export const leaveSeat = (seat: Seat): void => {
   seat.live -= 1;
   if (seat.alone && seat.live === 0) void seat.spawner.close();
@@ -69,7 +70,7 @@ export const startCrew = async (options: CrewOptions, listener: CrewListener): P
   let closing = false;
   let slowed = false;
 
-  /** Tasks that write faster than the disk wait in their writes; nothing piles up here. */
+  /** Tasks that write faster than the disk are blocked in their writes; nothing piles up here. */
   const slowDown = (): void => {
     const drained = slowed ? null : options.drained();
     if (drained === null) return;
@@ -153,7 +154,7 @@ export const startCrew = async (options: CrewOptions, listener: CrewListener): P
       return seat;
     },
     forgetRun: (run) => {
-      // of those that serve one attempt, none outlives its run
+      // spawners that serve one attempt do not outlive its run
       for (const { spawner, runs } of seats) if (runs.delete(run)) spawner.dropEnv(run);
     },
     close: async () => {

@@ -5,7 +5,7 @@ import { Event, type Exit, STAGES } from "./protocol.ts";
 /** Events as bytes: the Node spawner writes them here, the agent reads them here. */
 
 /**
- * EXIT is u32 id, u8 kind (0 exit code, 1 signal, 2 neither; WAS_ENDED added if its end was asked for before), u32
+ * EXIT is u32 id, u8 kind (0 exit code, 1 signal, 2 neither; WAS_ENDED added if the agent had asked for its end), u32
  * value, u8 stage, u32 errno, u32 strays, then as f64: start, end (epoch ms), largest resident set (bytes), user and
  * system time (ms).
  */

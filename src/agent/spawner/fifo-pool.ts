@@ -5,15 +5,15 @@ import { join } from "node:path";
 
 /**
  * Real pipes for the Node spawner. Node's own `pipe` stdio is a socket, on which a task's `echo x > /dev/stderr` fails;
- * and Node cannot call pipe(2). So named pipes are made by mkfifo, many at a time, opened at both ends and unlinked:
- * from then on they are pipes like any other, and never used twice.
+ * and Node cannot call pipe(2). So mkfifo makes named pipes, many at a time; opened at both ends and unlinked, they are
+ * pipes like any other, and never used twice.
  */
 export interface FifoPool {
   /** Ready pipes. */
   readonly size: number;
   /** Both ends of a fresh pipe: `read` does not block, `write` does. Throws what open throws. */
   take(): { readonly read: number; readonly write: number };
-  /** Settles once there are some again; rejects when mkfifo cannot be run. */
+  /** Settles once there are pipes again; rejects when mkfifo cannot be run. */
   refill(): Promise<void>;
   close(): void;
 }

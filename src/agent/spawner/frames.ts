@@ -9,10 +9,10 @@ export interface FrameWriter {
   text(value: string): void;
   optional(value: string | null): void;
   bytes(value: Uint8Array): void;
-  /** Completes the frame, or takes it back and says why it cannot be sent. */
+  /** Completes the frame, or drops it and says why it cannot be sent. */
   end(): "ok" | "too-large" | "nul";
   readonly size: number;
-  /** Everything since the last take; the writer starts anew. */
+  /** Everything since the last take; the writer starts over. */
   take(): Buffer;
 }
 
@@ -109,8 +109,8 @@ export const createFrameWriter = (): FrameWriter => {
 export type FrameHandler = (type: number, buffer: Buffer, at: number, end: number) => void;
 
 /**
- * Cuts a stream of chunks into frames. Whole frames are handed over where they lie; only one that spans chunks is
- * joined, once. Throws on an impossible length.
+ * Cuts a stream of chunks into frames. Whole frames are handed over in place; only one that spans chunks is joined,
+ * once. Throws on an impossible length.
  */
 export const createFrameReader = (handle: FrameHandler): ((chunk: Buffer) => void) => {
   let parts: Buffer[] = [];

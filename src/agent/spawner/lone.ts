@@ -3,11 +3,14 @@ import { failedStart } from "./events.ts";
 import type { Spawner, SpawnerListener } from "./spawner.ts";
 
 /**
- * Spawners for tasks that were lost with theirs: each attempt has one of its own, so that it can end nothing but itself.
- * One is started when it is needed and a place is free.
+ * Spawners for tasks that were lost with theirs: each attempt has one of its own, so that it can take down nothing but
+ * itself. A spawner starts when it is needed and a place is free.
  */
 export interface LoneSpawners {
-  /** The spawner of this attempt; until it is there, requests wait. To be closed when nothing of the attempt runs any more. */
+  /**
+   * The spawner of this attempt; requests wait until it has started. Close it when nothing of the attempt runs any
+   * more.
+   */
   of(attempt: string): Spawner;
   [Symbol.iterator](): Iterator<Spawner>;
   close(): Promise<void>;
@@ -15,7 +18,7 @@ export interface LoneSpawners {
 
 export interface LoneOptions {
   readonly kind: Spawner["kind"];
-  /** How many there may be at a time. */
+  /** How many may exist at a time. */
   readonly most: number;
   readonly start: (closed: (reason: string) => void) => Promise<Spawner>;
   readonly exit: SpawnerListener["exit"];
@@ -44,7 +47,7 @@ export const createLoneSpawners = (options: LoneOptions): LoneSpawners => {
   const make = (attempt: string): Spawner => {
     let real: Spawner | undefined;
     let isOver = false;
-    /** Starts by their ids, and what must be said before them. */
+    /** Starts by id, and what must be sent before them. */
     const starts = new Map<number, Begin>();
     const before: Begin[] = [];
 
@@ -65,7 +68,7 @@ export const createLoneSpawners = (options: LoneOptions): LoneSpawners => {
         });
         real = made;
         for (const say of [...before, ...starts.values()]) say(made);
-        // all of it was cancelled while the process came up
+        // all of it was cancelled while the process started
         if (isOver) await made.close();
       } catch {
         leave();

@@ -11,7 +11,7 @@ import { createShutdown, type Shutdown } from "./shutdown.ts";
 
 const O_CLOEXEC = 0o2000000;
 
-/** Closes what whoever started us left open: Node marks its own descriptors close-on-exec, but not all inherited ones. */
+/** Closes what our parent left open: Node marks its own descriptors close-on-exec, but not all inherited ones. */
 const closeInherited = (): void => {
   for (const name of readdirSync("/proc/self/fd")) {
     if (Number(name) <= 2) continue;
@@ -24,7 +24,7 @@ const closeInherited = (): void => {
   }
 };
 
-/** Reads requests and has them carried out in order. Throws a RangeError where they are malformed. */
+/** Reads requests and has them carried out in order. Throws a RangeError if one is malformed. */
 const createRequestReader = (
   { perform }: RequestOrder,
   shutdown: Shutdown,
@@ -60,9 +60,9 @@ const createRequestReader = (
  * a process of its own until stdin ends or a signal asks it to stop, then exits.
  */
 export const runNodeSpawner = (stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStream): void => {
-  Error.stackTraceLimit = 0; // errors of system calls are everyday answers here
+  Error.stackTraceLimit = 0; // system calls fail every day here
   closeInherited();
-  delete process.env["NODE_V8_COVERAGE"]; // Node would hand it on to every task
+  delete process.env["NODE_V8_COVERAGE"]; // Node would pass it on to every task
 
   const pool = createFifoPool(process.env[PIPES_VARIABLE] ?? randomUUID());
   const outbox = createOutbox(stdout);

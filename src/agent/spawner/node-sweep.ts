@@ -3,13 +3,13 @@ import { createStrayScanner, type Scan, SESSION, sendSignal, standingOf } from "
 import { killCgroup } from "./task-cgroup.ts";
 
 /**
- * Ends what outlives a task's main process: its group, its session, and whoever carries its token. Node is no
- * subreaper, so a process that left the session and cleared its environment escapes, unless a cgroup holds it.
+ * Ends what outlives a task's main process: its group, its session, and every process that carries its token. Node is
+ * not a subreaper, so a process that left the session and cleared its environment escapes, unless a cgroup holds it.
  */
 export interface Sweeper {
   /** The main process has ended: `clear` is called once nothing of the task is left. */
   add(task: NodeTask): void;
-  /** TERM to the group and to everyone outside of it; CONT wakes the stopped. */
+  /** TERM to the group and to every process outside of it; CONT wakes the stopped. */
   term(task: NodeTask): void;
   /** A deadline has changed or passed. */
   hurry(): void;

@@ -66,7 +66,10 @@ const step = <T>(stage: Stage, action: () => T): T => {
   }
 };
 
-/** Without O_NONBLOCK a FIFO that nobody reads would stop the whole loop. (Node cannot clear the flag: only for FIFOs.) */
+/**
+ * Without O_NONBLOCK a FIFO that nobody reads would block the whole loop. (Only for FIFOs, since Node cannot clear the
+ * flag.)
+ */
 const openOutput = (path: string, append: boolean): number => {
   const mode = append ? constants.O_APPEND : constants.O_TRUNC;
   const flags = constants.O_WRONLY | constants.O_CREAT | mode | constants.O_NOCTTY;
@@ -77,13 +80,13 @@ const openOutput = (path: string, append: boolean): number => {
 
 const LACKING = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE"]);
 
-/** The task's command as a shell would find it; the code of an error where there is none. */
+/** The task's command as a shell would find it, or the code of the error. */
 const findIn = (env: StartContext["env"], { argv, cwd }: StartRequest): ReturnType<typeof findCommand> =>
   findCommand(argv[0]!, env["PATH"] ?? "/bin:/usr/bin", cwd);
 
 /**
- * Node does not say whether it was chdir or exec that failed, and searches with execvp, to which a directory that may
- * not be entered is a reason to say EACCES.
+ * Node does not say whether chdir or exec failed, and searches with execvp, which says EACCES if it may not enter a
+ * directory on the way.
  */
 const spawnFailure = (request: StartRequest, env: StartContext["env"], error: unknown): StartError => {
   const code = codeOf(error) === "ERR_INVALID_ARG_VALUE" ? "ENOENT" : codeOf(error);
@@ -135,7 +138,7 @@ const begin = (task: NodeTask, context: StartContext, opened: number[]): ChildPr
   }
 };
 
-/** Starts the main process. Whatever goes wrong is told through `ended`, like an end. */
+/** Starts the main process. Whatever goes wrong is reported through `ended`, like an end. */
 export const startTask = (request: StartRequest, context: StartContext): NodeTask => {
   const startedAt = epochMs();
   const task: NodeTask = {

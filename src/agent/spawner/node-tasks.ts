@@ -37,9 +37,9 @@ export interface NodeTasksOptions {
 }
 
 /**
- * The tasks of the spawner in Node, each from its start to the exit that the agent is told of.
+ * The tasks of the Node spawner, each from its start to the exit that it reports to the agent.
  *
- *     behind another ──► runs ──► main process ended ──► swept ──► cleaned up ──► drained ──► exit is told
+ *     behind another ──► runs ──► main process ended ──► swept ──► cleaned up ──► drained ──► exit reported
  */
 export class NodeTasks {
   private readonly options: NodeTasksOptions;
@@ -63,14 +63,14 @@ export class NodeTasks {
     return this.tasks.size;
   }
 
-  /** Now, or when the task that it names has ended. */
+  /** Starts it now, or when the task that it names has ended. */
   start(request: StartRequest): void {
     const { after } = request;
     if (after !== null && (this.tasks.has(after) || this.successors.has(after))) this.successors.add(request, after);
     else this.begin(request);
   }
 
-  /** TERM, grace, KILL; one that waits behind another never begins. It may have ended in the meantime. */
+  /** TERM, grace, KILL; a task that waits behind another never begins. It may have ended in the meantime. */
   end(id: number, graceMs: number): void {
     if (this.successors.drop(id)) return this.tellDropped(id);
     const task = this.tasks.get(id);
@@ -154,7 +154,7 @@ export class NodeTasks {
     this.finish(task);
   }
 
-  /** Tells the exit, once the rest of the output is told. */
+  /** Reports the exit, once the rest of the output is reported. */
   private finish(task: NodeTask): void {
     const { order, shutdown } = this.options;
     this.draining.add(task);

@@ -6,11 +6,11 @@ import { OUT_HIGH } from "./protocol.ts";
 export interface Outbox {
   readonly writer: FrameWriter;
   readonly gate: Gate;
-  /** From here on it is told what becomes of the events. */
+  /** From here on the listener learns what becomes of the events. */
   listen(listener: OutboxListener): void;
   /** Sends what was written in this turn, at its end. */
   schedule(): void;
-  /** Bytes not taken by the agent yet. */
+  /** Bytes that the agent has not taken yet. */
   queued(): number;
   /** Nobody reads any more: what is queued or comes later is dropped, so that tasks never block on us. */
   abandon(): void;
@@ -21,7 +21,7 @@ export interface OutboxListener {
   opened(): void;
   /** Nobody will read any more. */
   broken(): void;
-  /** The agent has taken all. */
+  /** The agent has taken everything. */
   emptied(): void;
 }
 

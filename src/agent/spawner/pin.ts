@@ -6,7 +6,7 @@ import { parseCpuList } from "../cpu-list.ts";
 let taskset: string | null | undefined;
 let allowed: ReadonlySet<number> | undefined;
 
-/** The words that bind a command to cores, none where that is impossible: no taskset here, or none of these cores. */
+/** The words that bind a command to cores; none where that is impossible, without taskset or without these cores. */
 export const pinPrefix = (cpus: readonly number[]): string[] => {
   if (taskset === undefined) {
     const found = findCommand("taskset", `${process.env["PATH"] ?? ""}:/usr/bin:/bin`, "/");

@@ -1,9 +1,9 @@
 /**
  * What the agent and its spawner processes say to each other over stdin and stdout. native/ is the other end in C,
- * node-spawner.ts the same in Node: a change here is a change of VERSION there.
+ * node-spawner.ts the same in Node: a change here changes VERSION there.
  *
  * A frame is a u32 length (of what follows), a u8 type and a body; all numbers are little-endian. Text is a u32 length,
- * the bytes and a NUL that the length does not count; absent text has the length NONE and nothing else.
+ * the bytes and a NUL that the length does not count; absent text is the length NONE and nothing else.
  *
  *   ENV      u32 id, u32 count, text…            STARTED  u32 id, u32 pid
  *   DROP_ENV u32 id                              OUTPUT   u32 id, u8 fd, bytes
@@ -15,7 +15,7 @@ export const VERSION = 4;
 export const MAX_FRAME = 8 * 1024 * 1024;
 export const NONE = 0xffff_ffff;
 
-/** Output that waits for a slow agent; beyond it, tasks' pipes are left full. */
+/** Output that waits for a slow agent; beyond it, tasks' pipes stay full. */
 export const OUT_HIGH = 4 * 1024 * 1024;
 
 export const Request = { ENV: 1, DROP_ENV: 2, START: 3, END: 4, SIGNAL: 5 } as const;
@@ -38,9 +38,9 @@ export interface StartRequest {
   /** Absolute path of a file to make or truncate; null: captured and sent back. Equal paths share one open file. */
   readonly stdout: string | null;
   readonly stderr: string | null;
-  /** Files are not truncated: each write goes to their end (O_APPEND), as several tasks write to them. */
+  /** Files are not truncated: each write goes to their end (O_APPEND), since several tasks write to them. */
   readonly append: boolean;
-  /** Made (0700) before the start, removed with all it holds before the exit is told. */
+  /** Created (0700) before the start, removed with everything in it before the exit is reported. */
   readonly tmpdir: string | null;
   /** Cores to bind the task to; those that do not exist here are left out. */
   readonly cpus: readonly number[] | null;
@@ -48,8 +48,9 @@ export interface StartRequest {
   readonly token: string;
   readonly graceMs: number;
   /**
-   * A task that this one follows: it begins when that one's exit is told, without a round trip to the agent. Null, or a
-   * task that has ended already: it begins at once. Ended before it began, it exits with the stage "dropped".
+   * A task that this one follows: it begins when that one's exit is reported, without a round trip to the agent. With
+   * null, or a task that has already ended, it begins at once. If it is ended before it begins, it exits with the stage
+   * "dropped".
    */
   readonly after: number | null;
   /** A cgroup v2 directory in which the task gets a group of its own, if that is possible. */
@@ -58,18 +59,18 @@ export interface StartRequest {
 
 export interface Exit {
   readonly id: number;
-  /** Both null when the task never started for another reason than its command (127 not found, 126 not executable). */
+  /** Both null if the task never started for a reason other than its command (127 not found, 126 not executable). */
   readonly code: number | null;
   readonly signal: number | null;
   /** Epoch, milliseconds with a fraction. */
   readonly startedAt: number;
   readonly endedAt: number;
   readonly error: null | { readonly stage: Stage; readonly errno: number; readonly code: string };
-  /** 0 where it is not known (the Node implementation); never less than the spawner's own few megabytes otherwise. */
+  /** 0 if unknown (the Node implementation); otherwise never less than the spawner's own few megabytes. */
   readonly maxRssBytes: number;
   readonly userMs: number;
   readonly systemMs: number;
-  /** Its end was asked for before it came; false if it was over by itself when the request arrived. */
+  /** The agent asked for its end before it came; false if it was over by itself when the request arrived. */
   readonly ended: boolean;
   /** Processes that outlived the main one and had to be killed. */
   readonly strays: number;

@@ -13,10 +13,13 @@ const removeHard = (path: string): Promise<void> =>
     child.on("exit", () => resolve());
   });
 
-/** Removes a directory with all it holds, links unfollowed. What cannot be removed stays: there is nobody to tell. */
+/**
+ * Removes a directory with everything in it, without following links. What cannot be removed stays: there is nobody to
+ * tell.
+ */
 export const removeTree = (path: string): void | Promise<void> => {
   try {
-    rmdirSync(path); // the usual case: nothing is in it
+    rmdirSync(path); // the usual case: it is empty
     return undefined;
   } catch (error) {
     if (codeOf(error) === "ENOENT") return undefined;

@@ -1,10 +1,10 @@
 import type { FifoPool } from "./fifo-pool.ts";
 import type { Shutdown } from "./shutdown.ts";
 
-/** Requests keep their order: once one waits for pipes, all that follow wait behind it. */
+/** Keeps requests in order: once one waits for pipes, all that follow wait behind it. */
 export interface RequestOrder {
   perform(action: () => void): void;
-  /** Runs what reads requests: a malformed one ends the spawner. */
+  /** Runs code that reads requests: a malformed one ends the spawner. */
   guarded(action: () => void): void;
 }
 

@@ -7,7 +7,10 @@ import { toGrace, writeEnv, writeNumbers, writeStart } from "./requests.ts";
 import type { LostTask } from "./salvage.ts";
 import type { Spawner } from "./spawner.ts";
 
-/** Requests to a spawner, sent together at the end of the current turn; and the tasks that it has by them. */
+/**
+ * Requests to a spawner, sent together at the end of the current turn; and the tasks that the spawner has because of
+ * them.
+ */
 export interface RequestSender extends Pick<Spawner, "defineEnv" | "dropEnv" | "start" | "end" | "signal" | "flush"> {
   /** Started and not ended. */
   readonly live: Map<number, LostTask>;
@@ -15,7 +18,7 @@ export interface RequestSender extends Pick<Spawner, "defineEnv" | "dropEnv" | "
   stop(): void;
 }
 
-/** `refused` is told of a task that is not even sent, after `start` has returned, like any other's exit. */
+/** `refused` gets a task that is not even sent, after `start` has returned, like the exit of any other. */
 export const createRequestSender = (stdin: Writable, refused: (exit: Exit) => void): RequestSender => {
   const writer = createFrameWriter();
   const environments = new Map<number, "ok" | "too-large" | "nul">();
@@ -57,7 +60,7 @@ export const createRequestSender = (stdin: Writable, refused: (exit: Exit) => vo
       const sent = env !== "ok" ? env : request.argv.length === 0 ? "nul" : writeStart(writer, request);
       const { E2BIG, EINVAL, EPIPE } = constants.errno;
       if (sent !== "ok") return refuse(id, "exec", sent === "nul" ? EINVAL : E2BIG);
-      // no fault of the task's: it never began, and `closed` is about to tell why
+      // not the task's fault: it never began, and `closed` is about to say why
       if (gone || !stdin.writable) return refuse(id, "dropped", EPIPE);
       live.set(id, { pid: 0, token: request.token, tmpdir: request.tmpdir });
       schedule();

@@ -60,7 +60,7 @@ const short = (): never => {
   throw new RangeError("malformed request");
 };
 
-/** Reads the body of one frame. Throws a RangeError on anything that is cut short or left over. */
+/** Reads the body of one frame. Throws a RangeError if it is cut short or something is left over. */
 export const createBodyReader = (buffer: Buffer, from: number, end: number) => {
   let at = from;
   const u32 = (): number => {

@@ -3,7 +3,7 @@ import { removeTree } from "./remove-tree.ts";
 import { createStrayScanner, sendSignal, standingOf } from "./strays.ts";
 
 export interface LostTask {
-  /** 0 when its start was not heard of. */
+  /** 0 if the spawner had not reported its start. */
   pid: number;
   readonly token: string;
   readonly tmpdir: string | null;
@@ -11,7 +11,7 @@ export interface LostTask {
 
 const ROUNDS = 100;
 
-/** A spawner was killed before it could end its tasks: they are killed here, by group and by token. */
+/** A spawner was killed before it could end its tasks: kills them, by group and by token. */
 export const salvage = async (lost: Iterable<LostTask>): Promise<void> => {
   const tasks = [...lost];
   if (tasks.length === 0) return;
@@ -20,7 +20,7 @@ export const salvage = async (lost: Iterable<LostTask>): Promise<void> => {
   for (let round = 0; round < ROUNDS; round++) {
     const { byToken, sure } = scanner.scan();
     const alive = tasks.flatMap((task) => byToken.get(task.token) ?? []).filter((pid) => standingOf(pid) !== undefined);
-    // one that is in the middle of an exec shows no token yet
+    // a process in the middle of an exec shows no token yet
     if (alive.length === 0 && sure) break;
     for (const pid of alive) sendSignal(pid, "SIGKILL");
     await delay(5);

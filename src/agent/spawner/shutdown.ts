@@ -2,8 +2,8 @@ import type { FifoPool } from "./fifo-pool.ts";
 import type { Outbox } from "./outbox.ts";
 
 /**
- * The end of the spawner in Node: from the moment it is asked to stop it takes no requests and ends all tasks, and its
- * process exits when none is left and the agent has read every event.
+ * The end of the Node spawner: from the moment it is asked to stop it takes no requests and ends all tasks. Its process
+ * exits when none is left and the agent has read every event.
  */
 export interface Shutdown {
   readonly begun: boolean;
@@ -11,7 +11,7 @@ export interface Shutdown {
   begin(status?: number): void;
   /** A task has ended, or events were read: exits if those were the last. */
   check(): void;
-  /** What there is to end. */
+  /** Says which tasks to end. */
   arm(tasks: { readonly size: number; endAll(): void }): void;
 }
 

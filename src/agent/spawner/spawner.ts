@@ -10,12 +10,12 @@ import { type LostTask, salvage } from "./salvage.ts";
 
 export type { Exit, StartRequest } from "./protocol.ts";
 
-/** Told in this order for each task: started, output…, exit. A chunk may be kept. */
+/** Called in this order for each task: started, output…, exit. A chunk may be kept. */
 export interface SpawnerListener {
   started(id: number, pid: number): void;
   output(id: number, fd: 1 | 2, chunk: Buffer): void;
   exit(exit: Exit): void;
-  /** The spawner process is gone; tasks that were live have been killed and get no exit. Called once, last. */
+  /** The spawner process is gone; tasks that were alive have been killed and get no exit. Called once, last. */
   closed(reason: string): void;
 }
 
@@ -23,7 +23,7 @@ export interface SpawnerOptions {
   readonly nativePath?: string;
   /** argv that runs the Node implementation. */
   readonly nodeEntry: readonly string[];
-  /** auto (the default): native if it is there, runs here and speaks this version; else node. */
+  /** auto (the default): native if it exists, runs here and speaks this version; otherwise node. */
   readonly kind?: "native" | "node" | "auto";
 }
 
@@ -35,7 +35,7 @@ export interface Spawner {
   /** Defines or replaces a base environment of `K=V` entries; the last of equal names wins. */
   defineEnv(id: number, entries: readonly string[]): void;
   dropEnv(id: number): void;
-  /** Answered by exactly one exit, unless the spawner closes first. Throws only if the environment was never defined. */
+  /** Leads to exactly one exit, unless the spawner closes first. Throws only if the environment was never defined. */
   start(request: StartRequest): void;
   /** TERM to all of the task, KILL after the grace. Unknown ids are ignored: the task may just have ended. */
   end(id: number, graceMs?: number): void;
@@ -57,7 +57,7 @@ const KEPT_STDERR = 2048;
 const startProcess = (kind: Spawner["kind"], [file = "", ...args]: readonly string[]) => {
   const pipes = randomUUID();
   const env = { ...process.env, [PIPES_VARIABLE]: pipes };
-  // a session of its own: Ctrl-C in the agent's terminal is the agent's to handle
+  // a session of its own: Ctrl-C in the agent's terminal is for the agent to handle
   const child: ChildProcess = spawn(file, args, { stdio: ["pipe", "pipe", "pipe"], detached: true, env });
   const [stdin, stdout, stderr] = [child.stdin!, child.stdout!, child.stderr!];
   let problem = "";
@@ -66,7 +66,7 @@ const startProcess = (kind: Spawner["kind"], [file = "", ...args]: readonly stri
     said = (said + text).slice(-KEPT_STDERR);
   });
   stdin.on("error", (error) => {
-    said ||= error.message; // it is about to be gone: `close` tells
+    said ||= error.message; // it is about to be gone: `close` says why
   });
   child.on("error", (error) => {
     problem ||= error.message;
@@ -76,7 +76,7 @@ const startProcess = (kind: Spawner["kind"], [file = "", ...args]: readonly stri
     pipes: kind === "node" ? pipes : "",
     stdin,
     stdout,
-    /** The reason of its end will be this one, unless there is another already. */
+    /** Gives this reason for its end, unless it already has one. */
     blame: (reason: string): void => {
       problem ||= reason;
     },
@@ -96,7 +96,10 @@ const startProcess = (kind: Spawner["kind"], [file = "", ...args]: readonly stri
 
 type SpawnerProcess = ReturnType<typeof startProcess>;
 
-/** Tells the listener of events as they come. `greeted`: once, with the first, which must be a hello of our version. */
+/**
+ * Passes events to the listener as they come. `greeted`: called once, with the first, which must be a hello of our
+ * version.
+ */
 const readEvents = (
   child: SpawnerProcess,
   live: Map<number, LostTask>,
@@ -191,7 +194,7 @@ export const startSpawner = async (options: SpawnerOptions, listener: SpawnerLis
     try {
       return await connect("native", [nativePath], listener);
     } catch {
-      // built for another machine, or for another version: Node's does the same
+      // built for another machine or another version: the Node spawner does the same
       return connect("node", nodeEntry, listener);
     }
   }

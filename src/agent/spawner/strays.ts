@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /**
- * Finds the processes of tasks by the SLIPWAY_TOKEN in their environment (first environment: what exec was given).
- * Many tasks share one scan, and a scan soon after another reads only what is new.
+ * Finds the processes of tasks by the SLIPWAY_TOKEN in their environment (the one that exec was given). Many tasks
+ * share one scan, and a scan soon after another reads only what is new.
  */
 export interface StrayScanner {
   scan(): Scan;
@@ -10,11 +10,11 @@ export interface StrayScanner {
 
 export interface Scan {
   /**
-   * Processes by token; some may just have ended (ask standingOf). Those without any environment are found under
+   * Processes by token; some may just have ended (ask standingOf). Those without any environment are listed under
    * `session:` and the pid of their session's leader.
    */
   readonly byToken: ReadonlyMap<string, readonly number[]>;
-  /** False when a process was seen without environment for the first time: it may be in the middle of an exec. */
+  /** False when a process was seen without an environment for the first time: it may be in the middle of an exec. */
   readonly sure: boolean;
 }
 
@@ -23,7 +23,7 @@ const TOKEN_VARIABLE = "SLIPWAY_TOKEN";
 /** What a scan calls the processes of a session; no token can start like this, tokens being words. */
 export const SESSION = "session:";
 
-/** Pids cannot come round again in less time than this, so what a scan learnt holds until then. */
+/** Pids cannot wrap around in less time than this, so what a scan learnt holds until then. */
 const TRUSTED_MS = 1000;
 
 const needle = Buffer.from(`${TOKEN_VARIABLE}=`);
@@ -52,7 +52,7 @@ export interface Standing {
   readonly session: number;
 }
 
-/** Where a process stands, undefined when it has ended (a zombie has). */
+/** Where a process stands; undefined if it has ended (a zombie has). */
 export const standingOf = (pid: number | string): Standing | undefined => {
   let text: string;
   try {
@@ -72,11 +72,11 @@ const look = (pid: string): string | undefined => {
   if (token !== null) return token;
   const standing = standingOf(pid);
   if (standing === undefined) return undefined;
-  // kernel threads never have an environment; anyone else may be in the middle of an exec and is asked again
+  // kernel threads never have an environment; any other process may be in the middle of an exec and is checked again
   return standing.parent === KTHREADD || pid === String(KTHREADD) ? "" : SESSION + standing.session;
 };
 
-/** `isMain` tells pids that need no look: main processes of live tasks. */
+/** `isMain` recognises pids that need no look: main processes of live tasks. */
 export const createStrayScanner = (isMain: (pid: number) => boolean = () => false): StrayScanner => {
   let known = new Map<string, string>();
   let hidden = new Set<string>();
@@ -110,7 +110,7 @@ export const createStrayScanner = (isMain: (pid: number) => boolean = () => fals
   };
 };
 
-/** Sends a signal; false when nobody was there, or nobody whom we may signal. Negative pids are groups. */
+/** Sends a signal; false if no process was there, or none that we may signal. Negative pids are groups. */
 export const sendSignal = (pid: number, signal: NodeJS.Signals | number): boolean => {
   try {
     return process.kill(pid, signal);

@@ -1,8 +1,8 @@
 import type { StartRequest } from "./protocol.ts";
 
 /**
- * Starts that wait for another task's end (native/successors.c is the same in C). One that is dropped while it waits leaves
- * its place to those behind it.
+ * Starts that wait for another task to end (native/successors.c is the same in C). If one is dropped while it waits,
+ * those behind it take its place.
  */
 export const createSuccessors = () => {
   const byAfter = new Map<number, StartRequest[]>();

@@ -2,7 +2,7 @@ import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** A task's own cgroup (v2): a help in ending it, never a condition; every step may fail in silence. */
+/** A task's own cgroup (v2): it helps to end the task, but is never required; every step may fail silently. */
 
 const PATIENCE = 200;
 
@@ -29,7 +29,7 @@ export const joinCgroup = (path: string, pid: number): boolean => put(join(path,
 
 export const killCgroup = (path: string): boolean => put(join(path, "cgroup.kill"), "1");
 
-/** Kills what is left in it and removes it, waiting up to a second for the dying. */
+/** Kills what is left in it and removes it, waiting up to a second for dying processes. */
 export const removeCgroup = async (path: string): Promise<void> => {
   killCgroup(path);
   for (let attempt = 0; attempt < PATIENCE; attempt++) {
