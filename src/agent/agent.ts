@@ -31,8 +31,8 @@ import type { AgentTask } from "./task.ts";
 
 /**
  * The process on a node: takes assignments, gives each task a slot, starts it, and keeps its result until the server
- * says that it is on disk. It outlives its server: tasks keep running, results wait, and the next server is told of
- * them.
+ * says that it is on disk. It outlives its server: tasks keep running, results wait, and the agent reports both to
+ * the next server.
  *
  *     connection ─► session ─┬─► assignments ─┐                        ┌─► results ─► connection
  *                            └─► ranks/parts ─┴─► slot line ─► executor ─► owner of the task

@@ -1,6 +1,6 @@
 import { quoteFor } from "../../core/shell-quoting.ts";
 
-/** Values stand in single quotes and mean themselves: what a checker suspects in them is data. */
+/** Values are in single quotes and mean themselves: what a checker suspects in them is data. */
 export const LITERAL = "# shellcheck disable=SC2016,SC1003,SC1110,SC1111,SC1112,SC1113,SC2089,SC2090";
 
 /** POSIX shell that gives each variable exactly its value: quotes, line breaks, dollars and all. */
@@ -12,11 +12,11 @@ export const environmentScript = (env: Readonly<Record<string, string>>): string
     "",
   ].join("\n");
 
-/** Names that some shell gives a meaning of its own: it would refuse them, or change their values. */
+/** Names to which some shell gives a meaning of its own: it would refuse them, or change their values. */
 const SPECIAL =
   /^(?:_|UID|EUID|PPID|GROUPS|SHLVL|SHELLOPTS|BASHOPTS|BASH_[A-Z0-9_]+|BASHPID|RANDOM|SRANDOM|SECONDS|LINENO|HISTCMD|EPOCHSECONDS|EPOCHREALTIME|DIRSTACK|FUNCNAME|PIPESTATUS|OPTIND|PWD|OLDPWD)$/;
 
-/** What a shell can set, and what must be given to the command by env. */
+/** What a shell can set, and what env must pass to the command. */
 export const splitEnvironment = (
   env: Readonly<Record<string, string>>,
 ): { readonly plain: Readonly<Record<string, string>>; readonly special: Readonly<Record<string, string>> } => {

@@ -7,11 +7,14 @@ import { environmentScript, splitEnvironment } from "./environment-script.ts";
 import type { PlanInput, PlannedFile } from "./plan.ts";
 import { enterScript, HOST_PREFIXES, rankScript } from "./rank-scripts.ts";
 
-/** What is written to a job's directory: the scripts around its command, its environment, and what its submitter staged. */
+/**
+ * What is written to a job's directory: the scripts around its command, its environment, and the files its submitter
+ * staged.
+ */
 
 export interface PlannedContainer {
   readonly runType: RunType;
-  /** What it runs from; absent without a container. */
+  /** The image it runs from; absent without a container. */
   readonly image?: string;
   readonly script: ContainerScript;
   readonly notes: readonly string[];

@@ -2,7 +2,7 @@ import type { LaunchSpec } from "./launch-spec.ts";
 import type { LaunchDialect } from "../../managers/launch-dialect.ts";
 import type { LaunchSettings } from "./settings.ts";
 
-/** Names by which the manager and its accounts know a job. */
+/** The names that the manager and its accounting have for a job. */
 
 /** PBS takes 230 characters; letters, digits and `. - _ +`. */
 const LONGEST_NAME = 230;
@@ -18,7 +18,10 @@ export const jobNameOf = (settings: LaunchSettings, spec: Pick<LaunchSpec, "type
   return head + name.slice(0, Math.max(1, LONGEST_NAME - head.length - tail.length)) + tail;
 };
 
-/** Slurm's WCKey, PBS's project: what job_project_source names, with what the manager forbids replaced by `_`. */
+/**
+ * Slurm's WCKey, PBS's project: what job_project_source names, with characters that the manager forbids replaced by
+ * `_`.
+ */
 export const projectOf = (
   { notInProjects }: Pick<LaunchDialect, "notInProjects">,
   settings: Pick<LaunchSettings, "projectSource">,

@@ -1,21 +1,21 @@
 import { commandWords } from "./environment-script.ts";
 
 /**
- * What the batch scripts of all managers share: what runs on the first node. It tells the job's id, finds the hosts and their slots,
- * starts one rank on each node, and writes the exit status as its last act.
+ * What the batch scripts of all managers share: what runs on the first node. It writes down the job's id, finds the
+ * hosts and their slots, starts one rank on each node, and writes the exit status as its last act.
  */
 export interface JobScriptInput {
   readonly directives: readonly string[];
   readonly jobName: string;
   readonly directory: string;
-  /** Of the pool, or of the cluster: variables and shell lines before everything else. */
+  /** Of the pool or the cluster: variables and shell lines that come before everything else. */
   readonly environment: Readonly<Record<string, string>>;
   readonly prologue: readonly string[];
-  /** Shell lines with which the manager's own programs are found. */
+  /** Shell lines that help find the manager's own programs. */
   readonly searchPath: readonly string[];
 }
 
-/** Down to the prologue; `id` is shell text of the job's id. */
+/** Everything up to the prologue; `id` is shell text that gives the job's id. */
 export const beginScript = (input: JobScriptInput, manager: string, id: string): string[] => [
   "#!/bin/bash",
   ...input.directives,
@@ -39,8 +39,8 @@ export const beginScript = (input: JobScriptInput, manager: string, id: string):
 ];
 
 /**
- * Files that every rank reads; `slots` has a line for each line of `hosts`. To its manager a rank is one task: MPI, which
- * counts processes by that, is told the slots by the variables of `mpi`.
+ * Files that every rank reads; `slots` has a line for each line of `hosts`. To the manager a rank is one task; MPI,
+ * which counts processes by that, learns the slots from the variables of `mpi`.
  */
 export const sharedFiles = (id: string, mpi: string): string[] => [
   'mapfile -t hosts <"$job/hosts"',

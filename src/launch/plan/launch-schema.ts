@@ -3,8 +3,8 @@ import { runType, slotType } from "../../config/launch-keys.ts";
 import type { TextPlan } from "../../config/yaml-document.ts";
 
 /**
- * The shape of a launch as people write it: a YAML file and the body of a REST request are both this. Here only the
- * shape is checked; launch-spec.ts checks what the values mean.
+ * The shape of a launch as people write it, in a YAML file or in the body of a REST request. Only the shape is checked
+ * here; launch-spec.ts checks what the values mean.
  */
 
 const text = z.string({ error: "must be text" });
@@ -71,7 +71,7 @@ export const LaunchInput = z.strictObject(
     startup_hook: text.optional(),
     walltime: duration.optional(),
     stream_logs: flag.optional(),
-    /** Only in requests: a repeated request with the same uuid is the same launch. */
+    /** Only in requests: repeating a request with the same uuid gives the same launch. */
     uuid: z.uuid({ error: "must be a UUID" }).optional(),
   },
   { error: "must be a map with the key `command`" },
@@ -82,7 +82,7 @@ export type LaunchInput = z.infer<typeof LaunchInput>;
 const asText: TextPlan = { text: true };
 const textList: TextPlan = { text: true, items: asText };
 
-/** Where a file's scalars are text, however they look. */
+/** Where a file's scalars are text, whatever they look like. */
 export const LAUNCH_FILE_PLAN: TextPlan = {
   keys: {
     name: asText,

@@ -30,13 +30,13 @@ export interface LaunchSpec {
   readonly image?: string;
   /** Absent: the cluster's. */
   readonly runType?: RunType;
-  /** Words, executed as they are; text for the shell became `/bin/sh -c TEXT`. */
+  /** Words, executed as they are; text for the shell has become `/bin/sh -c TEXT`. */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Names whose values the container takes from the job's environment on its node. */
+  /** Names of variables that the container takes from the job's environment on its node. */
   readonly inherit: readonly string[];
   readonly binds: readonly Bind[];
-  /** Where the command starts, inside the container; absent: a directory of the rank's own with the staged files. */
+  /** Where the command starts, inside the container; absent: the rank's own directory with the staged files. */
   readonly cwd?: string;
   readonly files: readonly StagedFile[];
   /** Shell text that is sourced in the container before the command. */
@@ -129,7 +129,7 @@ const USER = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}\$?$/;
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const GPU_TYPE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 const MAX_SLOTS = 1_000_000;
-/** The system takes about 2 MB of arguments and environment together. */
+/** The system allows about 2 MB for arguments and environment together. */
 const MAX_ENV_BYTES = 1_000_000;
 const MAX_FILES = 10_000;
 const MAX_FILE_NAME = 255;
@@ -214,7 +214,7 @@ const commandOf = (source: Source, command: string | readonly string[]): readonl
   return command.map((word, i) => checkText(source, ["command", i], word));
 };
 
-/** Options become lines of a script: a line break would make another line of them. */
+/** Options become lines of a script: a line break in one would start another line. */
 const optionsOf = (
   source: Source,
   path: Path,
@@ -247,7 +247,7 @@ const environmentOf = (
   const entries: [Path, string, string | null][] = Array.isArray(given)
     ? given.map((text, i) => {
         const at = text.indexOf("=");
-        // `NAME=` is how launchers are told to inherit; a map says the same with an empty value, and "" means empty
+        // `NAME=` tells launchers to inherit; a map says the same with an empty value, and "" means empty
         const value = at < 0 || at === text.length - 1 ? null : text.slice(at + 1);
         return [["env", i], at < 0 ? text : text.slice(0, at), value];
       })

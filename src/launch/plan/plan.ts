@@ -12,21 +12,21 @@ import type { LaunchSettings } from "./settings.ts";
 
 /**
  * A launch, worked out: everything that is written to the job's directory and handed to the workload manager. It
- * depends on its input alone; the same input gives the same bytes.
+ * depends on its input alone: the same input gives the same bytes.
  */
 
 /** What was found on the cluster before planning. */
 export interface LaunchFacts {
   readonly manager: LaunchManager;
   readonly partitions: readonly Partition[];
-  /** What the container's preflight questions were answered; see src/containers/. */
+  /** The answers to the container's preflight questions; see src/containers/. */
   readonly container?: ContainerFacts;
 }
 
 export interface ContainerFacts {
-  /** As the runtime's `--version` printed it; absent: it was not found here, the nodes may have it. */
+  /** What the runtime's `--version` printed; absent: it was not found here, but the nodes may have it. */
   readonly version?: string;
-  /** Those of the asked paths that exist, in the order in which they were asked. */
+  /** Those of the paths in question that exist, in the order of the questions. */
   readonly images: readonly string[];
 }
 
@@ -38,13 +38,14 @@ export interface PlanInput {
   readonly facts: LaunchFacts;
   /** A UUID: with it the job's name is unique for ever. */
   readonly id: string;
-  /** The job's directory, absolute, seen under this path by every node. */
+  /** The job's directory, absolute; every node sees it under this path. */
   readonly directory: string;
-  /** Shell lines with which the batch script finds its manager's programs. */
+  /** Shell lines that help the batch script find its manager's programs. */
   readonly searchPath?: readonly string[];
   /**
-   * Words before each rank's command that send its output on while it runs. It must start the command whatever happens,
-   * pass signals to it and end with its status; left out by the script on a node that lacks its first word.
+   * Words before each rank's command that send its output on while it runs. They must start the command whatever
+   * happens, pass signals to it and end with its status. The script leaves them out on a node that lacks the first
+   * word.
    */
   readonly streamer?: readonly string[];
   /** Added to each rank's environment, such as the streamer's address and token; never shown on a command line. */
@@ -69,15 +70,15 @@ export interface LaunchPlan {
     /** The manager's id of the job, written when it starts. */
     readonly nativeId: string;
   };
-  /** To be made in the directory, in this order, private to the job's user. */
+  /** Directories to make in the job's directory, in this order, private to the job's user. */
   readonly directories: readonly string[];
-  /** To be written in the directory; the batch script is among them. */
+  /** Files to write to the job's directory; the batch script is among them. */
   readonly files: readonly PlannedFile[];
   /** The directive lines of the script. */
   readonly directives: readonly string[];
-  /** Options of the submitting command, before the script. */
+  /** Options of the submit command, before the script. */
   readonly submitOptions: readonly string[];
-  /** Seconds, where a limit is asked for. */
+  /** Seconds, if a limit is asked for. */
   readonly walltime?: number;
   /** What was rounded, replaced or assumed, for people. */
   readonly notes: readonly string[];
@@ -104,9 +105,9 @@ export interface ChosenPool<Own = unknown> {
 
 export interface Sizing {
   readonly slotType: SlotType;
-  /** As they are asked for, after rounding. */
+  /** The number asked for, after rounding. */
   readonly slots: number;
-  /** Of each node; absent: the manager decides. */
+  /** On each node; absent: the manager decides. */
   readonly slotsPerNode?: number;
   readonly nodes: { readonly min: number; readonly max: number };
 }
@@ -123,7 +124,7 @@ const refuseOption =
     throw new SlipwayError("option-refused", { ...facts, manager, option, detail });
   };
 
-/** Works a launch out. Throws a SlipwayError where it cannot be. */
+/** Works a launch out. Throws a SlipwayError if it cannot. */
 export const planLaunch = (input: PlanInput): LaunchPlan => {
   const { spec, settings, facts, directory } = input;
   const { manager } = facts;

@@ -15,8 +15,9 @@ export interface PoolInput {
 }
 
 /**
- * Where a launch goes. A name means a queue of clusters.yaml, else a partition of the manager; without one the default
- * pool of the cluster, else the manager's default partition: for compute only if it has GPUs, or if slots are CPUs.
+ * Where a launch goes. A name means a queue of clusters.yaml, or else a partition of the manager. Without a name, the
+ * launch goes to the cluster's default pool, or else to the manager's default partition: for compute only if that has
+ * GPUs, or if slots are CPUs.
  */
 export const choosePool = (input: PoolInput): ChosenPool => {
   const { spec, settings, partitions } = input;
@@ -33,7 +34,7 @@ export const choosePool = (input: PoolInput): ChosenPool => {
   }
   const pool: ChosenPool = { name: standard.name, partition: standard.name, facts: standard };
   const needsGpus = !auxiliary && (spec.slotType ?? declared(settings, standard.name) ?? "cuda") !== "cpu";
-  // without gres the manager does not tell of GPUs: their absence proves nothing
+  // without gres the manager does not report GPUs: their absence proves nothing
   if (needsGpus && standard.gpusPerNode === 0 && settings.gresSupported) {
     throw new SlipwayError("no-pool", { detail: `the default partition ${standard.name} has no GPUs`, key });
   }
@@ -68,7 +69,9 @@ const declared = (settings: LaunchSettings, ...names: readonly (string | undefin
   return (named === undefined ? undefined : overrides[named]!.slotType) ?? settings.slotType;
 };
 
-/** What a slot is in this pool: as the launch says, as clusters.yaml says, else a GPU where there are some. */
+/**
+ * What a slot is in this pool: what the launch says, or else what clusters.yaml says, or else a GPU if there are any.
+ */
 export const slotTypeOf = (spec: Pick<LaunchSpec, "slotType">, settings: LaunchSettings, pool: ChosenPool): SlotType =>
   spec.slotType ??
   declared(settings, pool.name, pool.partition, pool.facts?.name) ??

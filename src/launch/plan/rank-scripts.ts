@@ -9,7 +9,7 @@ import { BY_TRAP, commandWords, LITERAL, WAIT_FOR_CHILD } from "./environment-sc
  * files, `launch.sh` what the rank knows of the job.
  */
 
-/** Where a variable of a user concerns the container's runtime it must be set outside of the container too. */
+/** A user's variable that concerns the container's runtime must be set outside of the container too. */
 export const HOST_PREFIXES = [
   "APPTAINER_",
   "APPTAINERENV_",
@@ -27,13 +27,13 @@ export const HOST_PREFIXES = [
 export interface RankDialect {
   /** Sets `rank`. */
   readonly number: string;
-  /** Before anything else: its part of the job's environment, where that does not come by itself. */
+  /** Before anything else: its part of the job's environment, if that does not come by itself. */
   readonly environment: readonly string[];
-  /** Variables, functions and what is done just before the command, for a rank that must look itself whether to end. */
+  /** Variables, functions and steps just before the command, for a rank that must check for itself whether to end. */
   readonly variables: readonly string[];
   readonly functions: readonly string[];
   readonly start: readonly string[];
-  /** When it ends, and after the command has. */
+  /** Run when it ends, and after the command has ended. */
   readonly leave: readonly string[];
   readonly ended: readonly string[];
 }
@@ -45,7 +45,7 @@ export interface RankInput {
   readonly container: ContainerScript;
   readonly hasContainer: boolean;
   readonly streamer: readonly string[];
-  /** Host variables and the streamer's own are in files of these names, where there are any. */
+  /** Whether there are host variables, or variables of the streamer, in files of these names. */
   readonly hasHostEnv: boolean;
   readonly hasStreamEnv: boolean;
 }
@@ -143,7 +143,7 @@ export interface EnterInput {
   readonly hasHook: boolean;
   /** Variables that a shell cannot set. */
   readonly special: Readonly<Record<string, string>>;
-  /** Variables of the streamer, which are none of the command's business. */
+  /** Variables of the streamer, which do not concern the command. */
   readonly hidden: readonly string[];
 }
 

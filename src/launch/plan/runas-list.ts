@@ -1,6 +1,6 @@
 /**
- * `sudo_authorized`: in whose names jobs may run, as a Runas_List of sudoers says it. Entries are names, `%group`,
- * `#uid` or ALL, each with `!` to exclude; the last one that matches decides, and root is excluded always.
+ * `sudo_authorized`: in whose names jobs may run, in the form of a Runas_List of sudoers. Entries are names, `%group`,
+ * `#uid` or ALL, each with `!` to exclude; the last one that matches decides, and root is always excluded.
  */
 
 export interface UserFacts {
@@ -11,7 +11,7 @@ export interface UserFacts {
 
 const ENTRY = /^!*(?:ALL|#\d+|%#?[A-Za-z0-9_][A-Za-z0-9_.-]*\$?|[A-Za-z_][A-Za-z0-9_.-]*\$?)$/;
 
-/** Whether an entry can stand in a sudoers file as it is. */
+/** Whether an entry can go into a sudoers file unchanged. */
 export const isRunasEntry = (entry: string): boolean => ENTRY.test(entry);
 
 const matches = (entry: string, { name, uid, groups }: UserFacts): boolean => {

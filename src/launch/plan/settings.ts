@@ -22,7 +22,7 @@ export interface LaunchSettings {
   readonly sudoAuthorized: readonly string[];
   readonly partitionOverrides: Readonly<Record<string, { readonly slotType?: SlotType }>>;
   readonly jobNamePrefix: string;
-  /** Shell lines and variables of jobs in a partition that no queue of clusters.yaml stands for. */
+  /** Shell lines and variables for jobs in a partition that no queue of clusters.yaml names. */
   readonly prologue: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   /** Seconds that a finished job's directory is kept. */

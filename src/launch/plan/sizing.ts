@@ -2,8 +2,8 @@ import type { SlotType } from "../../config/launch-keys.ts";
 import type { Sizing } from "./plan.ts";
 
 /**
- * How slots become a request. Both tables of the launcher's design, row by row; where a row as it is written would be
- * refused by the manager, what it means is asked for and said in a note.
+ * How slots become a request. Both tables of the launcher's design, row by row; where the manager would refuse a row as
+ * written, the request asks for what the row means, and a note says so.
  */
 export interface SizingInput {
   readonly slots: number;
@@ -16,7 +16,7 @@ export interface SizingInput {
   readonly gpusPerNode: number;
 }
 
-/** Nodes for so many slots; what had to be rounded is noted. */
+/** Nodes for this many slots; a note says what had to be rounded. */
 export const rounded = (slots: number, perNode: number, notes: string[]): number => {
   const nodes = Math.ceil(slots / perNode);
   if (nodes * perNode !== slots) {

@@ -4,9 +4,10 @@ import { MANAGERS } from "../../managers/managers.ts";
 import { isRunasEntry } from "./runas-list.ts";
 
 /**
- * The sudoers file that lets a server without privileges launch in other users' names: the manager's two commands as
- * the listed users, never as root, and giving job directories to their user and taking them back. It holds no wildcard
- * that could match a space or a slash: directories and numbers are spelled character by character.
+ * The sudoers file that lets a server without privileges launch in other users' names: it allows the manager's two
+ * commands as the listed users, never as root, and the chown that gives job directories to their users and takes them
+ * back. It has no wildcard that could match a space or a slash: directories and numbers are spelled character by
+ * character.
  */
 
 /** Variables that the manager's commands need and that sudo would drop. */
@@ -19,7 +20,7 @@ export interface SudoersCluster {
   readonly authorized: readonly string[];
   /** Absolute paths of the commands that run in users' names. */
   readonly commands: readonly string[];
-  /** Where job directories are; absent: no job runs in another's name. */
+  /** Where job directories are; absent: no job runs in another user's name. */
   readonly storageRoot?: string;
 }
 
@@ -33,10 +34,10 @@ export interface SudoersInput {
   readonly clusters: readonly SudoersCluster[];
 }
 
-/** Letters of a job directory's name: a UUID without its dashes. */
+/** Letters in a job directory's name: a UUID without its dashes. */
 export const DIRECTORY_NAME = /^[0-9a-f]{32}$/;
 const DIRECTORY_PATTERN = "[0-9a-f]".repeat(32);
-/** Numbers of users from 1000 on, so that none of the system's own accounts is among them. */
+/** Uids from 1000 up, so that none of the system's own accounts is among them. */
 const UID_DIGITS = [4, 5, 6, 7, 8, 9, 10];
 
 const PLAIN_PATH = /^\/[A-Za-z0-9_./@+-]*$/;
@@ -52,7 +53,7 @@ const plainPath = (key: string, path: string): string =>
 const alias = (cluster: string, suffix: string): string =>
   `SLIPWAY_${cluster.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_")}_${suffix}`;
 
-/** The words with which a directory changes hands; the rules below allow exactly these. */
+/** The command that gives a directory to another user; the rules below allow exactly this. */
 export const chownWords = (owner: number, group: number, directory: string): readonly string[] => [
   "-Rh",
   `${owner}:${group}`,

@@ -13,7 +13,7 @@ import { type LaunchManager, MANAGERS } from "../../managers/managers.ts";
 import { createProviders } from "../../managers/registry.ts";
 import { becomeUser } from "./identity.ts";
 
-/** A cluster that jobs can be launched on: its manager's driver in each user's name, and what is found there. */
+/** A cluster on which jobs can be launched: its manager's driver in each user's name, and what the cluster offers. */
 export interface LaunchCluster {
   readonly config: ClusterConfig;
   readonly settings: LaunchSettings;
@@ -22,17 +22,17 @@ export interface LaunchCluster {
   readonly root: string;
   /** In the name of a user, or the server's own. */
   provider(user?: string): Provider;
-  /** The command that hands a job over, in the server's name or a user's, as a person would type it. */
+  /** The command that submits a job, in the server's name or a user's, as a person would type it. */
   submission(words: readonly string[], user?: string): Promise<readonly string[]>;
-  /** Shell lines with which a job finds the commands of this manager, before those of another that is installed too. */
+  /** Shell lines that let a job find the commands of this manager before those of another that is also installed. */
   searchPath(): Promise<readonly string[]>;
-  /** Partitions and the container's runtime, as they are now; partitions are asked for at most once a minute. */
+  /** Partitions and the container's runtime, as they are now; it asks for partitions at most once a minute. */
   facts(spec: LaunchSpec): Promise<LaunchFacts>;
 }
 
 const FRESH_MS = 60_000;
 
-/** What can be known here of the container that a launch asks for. */
+/** What can be known here about the container that a launch asks for. */
 export const containerFacts = async (
   spec: LaunchSpec,
   settings: LaunchSettings,

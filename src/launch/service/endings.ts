@@ -13,15 +13,15 @@ import type { LaunchId } from "../../core/ids.ts";
  *
  *   live ─ finish ─► logs gathered ─► ended, on disk ─ its retention is over ─► directory removed ─► record forgotten
  *
- * A directory that cannot be removed is left, and tried again later.
+ * A directory that cannot be removed stays, and is tried again later.
  */
 export interface Endings {
-  /** Gathers its logs, tells its end, and clears its directory away if that is due; once, however often it is called. */
+  /** Gathers its logs, reports its end, and removes its directory if that is due; once, however often it is called. */
   finish(launch: Launch, verdict: ChangedFacts): Promise<void>;
   isFinishing(launch: LaunchId): boolean;
   /** Removes its directory now. */
   clean(launch: Launch): Promise<void>;
-  /** Begins with directories whose retention is over, and forgets records beyond those that are kept. */
+  /** Starts to remove directories whose retention is over, and forgets records beyond those that are kept. */
   tidy(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ const EXCERPT_BYTES = 64 * 1024;
 const MOST_AT_ONCE = 4;
 /** A directory that could not be removed is tried again after this. */
 const CLEAN_AGAIN_MS = 60_000;
-/** Records of launches that have ended and were cleared away. */
+/** Records of launches that have ended and whose directories are gone. */
 const MOST_ENDED = 2000;
 
 export const createEndings = ({ engine, clusters, storage, output, news, log }: EndingsOptions): Endings => {

@@ -17,11 +17,11 @@ import { readNote } from "./users-files.ts";
  *         └─ refused ─► failed
  */
 export interface Handover {
-  /** Hands a launch, whose intent is on disk, to its manager. Throws what the manager says when it refuses. */
+  /** Submits a launch, whose intent is on disk, to its manager. If the manager refuses, throws what it says. */
   submit(launch: Launch): Promise<void>;
-  /** Tells the manager to end it; again only after a while. */
+  /** Asks the manager to cancel it; again only after a while. */
   cancel(cluster: LaunchCluster, launch: Launch): Promise<void>;
-  /** Whether its answer was lost, and nobody is asking for another. */
+  /** Whether the answer to its submission was lost, and nobody is submitting it again. */
   isLost(launch: Launch): boolean;
   /** Looks for launches whose answer was lost. */
   adopt(cluster: LaunchCluster, lost: readonly Launch[]): Promise<void>;
@@ -33,20 +33,20 @@ export interface HandoverOptions {
   readonly endings: Endings;
   readonly news: LaunchNews;
   readonly log: (text: string) => void;
-  /** Something was asked of this cluster that takes it a moment. */
+  /** The cluster was asked for something that takes it a moment. */
   readonly soon: (cluster: string) => void;
   /** Work for a launch that nobody waits for. */
   readonly begin: (launch: Launch, work: () => Promise<void>) => void;
 }
 
-/** A cancellation that has shown no effect is given again after this. */
+/** A cancellation that has had no effect is repeated after this. */
 const CANCEL_AGAIN_MS = 10_000;
 
-/** What looks like a manager's id of a job. */
+/** What looks like a manager's job id. */
 const idIn = (note: string | undefined): string | undefined =>
   note !== undefined && /^[\w.[\]-]{1,100}$/.test(note) ? note : undefined;
 
-/** Whether a process of this machine still hands this script to a manager: a server's child may outlive it. */
+/** Whether a process on this machine is still submitting this script: a server's child may outlive it. */
 const isBeingSubmitted = async (script: string): Promise<boolean> => {
   for (const pid of await readdir("/proc").catch(() => [])) {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue;
@@ -62,7 +62,7 @@ const refusalOf = (error: unknown): string =>
 export const createHandover = (options: HandoverOptions): Handover => {
   const { state, clusters, endings, news, log, soon, begin } = options;
   const submitting = new Set<number>();
-  /** Journaled by a server before this one, or not answered; not told apart by time, which may have been set back. */
+  /** Journaled by an earlier server, or not answered. Time cannot tell which: the clock may have been set back. */
   const lost = new Set([...state.launches.values()].filter((each) => each.nativeId === "").map(({ id }) => id));
   const cancelledAt = new WeakMap<Launch, number>();
 
@@ -91,7 +91,7 @@ export const createHandover = (options: HandoverOptions): Handover => {
       log(`launch ${launch.id} was handed to ${launch.cluster} as ${nativeId}${note === undefined ? "" : `: ${note}`}`);
       soon(launch.cluster);
     } catch (error) {
-      // nothing is known of one that did not answer: it is looked up by its name, like after a crash
+      // a submission that timed out may have succeeded: look the job up by its name, as after a crash
       if (error instanceof CommandError && error.timedOut) {
         lost.add(launch.id);
         log(`launch ${launch.id}: ${error.message}; it is looked for by its name`);
@@ -107,7 +107,7 @@ export const createHandover = (options: HandoverOptions): Handover => {
     if (launch.cancelAsked > 0) await cancel(cluster, launch);
   };
 
-  /** Nobody knows of it: it was never submitted, and is now, unless it is no longer wanted. */
+  /** Nobody knows of it: it was never submitted. Submits it now, unless it is no longer wanted. */
   const beginAgain = (launch: Launch): Promise<void> =>
     launch.cancelAsked > 0
       ? endings.finish(launch, { state: "cancelled", reason: "cancelled before it was submitted" })
@@ -120,7 +120,7 @@ export const createHandover = (options: HandoverOptions): Handover => {
     adopt: async (cluster, launches) => {
       const busy = new Set<number>();
       for (const { id, files } of launches) if (await isBeingSubmitted(files.script)) busy.add(id);
-      // asked after the processes: one that ended in between is in the listing
+      // asked after looking at the processes: a submission that ended in between is in the listing
       const found = new Map(
         (await cluster.provider().list(`${cluster.settings.jobNamePrefix}_`)).map((job) => [job.name, job.nativeId]),
       );

@@ -8,8 +8,8 @@ import type { RunCommand } from "../../managers/commands.ts";
 /** In whose name a job runs, and how the server acts in that name. */
 
 /**
- * The words that run a command as another user. sudo drops the environment: the variables that say where the manager is
- * are given as assignments (which `--` would forbid), and the rules of `slipway sudoers` let them through.
+ * The words that run a command as another user. sudo drops the environment, so the variables that say where the manager
+ * is are passed as assignments (which `--` would forbid), and the rules of `slipway sudoers` let them through.
  */
 export const becomeUser = (
   user: string,
@@ -26,7 +26,7 @@ export const ownUser = (): string => userInfo().username;
 const USER_NAME = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}\$?$/;
 
 export interface Identity {
-  /** Who they are; throws `user-refused` for nobody known here. */
+  /** The facts about a user; throws `user-refused` for one who is not known here. */
   factsOf(user: string): Promise<UserFacts>;
   /** The user a launch is for; throws unless this caller may launch in that name on that cluster. */
   userFor(caller: Caller, wanted: string | undefined, authorized: readonly string[]): Promise<UserFacts>;

@@ -8,13 +8,13 @@ import type { Storage } from "./storage.ts";
 import { hashOf } from "./tokens.ts";
 
 /**
- * Takes a launch in: its directory is made, its intent is on disk, and only then its manager hears of it (rule 3). A
- * repeated request is the same launch, also while the first one is being answered (rule 7).
+ * Takes a launch in: makes its directory, writes its intent to disk, and only then submits it to its manager (rule 3).
+ * A repeated request is the same launch, even while the first one is still being answered (rule 7).
  */
 export interface Intake {
   /** The launch that a request with this uuid made, or is making. */
   find(uuid: string): Promise<Launch> | Launch | undefined;
-  /** Answers when the manager has taken or refused it. */
+  /** Answers when the manager has accepted or refused it. */
   take(caller: Caller, document: unknown, uuid: string | undefined): Promise<Launch>;
   /** How many are being taken in now. */
   readonly size: number;
@@ -27,11 +27,11 @@ export interface IntakeOptions {
   /** The server's own user. */
   readonly own: string;
   readonly prepare: Prepare;
-  /** Hands a launch, whose intent is on disk, to its manager. */
+  /** Submits a launch, whose intent is on disk, to its manager. */
   readonly submit: (launch: Launch) => Promise<void>;
 }
 
-/** Of a long command, what its record keeps. */
+/** How much of a long command its record keeps. */
 const MOST_WORDS = 100;
 const LONGEST_WORD = 1000;
 
@@ -50,7 +50,7 @@ export const createIntake = (options: IntakeOptions): Intake => {
   const { engine, storage, homeHash, own, prepare, submit } = options;
   const { state } = engine;
   const inFlight = new Map<string | symbol, Promise<Launch>>();
-  /** The last number given out: launches that are being staged are not in the state yet. */
+  /** The last number handed out: launches that are being staged are not in the state yet. */
   let reserved = 0;
 
   const reserve = (): number => {

@@ -4,11 +4,11 @@ import type { OutputFiles, ReadSource } from "./output.ts";
 import { openUsersFile } from "./users-files.ts";
 
 /**
- * Reads a launch's output: what ranks sent while they run, rank by rank; where none sends, the job's own file as it
- * grows; and at the end what only that file has.
+ * Reads a launch's output: what ranks send while they run, rank by rank; if none sends, the job's own file as it grows;
+ * and at the end what only that file has.
  */
 
-/** Of one rank's log that is held in memory for a reader. */
+/** How much of one rank's log is held in memory for a reader. */
 const MOST_AT_ONCE = 1024 * 1024;
 /** Logs that are compared line by line; longer ones would cost too much memory. */
 const MOST_COMPARED = 16 * 1024 * 1024;
@@ -29,13 +29,16 @@ const onlyInFile = async (kept: KeptOutput, stream: StreamName): Promise<Buffer>
   return Buffer.from(missing.join(""), "latin1");
 };
 
-/** How far a reader is: in the ranks' files, or in the job's own; never in both. */
+/** How far a reader has come: in the ranks' files, or in the job's own; never in both. */
 interface Position {
   readonly ranks: Map<string, number>;
   file: number;
 }
 
-/** What ranks sent since. One file alone is passed on as it comes; several by whole lines, so that they are not torn. */
+/**
+ * What ranks have sent since. The output of a single rank is passed on as it comes; that of several by whole lines, so
+ * that lines stay intact.
+ */
 async function* newOfRanks(
   kept: KeptOutput,
   keys: readonly string[],
@@ -58,7 +61,7 @@ async function* newOfRanks(
   }
 }
 
-/** What the job's own file has since. */
+/** What the job's own file has gained since. */
 async function* newOfFile(path: string, at: Position): AsyncGenerator<Buffer> {
   const theirs = await openUsersFile(path);
   try {
@@ -67,7 +70,7 @@ async function* newOfFile(path: string, at: Position): AsyncGenerator<Buffer> {
       yield chunk;
     }
   } catch {
-    // not for us to read while the job lives
+    // we may not read it while the job lives
   } finally {
     await theirs?.close();
   }
@@ -134,7 +137,7 @@ export const readJobLogEnds = async (
   try {
     return await endsOf((from, to) => theirs.bytes(from, to), theirs.size, bytes);
   } catch {
-    // not for us to read
+    // we may not read it
     return "";
   } finally {
     await theirs.close();

@@ -3,11 +3,11 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { LaunchId } from "../../core/ids.ts";
 
-/** Of launches' output, what lies in the home: one file per rank and stream, and later the job's own two. */
+/** The output of launches that is in the home: one file per rank and stream, and later the job's own two. */
 
 export type StreamName = "stdout" | "stderr";
 
-/** Of one launch. */
+/** The output of one launch. */
 export interface KeptOutput {
   readonly directory: string;
   /** What ranks sent: `stream.rank` → bytes. */
@@ -17,13 +17,13 @@ export interface KeptOutput {
   /** When the last piece came. */
   lastPiece: number;
   readonly total: number;
-  /** Of a rank's stream, or of one of the job's own files. */
+  /** The file of a rank's stream, or of one of the job's own files. */
   path(key: string): string;
   /** Keys of a stream's files, in the order of the ranks. */
   rankKeys(stream: StreamName): string[];
   /** One writer at a time. */
   inTurn<T>(action: () => Promise<T>): Promise<T>;
-  /** Those who wait for more look again. */
+  /** Makes readers that wait for more look again. */
   wake(): void;
   /** Resolves when there is more, after a moment, or when the reader is gone. */
   changed(signal: AbortSignal): Promise<void>;
@@ -31,20 +31,20 @@ export interface KeptOutput {
 
 export interface KeptOutputs {
   of(launch: LaunchId): Promise<KeptOutput>;
-  /** What is known without looking. */
+  /** What is known without looking at the disk. */
   known(launch: LaunchId): KeptOutput | undefined;
   remove(launch: LaunchId): Promise<void>;
 }
 
-/** A job's own file may grow without a word. */
+/** A job's own file may grow without notice. */
 const LOOK_AGAIN_MS = 500;
 
-/** Of a file in the home. */
+/** The size of a file in the home. */
 export const sizeOf = async (path: string): Promise<number | undefined> => {
   try {
     return (await stat(path)).size;
   } catch {
-    // not there, or not for us
+    // not there, or not ours to read
     return undefined;
   }
 };
@@ -113,7 +113,7 @@ export const createKeptOutputs = (root: string): KeptOutputs => {
         if (name === "stdout" || name === "stderr") kept.collected.set(name, size);
         else if (/^(stdout|stderr)\.\d+$/.test(name)) kept.sizes.set(name, size);
       }
-      // of two that looked at once, the first one's is used by both
+      // if two looked at once, both use what the first one found
       const first = launches.get(launch) ?? kept;
       launches.set(launch, first);
       return first;

@@ -41,7 +41,7 @@ export interface LaunchesOptions {
 }
 
 export interface Launches extends LaunchService {
-  /** The doors are open: jobs may be told where. Adopts what servers before this one launched. */
+  /** The server is listening, so jobs may learn its address. Adopts what earlier servers launched. */
   start(): Promise<void>;
   readonly live: number;
   close(): Promise<void>;

@@ -4,16 +4,16 @@ import type { Engine } from "../../server/engine.ts";
 
 export type ChangedFacts = Omit<LaunchChanged, "type" | "at" | "launch">;
 
-/** What becomes of launches: written down, told to those who wait for it, and in the log once. */
+/** What becomes of launches: journaled, reported to those who wait for it, and logged once. */
 export interface LaunchNews {
-  /** To the journal, and to all who watch. */
+  /** Writes to the journal, and notifies everyone who watches. */
   change(launch: Launch, facts: ChangedFacts): void;
-  /** Those who watch look again, although nothing was written. */
+  /** Makes watchers look again, although nothing was written. */
   wake(): void;
-  /** Somebody waits for changes, until the returned function is called. */
+  /** Watches for changes, until the returned function is called. */
   watch(onChange: () => void): () => void;
   readonly isWatched: boolean;
-  /** To the log, unless it was the last complaint about the same thing. */
+  /** Writes to the log, unless this was the last complaint about the same thing. */
   complain(about: string, text: string): void;
   isWell(about: string): void;
 }

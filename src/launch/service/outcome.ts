@@ -13,7 +13,7 @@ export interface Verdict {
 }
 
 export interface Evidence {
-  /** What the script wrote as its last act; undefined: it did not get there. */
+  /** What the script wrote as its last act; undefined: it did not get that far. */
   readonly exitCode?: number;
   readonly cancelAsked: boolean;
 }
@@ -26,7 +26,7 @@ const WORDS = {
   "start-failed": "the manager could not start it",
 } as const;
 
-/** What a job's script writes when it was told to end (SIGTERM). */
+/** What a job's script writes when it got SIGTERM. */
 const TOLD_TO_END = 143;
 
 const withReason = (said: string | undefined, ours: string): string =>
@@ -39,7 +39,7 @@ const ending = (status: JobStatus, { exitCode: left, cancelAsked }: Evidence): V
   const signal = status.signal === undefined ? {} : { signal: status.signal };
   const facts = { ...code, ...signal };
   if (outcome === "done") return { state: "succeeded", ...facts, exitCode: exitCode ?? 0 };
-  // what ended by itself before the cancellation reached it keeps its own outcome
+  // a job that ended by itself before the cancellation reached it keeps its own outcome
   const wasTold = cancelAsked && (left === undefined || left === TOLD_TO_END);
   if (outcome === "cancelled" || (wasTold && outcome !== "timeout"))
     return { state: "cancelled", reason: withReason(reason, "cancelled"), ...facts };
@@ -83,7 +83,7 @@ export const verdictOf = (status: JobStatus, evidence: Evidence): Verdict => {
   }
 };
 
-/** Whether a verdict on a launch that lives says something new. */
+/** Whether a verdict on a live launch says something new. */
 export const isNews = (launch: Launch, verdict: Verdict): boolean =>
   (verdict.state === "running" && launch.state === "pending") ||
   (verdict.raw !== undefined && verdict.raw !== launch.raw) ||
@@ -94,7 +94,7 @@ const FIRST_LINES = 8;
 const LAST_LINES = 12;
 const LONGEST_LINE = 400;
 
-/** The informative part of an error log: its first and last lines, each of a length that people read. */
+/** The informative part of an error log: its first and last lines, each short enough to read. */
 export const excerptOf = (text: string): string => {
   const lines = text
     .replaceAll("\r\n", "\n")

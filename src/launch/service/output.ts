@@ -8,9 +8,9 @@ import type { LaunchId } from "../../core/ids.ts";
 
 /**
  * What jobs wrote, kept in the home: pieces that ranks send while they run, one file per rank and stream, and at the
- * end the job's own output files, which hold everything. A rank's file is as long as what the server has of it, so a
- * piece sent twice is written once, also over a restart. What lies in the home is read by its path; the job's own files
- * belong to its user, and are read as users-files.ts does.
+ * end the job's own output files, which hold everything. A rank's file is exactly as long as what the server has of it,
+ * so a piece sent twice is written once, even across a restart. Files in the home are read by their path; the job's own
+ * files belong to its user, and only users-files.ts reads them.
  */
 
 export type OutputFiles = Readonly<Record<StreamName, string>>;
@@ -18,7 +18,7 @@ export type OutputFiles = Readonly<Record<StreamName, string>>;
 const MOST_BYTES = 256 * 1024 * 1024;
 const MOST_PIECE = 4 * 1024 * 1024;
 const MOST_RANKS = 100_000;
-/** A rank that sent nothing for so long is no longer live. */
+/** A rank that has sent nothing for this long is no longer live. */
 const LIVE_MS = 30_000;
 
 export interface OutputStore {
@@ -27,7 +27,7 @@ export interface OutputStore {
     piece: { stream: StreamName; rank: number; offset: number },
     body: AsyncIterable<Uint8Array>,
   ): Promise<{ size: number }>;
-  /** Copies the job's own files into the home; one that cannot be read is left out. */
+  /** Copies the job's own files into the home; leaves out one that it cannot read. */
   collect(launch: LaunchId, files: OutputFiles): Promise<void>;
   /** The end of what is known of a stream, for an excerpt. */
   tail(launch: LaunchId, stream: StreamName, files: OutputFiles, bytes: number): Promise<string>;
@@ -65,7 +65,7 @@ const append = async (kept: KeptOutput, key: string, data: Buffer): Promise<numb
   const before = kept.sizes.get(key) ?? 0;
   const file = await open(kept.path(key), constants.O_WRONLY | constants.O_CREAT, 0o600);
   try {
-    // at its place, not at the end: a write that failed half way may have left bytes there
+    // at its place, not at the end: a write that failed halfway may have left bytes there
     for (let at = 0; at < data.length;) at += (await file.write(data, at, data.length - at, before + at)).bytesWritten;
   } finally {
     await file.close();
@@ -103,7 +103,7 @@ export const createOutputStore = (root: string): OutputStore => {
       return kept.inTurn(async () => {
         const size = kept.sizes.get(key) ?? 0;
         kept.lastPiece = performance.now();
-        // a hole is not filled with nothing: the sender is told where to go on
+        // a hole is not filled: the answer tells the sender where to continue
         if (offset > size || offset + piece.length <= size) return { size };
         if (kept.total + piece.length > MOST_BYTES) throw tooMuch("the log");
         const now = await append(kept, key, piece.subarray(size - offset));
@@ -120,7 +120,7 @@ export const createOutputStore = (root: string): OutputStore => {
           try {
             kept.collected.set(stream, await keep(kept, stream, theirs));
           } catch {
-            // what is not for us to read stays what the ranks sent
+            // where we may not read the file, what the ranks sent stays
             kept.collected.delete(stream);
             await rm(kept.path(stream), { force: true });
           } finally {

@@ -12,14 +12,14 @@ import type { Publications } from "./publish.ts";
 import { sharedRootFault } from "./shared-roots.ts";
 import { newToken } from "./tokens.ts";
 
-/** A launch up to the point where something is written: mistakes end here. */
+/** A launch before anything is written: mistakes end here. */
 export interface Prepared {
   readonly cluster: LaunchCluster;
   readonly spec: LaunchSpec;
   readonly plan: LaunchPlan;
   readonly user: UserFacts;
   readonly uuid: string;
-  /** For the job's own log. */
+  /** Gives access to the job's own log. */
   readonly token: string;
 }
 
@@ -53,7 +53,7 @@ export const createPreparation = (options: PreparationOptions): Prepare => {
     });
   };
 
-  /** Another user's directory must lie where that user reaches it and nobody else can change it. */
+  /** Another user's directory must be where that user can reach it and nobody else can change it. */
   const checkRoot = async ({ config: { name }, root, settings }: LaunchCluster, user: string): Promise<void> => {
     if (settings.storageRoot === undefined || `${root}/`.startsWith(home + sep))
       throw new SlipwayError("user-refused", {

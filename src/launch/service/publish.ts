@@ -5,8 +5,8 @@ import type { Reachable } from "../../protocol/dial-server.ts";
 import { makeDirectory } from "../../home/files.ts";
 
 /**
- * What jobs and other users need of a server, where they can read it: the bundle that streams a rank's output, and the
- * server's present address. Neither is a secret; tokens are elsewhere.
+ * What jobs and other users need from a server, in a place where they can read it: the bundle that streams a rank's
+ * output, and the server's current address. Neither is a secret; tokens are elsewhere.
  */
 
 export interface Published {
@@ -30,7 +30,7 @@ const openTo = async (directory: string): Promise<void> => {
 
 export const endpointFileOf = (root: string, homeHash: string): string => join(root, `server-${homeHash}.json`);
 
-/** Puts both under a cluster's storage root; of an older server's bundle, jobs that run keep theirs. */
+/** Puts both under a cluster's storage root; running jobs keep an older server's bundle. */
 const publish = async (
   root: string,
   homeHash: string,
@@ -51,9 +51,9 @@ const publish = async (
 };
 
 export interface Publications {
-  /** What is under this root; put there the first time it is asked for. */
+  /** What is published under this root; published when first asked for. */
   under(root: string): Promise<Published>;
-  /** Takes the server's address away everywhere: it is no longer true. */
+  /** Removes the server's address everywhere: it is no longer valid. */
   withdraw(): Promise<void>;
 }
 

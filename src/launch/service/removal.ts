@@ -7,15 +7,14 @@ import { errnoOf, unless } from "../../home/files.ts";
 import { inside, openDirectory } from "./users-files.ts";
 
 /**
- * Removes a job's directory, in which its user may still exchange anything for anything: a walk by paths would be led
- * out of it through a link.
+ * Removes a job's directory while its user may still swap anything in it: a link could lead a walk by paths out of it.
  *
  *   root/NAME ─ taken back ─ closed (0700) ─► root/.NAME.removed/UUID ─► emptied, its directories first moved up beside it
  *
- * The directory goes to one of ours, 0700, before anything in it is looked at. Then every directory is held open, never
- * through a link; made ours alone, so that from then on nobody else can change what is in it; and emptied through its
- * handle. Directories in it are not entered where they are but moved up into ours, so that none is too deep, and
- * handles and memory are few however large the tree is. After a crash the next removal goes on with what lies there.
+ * The directory is moved into one of ours, 0700, before we look at anything in it. Then every directory is opened,
+ * never through a link; made ours alone, so that from then on nobody else can change what is in it; and emptied through
+ * its handle. We do not descend into its subdirectories but move them up into ours, so that none is too deep, and
+ * handles and memory stay few however large the tree is. After a crash the next removal continues with what is left.
  */
 
 export interface Doomed {
@@ -23,25 +22,27 @@ export interface Doomed {
   readonly directory: string;
   /** The server's account. */
   readonly uid: number;
-  /** Makes all below `directory` the server's; absent where nobody else's is expected, or it can do without. */
+  /**
+   * Makes everything below `directory` the server's; absent if nobody else's files are expected, or it can do without.
+   */
   readonly take?: (() => Promise<void>) | undefined;
 }
 
-/** Not among Node's constants: a handle that stands for something and needs no right to read it. */
+/** Not among Node's constants: a handle that refers to a file and needs no permission to read it. */
 const O_PATH = 0o10000000;
-/** How often the user may bring in what is not ours, and how often a directory may be found not empty. */
+/** How often the user may bring in what is not ours, and how often a directory may turn out not to be empty. */
 const MOST_ROUNDS = 5;
-/** Another host may hold a file open that was removed here. */
+/** Another host may hold a removed file open. */
 const PAUSE_MS = 200;
 
-/** Names are bytes: each is one letter here. */
+/** Names are bytes: each byte is one character here. */
 const at = (directory: FileHandle, name: string): Buffer => Buffer.from(inside(directory, name), "latin1");
 
 async function* namesIn(directory: FileHandle): AsyncGenerator<string> {
   for await (const { name } of await opendir(inside(directory, "."), { encoding: "latin1" })) yield name;
 }
 
-/** Somebody else's directory was found in one of ours, which must be taken again. */
+/** One of our directories contained somebody else's, and must be taken over again. */
 class NotOurs extends Error {
   override readonly name = "NotOurs";
   readonly holder: string;
@@ -51,7 +52,7 @@ class NotOurs extends Error {
   }
 }
 
-/** A directory, itself, closed to everybody else from now on; undefined for what is none. */
+/** A directory itself, closed to everybody else from now on; undefined for anything else. */
 const hold = async (path: string | Buffer, uid: number): Promise<FileHandle | undefined> => {
   const handle = await open(path, O_PATH | constants.O_NOFOLLOW);
   try {
@@ -61,7 +62,7 @@ const hold = async (path: string | Buffer, uid: number): Promise<FileHandle | un
       if (uid === 0 && facts.uid !== 0) await chown(itself, 0, 0);
       if (facts.uid !== uid || (facts.mode & 0o7777) !== 0o700)
         await chmod(itself, 0o700).catch((error: unknown) => {
-          // what is not ours cannot be closed; a file system without modes need not be
+          // what is not ours cannot be closed; on a file system without modes it need not be
           if (uid !== 0 && facts.uid !== uid) throw error;
         });
       return handle;
@@ -76,7 +77,7 @@ const hold = async (path: string | Buffer, uid: number): Promise<FileHandle | un
 
 const close = async (path: string | Buffer, uid: number): Promise<void> => (await hold(path, uid))?.close();
 
-/** Removes all that lies in a directory that is held; directories in it move up into the box. */
+/** Removes everything in a directory that is held open; subdirectories move up into the box. */
 const clearOut = async (box: FileHandle, holder: string, held: FileHandle, uid: number): Promise<void> => {
   for await (const name of namesIn(held)) {
     try {
@@ -111,7 +112,7 @@ const removeFrom = async (box: FileHandle, name: string, uid: number): Promise<v
   }
 };
 
-/** What was moved up lies in the box too: it is looked through until nothing is left. */
+/** What was moved up is in the box too: goes through it until nothing is left. */
 const emptyBox = async (box: FileHandle, uid: number): Promise<void> => {
   for (let found = true; found;) {
     found = false;
@@ -122,7 +123,10 @@ const emptyBox = async (box: FileHandle, uid: number): Promise<void> => {
   }
 };
 
-/** Takes it back. What its user exchanged meanwhile was perhaps passed over; it counts whether the directory is ours. */
+/**
+ * Takes it back. chown may have skipped what its user swapped meanwhile; all that counts is whether the directory is
+ * ours.
+ */
 const claim = async ({ directory, uid, take }: Doomed): Promise<void> => {
   try {
     await take?.();
@@ -140,7 +144,7 @@ const moveInto = async (box: FileHandle, doomed: Doomed): Promise<void> => {
   await rename(directory, at(box, randomUUID()));
 };
 
-/** Resolves when nothing is left of it. One that is gone already is no error. */
+/** Resolves when nothing is left of it. One that is already gone is not an error. */
 export const removeJobDirectory = async (doomed: Doomed): Promise<void> => {
   const { directory, uid, take } = doomed;
   const boxPath = join(dirname(directory), `.${basename(directory)}.removed`);

@@ -11,7 +11,7 @@ import type { Prepare } from "./preparation.ts";
 import { launchView } from "./views.ts";
 import type { Watcher } from "./watcher.ts";
 
-/** What callers ask of launches. A launch that is not the caller's is as if it did not exist. */
+/** What callers ask of launches. For a caller, other users' launches do not exist. */
 export type LaunchRequests = Pick<
   LaunchService,
   "launch" | "preview" | "list" | "show" | "watch" | "logs" | "cancel" | "clean" | "receive"
@@ -29,7 +29,7 @@ export interface LaunchRequestsOptions {
   readonly mayChange: () => void;
 }
 
-/** Also without news, a launch that is watched is looked at this often. */
+/** Even without news, a watched launch is checked this often. */
 const LOOK_AGAIN_MS = 1000;
 
 /** Resolves at the next change, after a while, or when the reader is gone. */
@@ -73,7 +73,7 @@ export const createLaunchRequests = (options: LaunchRequestsOptions): LaunchRequ
         if (isOver) await engine.whenDurable();
         const { output: _output, ...facts } = view(found);
         const text = JSON.stringify(facts);
-        // the end is told when its logs are gathered
+        // the end is reported when its logs are gathered
         if (text !== last && (isOver || !isFinalLaunch(found.state))) yield view(found);
         last = text;
         if (isOver || signal.aborted) return;
@@ -149,7 +149,7 @@ export const createLaunchRequests = (options: LaunchRequestsOptions): LaunchRequ
     },
     receive: async (caller, id, piece, body) => {
       const found = find(caller, id);
-      // what comes after the job's own files were gathered is in them
+      // what arrives after the job's own files were gathered is already in them
       if (watcher.isOver(found)) throw new SlipwayError("no-such-launch", { launch: id });
       return output.receive(id, piece, body);
     },

@@ -5,9 +5,9 @@ import { type Fault, storageRootError, storageRootFault } from "../../config/sto
 import { ownUser } from "./identity.ts";
 import { loadUserTokens } from "./tokens.ts";
 
-/** Whether the directories below which other users' jobs are kept can be relied on. */
+/** Whether the directories that hold other users' jobs can be trusted. */
 
-/** What is wrong with a cluster's job_storage_root for jobs of others than the server's own user. */
+/** What is wrong with a cluster's job_storage_root for jobs of users other than the server's own. */
 export const sharedRootFault = async (root: string): Promise<Fault | undefined> => {
   const uid = process.getuid?.() ?? 0;
   const fault = await storageRootFault(root, uid);
@@ -16,13 +16,14 @@ export const sharedRootFault = async (root: string): Promise<Fault | undefined> 
     () => true,
     () => false,
   );
-  // made by the server's account, its parent would be that account's too, or one that everybody writes
+  // if the server's account made it, its parent would belong to that account too, or would be one that everybody can
+  // write to
   return isThere
     ? undefined
     : { detail: `${root} does not exist`, remedy: `Let root make it: install -d -o ${ownUser()} -m 0755 ${root}` };
 };
 
-/** Throws for a cluster on which others than the server's own user may launch, where its directory is wrong for that. */
+/** Throws if users other than the server's own may launch on a cluster whose directory is unsuitable for that. */
 export const checkSharedRoot = async (cluster: ClusterConfig): Promise<void> => {
   const { storageRoot, sudoAuthorized } = settingsOf(cluster);
   if (storageRoot === undefined || sudoAuthorized.length === 0) return;
@@ -31,8 +32,8 @@ export const checkSharedRoot = async (cluster: ClusterConfig): Promise<void> => 
 };
 
 /**
- * At start: a server that is shared, because sudo_authorized names users or because somebody else has a token, does not
- * start where one of its clusters is wrong. One that only its own user uses may keep jobs anywhere.
+ * At start: a shared server, one whose sudo_authorized names users or for which somebody else has a token, does not
+ * start if one of its clusters is unsuitable. A server that only its own user uses may keep jobs anywhere.
  */
 export const checkShared = async (home: string, { clusters }: ClustersConfig): Promise<void> => {
   const own = ownUser();

@@ -9,15 +9,16 @@ import { removeJobDirectory } from "./removal.ts";
 
 /**
  * Job directories under a cluster's job_storage_root. While a job lives its directory belongs to its user, with the
- * server's group, so that the server reads the logs and no other user does; it is taken back before it is removed.
+ * server's group, so that the server can read the logs and no other user can; the server takes it back before it
+ * removes it.
  */
 
 export interface Storage {
   /** Makes, fills and hands over a directory. On an error nothing is left of it. */
   make(wanted: NewDirectory): Promise<void>;
-  /** Takes a directory back and removes it; one that is gone already is no error. */
+  /** Takes a directory back and removes it; one that is already gone is not an error. */
   remove(directory: string, isOthers: boolean): Promise<void>;
-  /** Removes what a server that crashed staged and never journaled. */
+  /** Removes what a crashed server staged and never journaled. */
   sweep(root: string, isKnown: (directory: string) => boolean): Promise<void>;
 }
 
@@ -30,7 +31,7 @@ export interface NewDirectory {
 }
 
 const OWN_MODE = 0o700;
-/** Set-group-id: what the job writes has the server's group too. */
+/** Set-group-id: what the job writes gets the server's group too. */
 const SHARED_MODE = 0o2750;
 
 const failed = (directory: string, detail: string): SlipwayError =>
@@ -39,7 +40,7 @@ const failed = (directory: string, detail: string): SlipwayError =>
     remedy: "Look at job_storage_root in clusters.yaml, and at the rules of `slipway sudoers`.",
   });
 
-/** A name that is made once and by one server: the mark says whose it is. */
+/** Only one server ever makes a given name; the mark says which. */
 const OWNER_MARK = ".slipway-home";
 
 export const createStorage = (run: RunCommand, homeHash: string): Storage => {
@@ -51,7 +52,7 @@ export const createStorage = (run: RunCommand, homeHash: string): Storage => {
     if (code !== 0) throw failed(directory, `it cannot change hands: ${stderr.trim().slice(0, 500)}`);
   };
 
-  /** Others walk a tree by paths, and would let its user lead root elsewhere when it is taken back. */
+  /** Other versions walk a tree by paths: its user could lead root elsewhere when it is taken back. */
   let isGnu: Promise<boolean> | undefined;
   const mayChown = async (): Promise<void> => {
     isGnu ??= run(["chown", "--version"]).then(({ stdout }) => stdout.includes("GNU coreutils"));
@@ -63,7 +64,7 @@ export const createStorage = (run: RunCommand, homeHash: string): Storage => {
   };
 
   const remove = async (directory: string, isOthers: boolean): Promise<void> => {
-    // never anything but a job's directory, whatever the journal says
+    // only ever a job's directory, whatever the journal says
     if (!DIRECTORY_NAME.test(basename(directory))) return;
     const take = isOthers && uid !== 0 ? () => chown(directory, uid) : undefined;
     await removeJobDirectory({ directory, uid, take });
@@ -93,7 +94,7 @@ export const createStorage = (run: RunCommand, homeHash: string): Storage => {
           await mayChown();
           await reach(root);
         }
-        // made by whoever was first: a second one leaves the first one's alone
+        // whoever comes first makes it; a second one leaves it alone
         const mark = join(root, `.${basename(wanted.directory)}${OWNER_MARK}`);
         await writeFile(mark, `${homeHash}\n`, { mode: 0o600, flag: "wx" });
         isOurs = true;
@@ -115,7 +116,7 @@ export const createStorage = (run: RunCommand, homeHash: string): Storage => {
   };
 };
 
-/** Other users must be able to walk to their directory. */
+/** Other users must be able to reach their directory. */
 const reach = async (root: string): Promise<void> => {
   for (let path = await realpath(root); path !== "/"; path = dirname(path))
     if (((await stat(path)).mode & 0o001) === 0) {

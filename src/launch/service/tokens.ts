@@ -5,8 +5,8 @@ import { SlipwayError } from "../../errors.ts";
 import { replaceFile } from "../../replace-file.ts";
 
 /**
- * Tokens of users who share this server (rule 16): HOME/keys/users/NAME holds the hash of each. A token is told once;
- * making another takes the first one back. Files put there or removed by hand count at the next start.
+ * Tokens of users who share this server (rule 16): HOME/keys/users/NAME holds the hash of each. A token is shown once;
+ * making another one revokes it. Files added or removed by hand count at the next start.
  */
 export interface UserTokens {
   userOf(hash: string): string | undefined;

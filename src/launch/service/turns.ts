@@ -1,7 +1,7 @@
-/** Work that waits for others of the same user and for nobody else. */
+/** Work that waits only for other work of the same user. */
 export type Turns = <T>(user: string, work: () => Promise<T>) => Promise<T>;
 
-/** At most so many at a time for each user. */
+/** At most this many at a time for each user. */
 export const createTurns = (most: number): Turns => {
   const users = new Map<string, { busy: number; readonly waiting: (() => void)[] }>();
   return async (user, work) => {

@@ -12,7 +12,10 @@ import type { Publications } from "./publish.ts";
 import { checkSharedRoot } from "./shared-roots.ts";
 import { type UserTokens, hashOf } from "./tokens.ts";
 
-/** Who a token lets in: users who share this server, each with their own, and jobs, each for its own log (rule 16). */
+/**
+ * Whom a token lets in: users who share this server, each with their own token, and jobs, each for its own log (rule
+ * 16).
+ */
 export type UserAccess = Pick<LaunchService, "callerOf" | "tokens" | "addToken" | "removeToken">;
 
 export interface UserAccessOptions {

@@ -3,25 +3,25 @@ import { type FileHandle, open } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 
 /**
- * The only way in which the server reads what lies in a job's directory. The job's user may put anything there, at any
+ * The only way in which the server reads files in a job's directory. The job's user may put anything there, at any
  * moment: links to files that only the server may read, pipes that never end, devices. So nothing is opened by its
- * path. The directory is opened first and itself (its name lies in job_storage_root, where users cannot write), the
- * file through it, never through a link and never waiting; and what was opened is looked at before a byte is read: a
- * plain file, of the directory's owner, with this one name. What is anything else counts as not there.
+ * path. First the directory itself is opened (its name is in job_storage_root, where users cannot write), then the file
+ * through it, never through a link and never blocking; and what was opened is checked before a byte is read: it must be
+ * a plain file that belongs to the directory's owner and has only this one name. Anything else counts as missing.
  */
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
-/** A name in a directory that is held open: whatever becomes of its path, it is that directory's. */
+/** A name in a directory that is held open: it stays in that directory, whatever happens to the directory's path. */
 export const inside = (directory: FileHandle, name: string): string => `/proc/self/fd/${directory.fd}/${name}`;
 
-/** A directory itself, not what a link of its name leads to. */
+/** A directory itself, not the target of a link with its name. */
 export const openDirectory = (path: string): Promise<FileHandle> => open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 
 export interface UsersFile {
-  /** As it was when it was opened. */
+  /** As of when it was opened. */
   readonly size: number;
-  /** What it holds from one place up to another, or up to its end where that comes first. */
+  /** Its bytes from one offset to another, or to its end if that comes first. */
   bytes(from: number, to: number): AsyncGenerator<Buffer>;
   close(): Promise<void>;
 }
@@ -32,7 +32,7 @@ async function* chunksOf(file: FileHandle, from: number, to: number): AsyncGener
   for (let at = from; at < to;) {
     const wanted = Math.min(CHUNK_BYTES, to - at);
     const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(wanted), 0, wanted, at);
-    // it has become shorter since
+    // it has been truncated since
     if (bytesRead === 0) return;
     at += bytesRead;
     yield buffer.subarray(0, bytesRead);
@@ -54,7 +54,7 @@ const openIn = async (directory: FileHandle, name: string): Promise<UsersFile | 
   return undefined;
 };
 
-/** A file in a job's directory; undefined when it is not there, not for us to read, or not what it should be. */
+/** A file in a job's directory; undefined if it is missing, not ours to read, or not what it should be. */
 export const openUsersFile = async (path: string): Promise<UsersFile | undefined> => {
   let directory: FileHandle | undefined;
   try {
@@ -69,7 +69,7 @@ export const openUsersFile = async (path: string): Promise<UsersFile | undefined
 
 const NOTE_BYTES = 200;
 
-/** A small file that a job left, and no more of it than a note has. */
+/** A small file that a job left; reads no more than a note can hold. */
 export const readNote = async (path: string): Promise<string | undefined> => {
   const file = await openUsersFile(path);
   if (file === undefined) return undefined;

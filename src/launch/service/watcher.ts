@@ -13,15 +13,15 @@ import type { LaunchId } from "../../core/ids.ts";
 
 /**
  * Carries launches through their life: handover.ts gives them to their manager, endings.ts clears away what has ended,
- * and here all of a cluster's are asked about with one poll a period. What an answer means for a launch is carried out
- * for each by itself: nobody waits for the logs or the directory of another user's job.
+ * and here one poll per period asks about all launches of a cluster. What follows from an answer happens for each
+ * launch separately: nobody waits for the logs or the directory of another user's job.
  */
 
 const PERIOD_MS = 5000;
-/** While somebody waits for one. */
+/** The period while somebody waits for a launch. */
 const WATCHED_MS = 1000;
 const TICK_MS = 250;
-/** After something that a manager takes a moment to do. */
+/** Polls after a request that takes a manager a moment. */
 const SOON_MS = [100, 400, 1000, 2500];
 
 export interface WatcherOptions {
@@ -34,28 +34,28 @@ export interface WatcherOptions {
 }
 
 export interface Watcher {
-  /** Hands a launch, whose intent is on disk, to its manager. Throws what the manager says when it refuses. */
+  /** Submits a launch, whose intent is on disk, to its manager. If the manager refuses, throws what it says. */
   submit(launch: Launch): Promise<void>;
-  /** Asks for its end; the intent is on disk before. */
+  /** Asks for its end; the intent is on disk first. */
   cancel(launch: Launch): Promise<void>;
   clean(launch: Launch): Promise<void>;
   /** Asks the manager of this cluster now; resolves with its answers applied, to this launch or to all of them. */
   look(cluster: string, launch?: LaunchId): Promise<void>;
-  /** Whether its end is known and everything of it was gathered. */
+  /** Whether its end is known and all its output was gathered. */
   isOver(launch: Launch): boolean;
-  /** Somebody waits for changes, until the returned function is called. */
+  /** Watches for changes, until the returned function is called. */
   watch(onChange: () => void): () => void;
   close(): void;
 }
 
-/** What a shell can exit with; anything else is not the script's. */
+/** What a shell can exit with; the script wrote nothing else. */
 const exitCodeIn = (note: string | undefined): { exitCode?: number } =>
   note !== undefined && /^\d{1,3}$/.test(note) && Number(note) <= 255 ? { exitCode: Number(note) } : {};
 
 export const createWatcher = (options: WatcherOptions): Watcher => {
   const { engine, clusters, storage, output, log } = options;
   const { state } = engine;
-  /** What follows from the last answer, for each launch of which something does. */
+  /** Work that follows from the last answer, for each launch that has any. */
   const working = new Map<number, Promise<void>>();
   const looking = new Map<string, Promise<void>>();
   let closed = false;
@@ -113,7 +113,7 @@ export const createWatcher = (options: WatcherOptions): Watcher => {
     }
   };
 
-  /** Resolves when the manager has answered; what follows from that goes on. */
+  /** Resolves when the manager has answered; the work that follows continues. */
   const round = (name: string): Promise<void> => {
     const cluster = clusters.get(name);
     if (cluster === undefined || closed) return Promise.resolve();

@@ -5,28 +5,31 @@ import { dialServer, type Reachable } from "../../protocol/dial-server.ts";
 import type { StreamSettings } from "./settings.ts";
 import type { Piece } from "./unsent.ts";
 
-/** How pieces of a rank's output reach the server: one request at a time over one connection, made again when lost. */
+/**
+ * How pieces of a rank's output reach the server: one request at a time over one connection, which is reopened when
+ * lost.
+ */
 
 export type StreamName = "stdout" | "stderr";
 
 export interface PostOutput {
-  /** Resolves with the bytes of the stream that the server has now; rejects with `Refused` where it wants no more. */
+  /** Resolves with the bytes of the stream that the server has now; rejects with `Refused` if it wants no more. */
   post(stream: StreamName, piece: Piece): Promise<number>;
   close(): void;
 }
 
-/** The server does not want it, and will not later. */
+/** The server does not want it, and never will. */
 export class Refused extends Error {}
 
 const ANSWER_MS = 20_000;
-/** Answers of 400 and above that may be others the next time: too slow, too often. */
+/** Status codes from 400 up that may change next time: too slow, too often. */
 const LATER = [408, 429];
 
 const connections = (endpointFile: string): http.Agent => {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   return Object.assign(agent, {
     createConnection: (_options: unknown, created: (error: Error | null, socket?: Duplex) => void): undefined => {
-      // read again for every connection: a successor may be elsewhere
+      // read again for every connection: the next server may be elsewhere
       readFile(endpointFile, "utf8")
         .then((text) => dialServer(JSON.parse(text) as Reachable))
         .then(

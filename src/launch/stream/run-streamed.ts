@@ -7,12 +7,12 @@ import { createSender, type Sender } from "./sender.ts";
 import type { StreamSettings } from "./settings.ts";
 
 /**
- * `agent.js --stream SETTINGS -- COMMAND…`: runs one rank's command. What it writes goes to this process's own
- * output, and so to the job's files, and to the server. The command runs whatever becomes of the stream; signals are
- * passed to it, and its status is ours.
+ * `agent.js --stream SETTINGS -- COMMAND…`: runs one rank's command. What it writes goes to this process's own output,
+ * and so to the job's files, and to the server. The command runs whatever happens to the stream; we pass signals to it,
+ * and exit with its status.
  */
 
-/** After the command's end, the server is given this long to take the rest. */
+/** After the command's end, the server has this long to take the rest. */
 const FLUSH_MS = 5000;
 const PASSED = ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT"] as const;
 
@@ -40,7 +40,7 @@ export const runStreamed = async (settingsFile: string, command: readonly string
     const from = child[name];
     const to = process[name];
     let isBroken = false;
-    // a reader that is gone must neither end the command nor hold it up
+    // a reader that is gone must neither end the command nor block it
     to.on("error", () => {
       isBroken = true;
       from.resume();

@@ -3,7 +3,7 @@ import { createUnsent, type UnsentLimits } from "./unsent.ts";
 
 /**
  * Sends what one rank writes to the server while it runs. The job's own output files hold everything: what cannot be
- * sent is only late or left out here, marked as such, and memory stays bounded whatever the server does.
+ * sent is late, or left out and marked as such, and memory stays bounded whatever the server does.
  *
  *     idle ──push──► sending ──nothing left──► idle, or over after finish
  *                     │   ▲
@@ -14,7 +14,7 @@ import { createUnsent, type UnsentLimits } from "./unsent.ts";
  */
 export interface Sender {
   push(stream: StreamName, chunk: Buffer): void;
-  /** Resolves when all is sent, or cannot be, or the time is over. */
+  /** Resolves when everything is sent or cannot be, or when the time is over. */
   finish(withinMs: number): Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export const createSender = ({ post, close }: PostOutput, options: SenderOptions
       wake = resolve;
     });
 
-  /** The next stream that has something to send; after it, the other one's turn comes first. */
+  /** The next stream that has something to send; after that the other one has its turn first. */
   const nextStream = (): (typeof streams)[number] | undefined => {
     const at = streams.findIndex(({ unsent }) => !unsent.isEmpty);
     if (at < 0) return undefined;
@@ -111,7 +111,7 @@ export const createSender = ({ post, close }: PostOutput, options: SenderOptions
     finish: async (withinMs) => {
       ended = true;
       wake();
-      // what waits for a better moment is tried at once: this is the last one
+      // whatever waits for a better moment is tried now: this is the last chance
       pauseMs = FIRST_PAUSE_MS;
       waiting?.cut();
       const late = pauseFor(withinMs);

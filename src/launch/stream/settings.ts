@@ -1,9 +1,9 @@
 import type { LaunchId } from "../../core/ids.ts";
-/** What stands in a job's stream.json: enough to send its output on, and good for nothing else (rule 16). */
+/** The contents of a job's stream.json: enough to send its output, and good for nothing else (rule 16). */
 export interface StreamSettings {
   readonly launch: LaunchId;
-  /** Where the server says at which address it is now; written anew by every server. */
+  /** Where the server publishes its current address; every server writes it again. */
   readonly endpointFile: string;
-  /** Good for this job's log alone. */
+  /** Valid for this job's log only. */
   readonly token: string;
 }

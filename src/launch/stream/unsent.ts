@@ -1,13 +1,13 @@
 /**
  * What one stream of a rank has written and the server does not have yet, oldest first. Bytes are kept while there is
- * room; a run of bytes that found none becomes a gap, and the server gets a line in its place that says how long it was.
+ * room; a run of bytes without room becomes a gap, and in its place the server gets a line that says how long it was.
  */
 export interface Unsent {
   readonly isEmpty: boolean;
   push(chunk: Buffer): void;
   /** The next piece to send. It stays here until `answered` says that the server took it. */
   next(): Piece;
-  /** The server has `size` bytes of the stream, after it was sent `piece`; whether it took some of it. */
+  /** The server has `size` bytes of the stream, after it was sent `piece`; returns whether it took some of it. */
   answered(piece: Piece, size: number): boolean;
   clear(): void;
 }
@@ -27,7 +27,7 @@ interface Gap {
   missing: number;
 }
 
-/** Pieces up to this length are joined: a program that writes byte by byte must not cost a hundred for each. */
+/** Pieces up to this length are joined: a program that writes byte by byte must not cost a hundred bytes for each. */
 const SMALL = 4096;
 
 const isGap = (part: Buffer | Gap | undefined): part is Gap => part !== undefined && !Buffer.isBuffer(part);
@@ -38,7 +38,7 @@ export const createUnsent = (limits: UnsentLimits): Unsent => {
   /** Bytes of the stream that the server has. */
   let had = 0;
 
-  /** A gap at the front is next: from now on it is the line that tells of it. */
+  /** A gap at the front is next: replaces it with the line that reports it. */
   const tellGap = (): void => {
     const [first] = parts;
     if (!isGap(first)) return;
@@ -88,7 +88,7 @@ export const createUnsent = (limits: UnsentLimits): Unsent => {
     },
     answered: ({ body }, size) => {
       const taken = Math.min(Math.max(0, size - had), body.length);
-      // it had more once, and we no longer do: a server that lost its disk's last moments
+      // it once had more, which we no longer have: the server lost the last moments on its disk
       if (size < had) parts.unshift({ missing: had - size });
       drop(taken);
       had = size;
