@@ -7,11 +7,11 @@ import type { PilotStarts } from "./pilot-starts.ts";
 
 /**
  * Finds jobs again by their name (rule 3): once before anything is submitted, and whenever the answer to a submission
- * was lost. A job of this home that no living pilot has is a stray and is cancelled; jobs of other homes, and jobs that
- * are no pilots, are never touched.
+ * was lost. A job of this home that belongs to no living pilot is a stray and is cancelled; jobs of other homes, and
+ * jobs that are not pilots, are never touched.
  */
 export interface Adoption {
-  /** Rejects when the manager cannot be asked; nothing must be submitted before it has resolved once. */
+  /** Rejects when the manager does not answer; nothing may be submitted before it has resolved once. */
   catchUp(): Promise<void>;
 }
 
@@ -27,7 +27,7 @@ export const createAdoption = (
   const prefixes = [...new Set(fleets.map((fleet) => jobPrefixOf(context, fleet)))];
   let listed = false;
 
-  /** Handed over, or meant to be, but nobody knows under which id. */
+  /** Submitted, or about to be, but nobody knows under which id. */
   const unanswered = (): { fleet: Fleet; pilot: Pilot }[] =>
     fleets.flatMap((fleet) =>
       roster

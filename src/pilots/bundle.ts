@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { VERSION } from "../protocol/package-version.ts";
 
 /**
- * The agent's bundle where nodes can read it: once per version and content, in `bundles/` of the home. A pilot names the
- * bundle it uses in a file of its directory; bundles that no living pilot names are removed. What is placed is never
- * changed: an upgrade of Slipway does not pull the file from under agents that run.
+ * The agent's bundle where nodes can read it: once per version and content, in `bundles/` of the home. A pilot names
+ * the bundle it uses in a file of its directory; bundles that no living pilot names are removed. A bundle never
+ * changes: an upgrade of Slipway does not pull the file from under running agents.
  */
 
 const FILES = ["agent.js", "slipway-spawner"] as const;
@@ -25,7 +25,7 @@ const nameOf = async (built: string): Promise<string> => {
   return `${VERSION}-${hash.digest("hex").slice(0, 12)}`;
 };
 
-/** Places the built agent if it is not there yet; resolves with the bundle's name. Of two that do it at once, one wins. */
+/** Places the built agent if it is not there yet; resolves with the bundle's name. If two do so at once, one wins. */
 export const placeBundle = async (home: string, built: string): Promise<string> => {
   const name = await nameOf(built);
   const target = join(home, "bundles", name);
@@ -47,7 +47,9 @@ export const placeBundle = async (home: string, built: string): Promise<string> 
   return name;
 };
 
-/** Removes bundles that are neither `current` nor named in one of these directories. Unsure, it removes nothing. */
+/**
+ * Removes bundles that are neither `current` nor named in one of these directories. When in doubt, it removes nothing.
+ */
 export const pruneBundles = async (
   home: string,
   current: string,

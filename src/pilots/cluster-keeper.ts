@@ -13,8 +13,8 @@ import { createPilotStarts } from "./pilot-starts.ts";
 import type { PilotId } from "../core/ids.ts";
 
 /**
- * Keeps the fleets of one cluster: a manager that hangs holds up no other. In one period the manager is asked once about
- * all pilots of all queues, however many they are; then each fleet's strategy decides, and that is carried out.
+ * Keeps the fleets of one cluster: a manager that hangs delays no other. Each period, one question to the manager
+ * covers all pilots of all queues, however many there are; then each fleet's strategy decides, and the keeper does it.
  */
 export interface ClusterKeeper {
   readonly cluster: string;
@@ -29,7 +29,7 @@ export interface ClusterKeeper {
   /** An agent of it has connected; called before the pilot is active. */
   joined(pilot: Pilot): void;
   problem(fleet: Fleet): string | null;
-  /** What was said of the last pilot that did not start, until one does. */
+  /** Why the last pilot that did not start failed, until one does start. */
   failure(fleet: Fleet): string | null;
   waiting(pilot: PilotId): Waiting | null;
   /** The fleets that could run a shape. */
@@ -38,9 +38,9 @@ export interface ClusterKeeper {
   stop(now: boolean): boolean;
 }
 
-/** A look that takes longer is told as a problem. */
+/** A look that takes longer is reported as a problem. */
 const SLOW_MS = 30_000;
-/** A server stops without a manager that cannot be reached for so long; its successor finds the pilots again. */
+/** How long a stopping server tries to reach its manager; after that, its successor finds the pilots again. */
 const UNREACHABLE_MS = 60_000;
 
 export const createClusterKeeper = (

@@ -7,9 +7,9 @@ import type { PilotId } from "../core/ids.ts";
 
 /** What the parts of a keeper share. */
 export interface KeeperContext {
-  /** Starts every job name of this home, with a `-` behind it. */
+  /** Every job name of this home starts with this and a `-`. */
   readonly prefix: string;
-  /** The cluster of tasks that name none. */
+  /** The cluster for tasks that name none. */
   readonly defaultCluster: string;
   readonly engine: Engine;
   readonly agents: Agents;
@@ -20,7 +20,7 @@ export interface KeeperContext {
   readonly onWaiting: (pilot: PilotId, text: string) => void;
 }
 
-/** What starts the names of a fleet's jobs: the home's mark behind the fleet's own word or `slipway`. */
+/** How the names of a fleet's jobs start: the fleet's own word or `slipway`, then the home's mark. */
 export const jobPrefixOf = (
   { prefix }: Pick<KeeperContext, "prefix">,
   { jobNamePrefix }: Pick<Fleet, "jobNamePrefix">,

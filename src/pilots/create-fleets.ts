@@ -13,18 +13,18 @@ import { managerFleets } from "./manager-fleets.ts";
 
 /** A silent local agent keeps its tasks this long while its process lives. */
 const LOCAL_LEASE_MS = 60_000;
-/** An idle local agent waits this long for a server that has gone. */
+/** How long an idle local agent waits for a server that is gone. */
 const LOCAL_PATIENCE_MS = 120_000;
 
 export interface FleetsOptions {
   readonly home: string;
-  /** Directory of the built files: the agent's bundle lies there. */
+  /** Directory of the built files, including the agent's bundle. */
   readonly bundles: string;
   readonly clusters: ClustersConfig;
   /** What the largest node of each usable cluster offers. */
   readonly largest: ReadonlyMap<string, Resources>;
   readonly scratchOf: (cluster: ClusterConfig) => string;
-  /** Pilots that were handed over and have not ended. */
+  /** Pilots that were submitted and have not ended. */
   readonly living: () => readonly { readonly cluster: string; readonly queue: string; readonly jobName: string }[];
 }
 
@@ -47,7 +47,7 @@ const localFleets = (options: FleetsOptions, cluster: ClusterConfig, provider: P
       command: [
         process.execPath,
         join(options.bundles, "agent.js"),
-        // several agents on this machine, to try tasks over several nodes
+        // several agents on this machine, to try tasks that span nodes
         ...(queue.nodes > 1 ? ["--agents", String(queue.nodes)] : []),
         "--settings",
         JSON.stringify(
@@ -68,7 +68,7 @@ const localFleets = (options: FleetsOptions, cluster: ClusterConfig, provider: P
   }));
 };
 
-/** Placed when a pilot first needs it; then those that no living pilot uses go. */
+/** Placed when a pilot first needs it; then bundles that no living pilot uses are removed. */
 const sharedBundle = (options: FleetsOptions, fleets: () => readonly Fleet[]): (() => Promise<string>) => {
   let placed: Promise<string> | undefined;
   const place = async (): Promise<string> => {

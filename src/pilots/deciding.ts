@@ -10,9 +10,9 @@ import type { FleetNotes } from "./notes.ts";
 import type { PilotStarts } from "./pilot-starts.ts";
 import { freshSeconds, supplyOf } from "./supply.ts";
 
-/** Asks each fleet's strategy what is to be done about the tasks that wait, and does it. */
+/** Asks each fleet's strategy what to do about the waiting tasks, and does it. */
 export interface Deciding {
-  /** For every fleet of the cluster; one that fails notes its problem and stops no other. */
+  /** For every fleet of the cluster; if one fails, it notes the problem and the others continue. */
   decideAll(): Promise<void>;
   /** The fleets that could run a shape. */
   able(shape: Shape): Fleet[];
@@ -27,7 +27,7 @@ export interface DecidingOptions {
   readonly isStopping: () => boolean;
 }
 
-/** Submissions under way at once, beside the bound of the commands themselves. */
+/** Submissions under way at once, on top of the limit on commands themselves. */
 const MOST_STARTS = 20;
 
 export const createDeciding = (

@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import type { JobOutcome, JobStatus } from "../managers/provider.ts";
 
-/** How the end of a pilot's job is told. */
+/** How to describe the end of a pilot's job. */
 
 const OUTCOMES: Readonly<Record<JobOutcome, string>> = {
   done: "its job ended",

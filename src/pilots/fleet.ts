@@ -5,7 +5,7 @@ import type { Resources } from "../core/resources.ts";
 import type { Manager } from "../managers/manager.ts";
 import type { JobRequest, Provider } from "../managers/provider.ts";
 
-/** What of a queue concerns its pilots whatever starts them, under the names of clusters.yaml. */
+/** What a queue says about its pilots, whatever starts them, under the names of clusters.yaml. */
 type OfQueue = Pick<QueueJob, "nodes" | "walltime" | "signal" | "signalBefore">;
 
 export const ofQueue = ({ nodes, walltime, signal, signalBefore }: QueueJob): OfQueue => ({
@@ -19,17 +19,20 @@ export const ofQueue = ({ nodes, walltime, signal, signalBefore }: QueueJob): Of
 export interface Fleet extends OfQueue, Partial<Pick<QueueJob, "jobNamePrefix" | "cleanup">> {
   readonly cluster: string;
   readonly queue: string;
-  /** In whose words its jobs' states are. */
+  /** The manager whose words describe its jobs' states. */
   readonly manager?: Manager;
   /** One object per cluster: the fleets that share it share its polls. */
   readonly provider: Provider;
   readonly policy: FleetConfig;
   /**
-   * What one node offers to tasks, in units, as far as the queue says it; undefined: nothing is known until an agent has
-   * connected, and until then one pilot is started at a time.
+   * What one node offers to tasks, in units, as far as the queue says; undefined: nothing is known until an agent has
+   * connected, and until then pilots start one at a time.
    */
   readonly offer: Resources | undefined;
-  /** Asking about jobs costs nothing, as on this machine: it is done whenever something may have ended, not once a period. */
+  /**
+   * Asking about jobs is free, as on this machine: the keeper asks whenever something may have ended, not once a
+   * period.
+   */
   readonly prompt?: boolean;
   /** How long a silent agent keeps its tasks while its pilot seems to live. */
   readonly leaseMs: number;
@@ -40,7 +43,7 @@ export interface Fleet extends OfQueue, Partial<Pick<QueueJob, "jobNamePrefix" |
   prepare(pilot: PilotStart): Promise<JobRequest>;
   /** Files in `directory` (or absolute) with what a pilot's job printed, stdout first: shown when it did not start. */
   readonly outputs?: (pilot: { readonly jobName: string; readonly directory: string }) => readonly string[];
-  /** A pilot's own directory, when not the one of its name in the home's `jobs/`. */
+  /** A pilot's own directory, if it is not the one of its name in the home's `jobs/`. */
   readonly directoryOf?: (jobName: string) => string;
 }
 

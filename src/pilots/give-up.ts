@@ -6,8 +6,8 @@ import { type FleetNotes, forgetFailures } from "./notes.ts";
 const LONGEST_MESSAGE = 4000;
 
 /**
- * Waiting tasks that no other fleet of the cluster could run fail, with what is known of the pilots that did not start.
- * Tasks that come later are tried anew.
+ * Fails waiting tasks that no other fleet of the cluster could run, with what is known of the pilots that did not
+ * start. Tasks that come later get a new try.
  */
 export const giveUp = (
   { engine, defaultCluster, log }: KeeperContext,

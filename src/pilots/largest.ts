@@ -4,8 +4,8 @@ import { toUnits, type Resources } from "../core/resources.ts";
 import { declaredBy } from "./pilot-job.ts";
 
 /**
- * The most that a task can hope for on a node of a cluster, as far as its queues say it. What a queue leaves to its
- * manager has no bound here: an agent tells later what there is.
+ * The most that a task can hope for on a node of a cluster, as far as its queues say. What a queue leaves to its
+ * manager has no bound here: an agent reports later what there is.
  */
 
 const UNBOUNDED: Resources = {
@@ -15,7 +15,7 @@ const UNBOUNDED: Resources = {
   gpus: toUnits("gpus", MAX_GPUS),
 };
 
-/** GPUs are asked for in other ways than by `gpus`. */
+/** A queue may ask for GPUs in other ways than with `gpus`. */
 const mayHaveGpus = ({ gpus, own, options }: QueueConfig): boolean =>
   gpus === undefined && (options.length > 0 || /gpu/i.test(JSON.stringify(own)));
 

@@ -6,7 +6,7 @@ import { declaredBy, preparePilot, STDERR, STDOUT } from "./pilot-job.ts";
 
 /** The fleets of a cluster with a workload manager: one provider for all its queues. */
 
-/** Rule 5: a silent agent keeps its tasks until its pilot must have ended; of one without a walltime, for a day. */
+/** Rule 5: a silent agent keeps its tasks until its pilot must have ended; without a walltime, for a day. */
 const NO_WALLTIME_LEASE = 86_400;
 
 export interface ManagerFleetsOptions {
@@ -31,7 +31,7 @@ export const managerFleets = ({ home, bundle }: ManagerFleetsOptions, cluster: C
       manager,
       provider,
       policy: queue.fleet,
-      // without a number of cores nothing can be counted on before an agent has told
+      // without a number of cores nothing is certain before an agent has reported it
       offer: declared["cpus"] === undefined ? undefined : declared,
       leaseMs: (queue.walltime ?? NO_WALLTIME_LEASE) * 1000,
       outputs: () => [STDOUT, STDERR],

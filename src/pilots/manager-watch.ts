@@ -6,7 +6,7 @@ import type { PilotEnds } from "./pilot-ends.ts";
 
 /** Asks one manager about all pilots of its cluster, once a period, and knows whether it answers. */
 export interface ManagerWatch {
-  /** Whether the manager answers: nothing is submitted to one that does not. */
+  /** Whether the manager answers: nothing is submitted while it does not. */
   hear(): Promise<boolean>;
   /** Why it does not answer, or null. */
   readonly problem: string | null;
@@ -48,7 +48,7 @@ export const createManagerWatch = (
       return problem;
     },
     hear: async () => {
-      // a look between two periods asks nothing
+      // a look between two periods does not ask
       if (!prompt && performance.now() - polledAt < periodMs * 0.9) return problem === null;
       try {
         await poll();

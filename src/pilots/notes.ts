@@ -3,19 +3,22 @@ import type { JobStatus } from "../managers/provider.ts";
 import type { Manager } from "../managers/manager.ts";
 import { waitingReason } from "../managers/waiting-reason.ts";
 
-/** What a keeper remembers between two looks. None of it outlives the server: all of it is found out again. */
+/** What a keeper remembers between two looks. None of it outlives the server: the next one finds it out again. */
 
 export interface FleetNotes {
-  /** The first look is still to come: `init` applies then. */
+  /** The first look is still to come: `init` applies to it. */
   first: boolean;
-  /** Since the waiting tasks were last given up: pilots requested, those that never had an agent, and the last in a row. */
+  /**
+   * Since waiting tasks were last given up: pilots requested, those that never had an agent, and how many of
+   * those came last in a row.
+   */
   requested: number;
   failed: number;
   inARow: number;
   failedAt: number;
   /** Pilots in a row that lost their agents soon after they had connected. */
   shortLives: number;
-  /** What was said of the last pilots that did not start, newest last. */
+  /** Why the last pilots did not start, newest last. */
   readonly failures: string[];
   problem: string | null;
   /** Pilots without a task, and since when; the same for the whole fleet. */
@@ -57,7 +60,7 @@ export const noteSuccess = (notes: FleetNotes, waitedSeconds: number): void => {
   notes.queueWait = notes.queueWait === 0 ? waitedSeconds : 0.7 * notes.queueWait + 0.3 * waitedSeconds;
 };
 
-/** The tasks were given up: those that come later are tried anew. */
+/** The tasks were given up: later ones get a new try. */
 export const forgetFailures = (notes: FleetNotes): void => {
   notes.requested = 0;
   notes.failed = 0;
@@ -65,7 +68,7 @@ export const forgetFailures = (notes: FleetNotes): void => {
   notes.failures.length = 0;
 };
 
-/** Why a pilot's job has not begun or does not go on: the manager's words, what they mean, and what would help. */
+/** Why a pilot's job has not begun or has stopped: the manager's words, what they mean, and what would help. */
 export interface Waiting {
   readonly text: string;
   readonly remedy: string | null;

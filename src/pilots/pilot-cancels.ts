@@ -1,7 +1,7 @@
 import type { Pilot } from "../core/state.ts";
 import type { Provider } from "../managers/provider.ts";
 
-/** Ends jobs of pilots: all with one command, and each asked again only after a while, however often it is wanted. */
+/** Cancels jobs of pilots: all with one command, and each again only after a while, however often that is requested. */
 export interface PilotCancels {
   cancel(pilots: readonly Pilot[]): Promise<void>;
 }

@@ -10,24 +10,24 @@ import type { PilotStarts } from "./pilot-starts.ts";
 import type { PilotId } from "../core/ids.ts";
 
 /**
- * What the manager says of a pilot's job, carried over to the pilot and its agents:
+ * What the manager's answer about a pilot's job means for the pilot and its agents:
  *
  *   queued, held   no agent can live: those that do not answer are lost. After a requeue the same pilot waits again
- *   unstartable          held because it could not be started: it is to be cancelled, and then was a failed start
- *   active         nothing, but that a pilot which had waited does so no longer
+ *   unstartable          held because it could not be started: it gets cancelled and counts as a failed start
+ *   active         nothing, except that a pilot that waited no longer waits
  *   suspended      its agents are silent, and keep what they have
  *   ended          its agents are lost; DONE, CANCELED or FAILED, and a failed start if no agent ever connected
  *   unknown        nothing is concluded
  */
 export interface PilotEnds {
   heard(fleet: Fleet, pilot: Pilot, status: JobStatus, askedAt: number): Promise<void>;
-  /** What the manager last said of a pilot that has not begun or does not go on; null otherwise. */
+  /** What the manager last said of a pilot that has not begun or has stopped; null otherwise. */
   waiting(pilot: PilotId): Waiting | null;
   /** Its job could not be started, and would keep its place until somebody steps in. */
   cannotStart(pilot: PilotId): boolean;
 }
 
-/** A pilot whose agents are lost so soon after they connected is none that works. */
+/** A pilot that loses its agents this soon after they connected does not work. */
 const SHORT_MS = 30_000;
 
 export const createPilotEnds = (
@@ -37,7 +37,7 @@ export const createPilotEnds = (
 ): PilotEnds => {
   const { engine, agents, roster, spools, log } = context;
   const said = new Map<number, Waiting>();
-  /** What was said of jobs that could not be started. */
+  /** What the manager said of jobs that could not be started. */
   const unstartable = new Map<number, JobStatus>();
 
   const ended = async (fleet: Fleet, pilot: Pilot, status: JobStatus): Promise<void> => {
@@ -45,7 +45,7 @@ export const createPilotEnds = (
     await spools.importAll();
     const unstarted = unstartable.get(pilot.id);
     unstartable.delete(pilot.id);
-    // it was cancelled for that: the manager may no longer tell it
+    // it was cancelled for that reason, which the manager may no longer report
     const reason = endingText(unstarted === undefined ? status : { ...unstarted, outcome: "start-failed" });
     const living = roster.agentsOf(pilot.id);
     const joined = roster.everJoined(pilot.id);
@@ -70,7 +70,7 @@ export const createPilotEnds = (
     roster.change(pilot.id, "FAILED", { reason: reason === "" ? "ended unexpectedly" : reason });
   };
 
-  /** Its directory goes when that is wanted: script, settings and what it printed. */
+  /** Removes its directory if the fleet wants that: script, settings and what it printed. */
   const tidy = async (fleet: Fleet, pilot: Pilot): Promise<void> => {
     const wanted = fleet.cleanup === "always" || (fleet.cleanup === "success" && pilot.state === "DONE");
     if (!wanted || !isFinalPilot(pilot.state)) return;
@@ -111,7 +111,7 @@ export const createPilotEnds = (
       switch (status.state) {
         case "ended": {
           const connected = roster.agentsOf(pilot.id).some((id) => agents.link(id)?.channel !== undefined);
-          // a manager that has forgotten a job has not ended it
+          // a job that the manager has forgotten need not have ended
           if (status.outcome === "unknown" && connected) return;
           await ended(fleet, pilot, status);
           return tidy(fleet, pilot);

@@ -22,9 +22,12 @@ export const STDERR = "stderr";
 const SCRIPT = "pilot.sh";
 const SETTINGS = "settings.json";
 
-/** An idle agent of a cluster waits this long for a server that has gone: long enough for a new one, no waste of a night. */
+/**
+ * How long an idle agent on a cluster waits for a server that is gone: long enough for a new one, without wasting a
+ * night.
+ */
 const PATIENCE_MS = 600_000;
-/** One that cannot reach the server at all would hold its nodes for nothing. */
+/** An agent that cannot reach the server at all would hold its nodes for nothing. */
 const FIRST_PATIENCE_MS = 180_000;
 
 export interface PilotJobOptions {
@@ -36,7 +39,7 @@ export interface PilotJobOptions {
   readonly bundle: () => Promise<string>;
 }
 
-/** What the queue says a node gives to tasks, in units; a name that is not there is found out by the agent. */
+/** What the queue says a node gives to tasks, in units; the agent finds out the rest. */
 export const declaredBy = (queue: QueueConfig): Resources => ({
   ...queue.resources,
   ...(queue.cores === undefined ? {} : { cpus: toUnits("cpus", queue.cores) }),
@@ -45,7 +48,7 @@ export const declaredBy = (queue: QueueConfig): Resources => ({
   ...(queue.tmp === undefined ? {} : { tmp: queue.tmp }),
 });
 
-/** A manager's own starters lie beside its other commands. */
+/** A manager's own starters are beside its other commands. */
 const inBin = (starter: StarterConfig, { ownStarters }: Batch, bin: string | undefined): StarterConfig => {
   const program = ownStarters?.[starter.name];
   return bin === undefined || program === undefined ? starter : { program: join(bin, program), ...starter };

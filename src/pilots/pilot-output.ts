@@ -1,7 +1,7 @@
 import { open } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 
-/** What the job of a pilot printed, cut to its head and tail: often the only word on why it did not start. */
+/** What the job of a pilot printed, cut to its head and tail: often the only clue to why it did not start. */
 
 const HEAD = 1024;
 const TAIL = 2048;
@@ -24,7 +24,7 @@ const excerpt = async (path: string): Promise<string> => {
   }
 };
 
-/** Each file under its name; files that are absent or empty are left out. */
+/** Each file under its name, without files that are missing or empty. */
 export const readOutput = async (directory: string, names: readonly string[]): Promise<string> => {
   const parts: string[] = [];
   for (const name of names.slice(0, MOST_FILES)) {
@@ -34,5 +34,5 @@ export const readOutput = async (directory: string, names: readonly string[]): P
   return parts.join("\n");
 };
 
-/** The last line that says something, for a reason that fits on one line. */
+/** The last line that says anything, for a reason that fits on one line. */
 export const lastLine = (output: string): string => output.trimEnd().split("\n").at(-1)?.trim().slice(0, 300) ?? "";

@@ -9,26 +9,26 @@ import { type FleetNotes, noteFailure } from "./notes.ts";
 import { lastLine, readOutput } from "./pilot-output.ts";
 
 /**
- * Hands pilots over to the manager. The intent is on disk before the manager is asked (rule 3). When a submission ends
- * in an error that does not say whether the job was taken, the pilot waits, without a native id, until a listing by name
- * has told.
+ * Submits pilots to the manager. The intent is on disk before the manager is asked (rule 3). When a submission ends in
+ * an error that does not say whether the manager took the job, the pilot waits, without a native id, until a listing by
+ * name has shown it.
  */
 export interface PilotStarts {
-  /** Begins so many; resolves at once with their numbers. */
+  /** Begins this many; resolves at once with their numbers. */
   start(fleet: Fleet, count: number): number[];
-  /** It ended without an agent ever connecting, or was never taken. */
+  /** It ended without an agent ever connecting, or the manager never took it. */
   failed(fleet: Fleet, pilot: Pilot, reason: string): Promise<void>;
   /** Submissions under way. */
   readonly underway: ReadonlySet<number>;
-  /** What went wrong with submissions of which nobody knows whether they were taken. */
+  /** Errors of submissions that the manager may or may not have taken. */
   readonly errors: Map<number, string>;
-  /** Pilots to be cancelled as soon as their native id is known. */
+  /** Pilots to cancel as soon as their native id is known. */
   readonly cancelRequested: Set<number>;
-  /** Pilots whose agents have left and whose job was told to end after them. */
+  /** Pilots whose agents have left and whose jobs were asked to end after them. */
   readonly stoppingWithServer: Set<number>;
 }
 
-/** Certainly not taken: the command could not even be started, or the manager said no in words we know. */
+/** Certainly not taken: the command could not even start, or the manager refused in words we know. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof SlipwayError
     ? error.row.transient !== true
@@ -45,7 +45,7 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
     const directory = roster.directoryOf(fleet, pilot);
     const files = fleet.outputs?.({ jobName: pilot.jobName, directory }) ?? [];
     const output = await readOutput(directory, files);
-    // it may have connected after all while its files were read
+    // it may have connected after all while we read its files
     if (isFinalPilot(pilot.state)) return;
     const said = lastLine(output);
     const whole = reason === "" ? said || "it ended before its agent connected" : reason;

@@ -12,29 +12,29 @@ import { createSpools } from "./spools.ts";
 import type { AgentId, PilotId } from "../core/ids.ts";
 
 /**
- * Keeps all fleets: one keeper for each cluster, so that none waits for another's manager. Agents that no fleet looks
- * after have a lease alone.
+ * Keeps all fleets: one keeper for each cluster, so that none waits for another's manager. Agents outside any fleet
+ * have only a lease.
  */
 export interface Pilots {
   /** Something may have ended: looks now and shortly after, not at the next period. */
   look(): void;
-  /** There is new work: looks now if no pilot is there for it. */
+  /** There is new work: looks now if there is no pilot for it. */
   expectWork(): void;
   /** Drains or cancels every pilot; resolves when none is left. */
   stop(now: boolean): Promise<void>;
   /** Why a fleet starts no pilot although tasks wait, or null. */
   problem(cluster: string, queue: string): string | null;
-  /** What was said of the last pilot that did not start, until one does. */
+  /** Why the last pilot that did not start failed, until one does start. */
   failure(cluster: string, queue: string): string | null;
-  /** The fleets that could run a shape; those of the default cluster where it names none. */
+  /** The fleets that could run a shape; those of the default cluster if it names none. */
   able(shape: Shape): Fleet[];
   isDraining(pilot: Pilot): boolean;
-  /** What the manager says of a pilot that has not begun or does not go on, or null. */
+  /** What the manager says of a pilot that has not begun or has stopped, or null. */
   waiting(pilot: PilotId): Waiting | null;
   joined(agent: AgentId, pilot: PilotId): void;
-  /** By hand. Undefined when there is no such fleet. */
+  /** Starts pilots by hand. Undefined if there is no such fleet. */
   add(cluster: string, queue: string, count: number): number[] | undefined;
-  /** It takes nothing new and ends when it is empty; one that has no agent is cancelled. */
+  /** The pilot takes nothing new and ends when empty; one without agents is cancelled. */
   drain(pilot: Pilot, reason: string): Promise<void>;
   cancel(pilot: Pilot, reason: string): Promise<void>;
   close(): void;
@@ -42,24 +42,24 @@ export interface Pilots {
 
 export interface PilotsOptions {
   readonly home: string;
-  /** Starts every job name of this home. */
+  /** Every job name of this home starts with this. */
   readonly prefix: string;
   readonly fleets: readonly Fleet[];
   readonly engine: Engine;
   readonly agents: Agents;
   readonly log: (text: string, facts?: object) => void;
-  /** The cluster of tasks that name none. */
+  /** The cluster for tasks that name none. */
   readonly defaultCluster: string;
   readonly onWaiting?: (pilot: PilotId, text: string) => void;
   readonly periodMs?: number;
-  /** How long a silent agent of no fleet keeps its tasks. */
+  /** How long a silent agent outside any fleet keeps its tasks. */
   readonly orphanLeaseMs?: number;
 }
 
 const ORPHAN_LEASE_MS = 60_000;
 const ORPHAN_PERIOD_MS = 1000;
 
-/** A process takes a moment to end after its last word. */
+/** A process takes a moment to end after its last message. */
 const SOON_MS = [30, 100, 300];
 
 export const createPilots = (options: PilotsOptions): Pilots => {
@@ -91,7 +91,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     return keeper === undefined || fleet === undefined ? undefined : ask(keeper, fleet);
   };
 
-  /** Started by hand, or of a queue that is no longer configured: no manager can be asked about them. */
+  /** Started by hand, or from a queue that is no longer configured: there is no manager to ask about them. */
   const loseOrphans = (): void => {
     const cared = new Set(options.fleets.flatMap((fleet) => roster.live(fleet).map(({ id }) => id)));
     const orphans = [...agents.links()].filter(({ id }) => !cared.has(state.agents.get(id)?.pilot ?? 0));
@@ -162,7 +162,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     add: (cluster, queue, count) => ofFleet(cluster, queue, (keeper, fleet) => keeper.add(fleet, count)),
     drain: async (pilot, reason) => {
       const keeper = keeperOf(pilot.cluster);
-      // one without agents has nothing to wait for
+      // a pilot without agents has nothing to wait for
       if (roster.agentsOf(pilot.id).length === 0) await keeper?.cancel(pilot, reason);
       else if (keeper !== undefined) keeper.drain(pilot, reason);
       else for (const id of roster.agentsOf(pilot.id)) agents.drain(id, false, reason);

@@ -5,16 +5,19 @@ import type { PilotCancels } from "./pilot-cancels.ts";
 import type { PilotEnds } from "./pilot-ends.ts";
 import type { PilotStarts } from "./pilot-starts.ts";
 
-/** How pilots of a cluster are let go: drained when they have agents, cancelled when they are not wanted or no use any more. */
+/** How pilots of a cluster are let go: drained when they have agents, cancelled when they are unwanted or useless. */
 export interface Retiring {
-  /** Takes nothing new and ends when it is empty. */
+  /** The pilot takes nothing new and ends when empty. */
   drain(pilot: Pilot, reason: string): void;
   cancel(pilots: readonly Pilot[], reason: string): Promise<void>;
-  /** It had agents, has none any more, and its job goes on all the same, as on a dead node that nobody noticed. */
+  /** It had agents, has none any more, and yet its job continues, as on a dead node that nobody noticed. */
   hasLostAgents(pilot: Pilot): boolean;
-  /** Cancels jobs that were told to end and did not, those that cannot start, and those that have lost their agents for good. */
+  /**
+   * Cancels jobs that were asked to end and did not, jobs that cannot start, and jobs that have lost their agents for
+   * good.
+   */
   clearAway(): Promise<void>;
-  /** One more step towards no pilots at all: what still runs is drained, what nobody holds is cancelled. */
+  /** One more step towards no pilots at all: drains what still runs, and cancels pilots without agents. */
   windDown(stop: Stop): Promise<void>;
 }
 
@@ -26,7 +29,7 @@ export interface Stop {
 
 /** After `down --now`, what has not ended by itself in this time is cancelled again. */
 const STUBBORN_MS = 15_000;
-/** A job that goes on without agents for so long is ended. */
+/** A job that continues without agents for this long is cancelled. */
 const WITHOUT_AGENTS_MS = 60_000;
 
 export const createRetiring = (

@@ -6,17 +6,17 @@ import type { Engine } from "../server/engine.ts";
 import type { Fleet } from "./fleet.ts";
 import type { PilotId } from "../core/ids.ts";
 
-/** Who is there: the pilots of a fleet and the agents of a pilot, as the state and the connections say. */
+/** Who is there: the pilots of a fleet and the agents of a pilot, according to the state and the connections. */
 export interface Roster {
   live(fleet: Fleet): Pilot[];
   /** Agents of a pilot that were not given up. */
   agentsOf(pilot: PilotId): number[];
   everJoined(pilot: PilotId): boolean;
-  /** It was told to take nothing new, or its agents say so. */
+  /** It was asked to take nothing new, or its agents report that they drain. */
   isDraining(pilot: Pilot): boolean;
-  /** What a node has: as the queue declares it, and for the rest as the last agent of this fleet said. */
+  /** What a node has: what the queue declares, and for the rest what the last agent of this fleet reported. */
   offerOf(fleet: Fleet): Agent["resources"] | undefined;
-  /** Whether an agent of this fleet has said it. */
+  /** Whether an agent of this fleet has reported it. */
   isTold(fleet: Fleet): boolean;
   directoryOf(fleet: Fleet, pilot: Pick<Pilot, "jobName">): string;
   change(
@@ -28,7 +28,7 @@ export interface Roster {
 
 export const createRoster = (home: string, engine: Engine, agents: Agents): Roster => {
   const { state } = engine;
-  /** Pilots and agents are numbered as they come: what is new since the last look is all that is looked at. */
+  /** Pilots and agents are numbered in order, so each look only covers those that are new since the last. */
   const members = new Map<number, Agent[]>();
   const living = new Map<string, Set<Pilot>>();
   const offers = new Map<string, Agent["resources"]>();

@@ -8,7 +8,7 @@ import type { Fleet } from "./fleet.ts";
 
 /** The fleets of a simulated cluster: agents as the local cluster starts them, one for each node of a pilot. */
 
-/** What a node of it has: this machine is shared by them all, unless resources are declared. */
+/** What a node of it has: all nodes share this machine, unless resources are declared. */
 export const simulatedNode = (cluster: ClusterConfig, queue?: QueueConfig): Resources => {
   const { nodes, coresPerNode } = simulationOfCluster(cluster);
   return {
@@ -22,12 +22,12 @@ export const simulatedNode = (cluster: ClusterConfig, queue?: QueueConfig): Reso
 export const simulatedFleets = (
   cluster: ClusterConfig,
   provider: Provider,
-  /** As the fleets of this machine are made. */
+  /** Makes fleets as for this machine. */
   local: (cluster: ClusterConfig) => readonly Fleet[],
 ): Fleet[] =>
   [...cluster.queues.values()].flatMap((queue) => {
     const resources = simulatedNode(cluster, queue);
-    // the simulation starts the command on each node: each has one agent
+    // the simulation starts the command on each node, so each has one agent
     const node: ClusterConfig = { ...cluster, resources, queues: new Map([[queue.name, { ...queue, nodes: 1 }]]) };
     return local(node).map((fleet): Fleet => ({
       ...fleet,

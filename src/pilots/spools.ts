@@ -4,9 +4,9 @@ import type { Engine } from "../server/engine.ts";
 
 /** Results that agents left behind when they ended without a server (rule 4). */
 export interface Spools {
-  /** All there are now; one import at a time, whoever asks. */
+  /** Imports all of them; one import at a time, whoever asks. */
   importAll(): Promise<void>;
-  /** Removes what agents left half written that are surely gone. */
+  /** Removes half-written files of agents that are surely gone. */
   prune(): Promise<void>;
 }
 

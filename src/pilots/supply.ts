@@ -8,10 +8,10 @@ import type { PilotId } from "../core/ids.ts";
 
 /** The pilots of a fleet as its strategy sees them. */
 
-/** Pilots are replaced at most so long before they take nothing new, however long others wait in the manager. */
+/** Pilots are replaced at most this long before they take nothing new, however long others wait in the manager. */
 const LONGEST_LEAD = 600;
 
-/** Seconds that a task has on a pilot which has just started. */
+/** Seconds that a task has on a pilot that has just started. */
 export const freshSeconds = (fleet: Fleet): number => {
   const signalMs = lifetimeFor(fleet, 0)?.signalMs;
   return signalMs === undefined || signalMs === null ? Infinity : signalMs / 1000;
@@ -60,7 +60,7 @@ export const supplyOf = (
     if (roster.isDraining(pilot) || hasLostAgents(pilot)) return undefined;
     const ends = Math.min(...ids.map((id) => agents.link(id)?.endsAt ?? Infinity));
     const remaining = pending ? freshSeconds(fleet) : (ends - engine.clock()) / 1000;
-    // replaced ahead of its end, by as long as others waited in the manager
+    // replaced this long before its end: as long as others waited in the manager
     const life = lifetimeFor(fleet, pilot.id);
     const drainsBefore = life?.signalMs === null || life === undefined ? 0 : (life.signalMs - life.drainMs) / 1000;
     if (!pending && remaining - drainsBefore < Math.min(notes.queueWait, LONGEST_LEAD)) return undefined;

@@ -62,7 +62,9 @@ const refusalOf = (error: unknown): string =>
 export const createHandover = (options: HandoverOptions): Handover => {
   const { state, clusters, endings, news, log, soon, begin } = options;
   const submitting = new Set<number>();
-  /** Journaled by an earlier server, or not answered. Time cannot tell which: the clock may have been set back. */
+  /**
+   * Journaled by an earlier server, or not answered. A set instead of a comparison of times: the clock may be set back.
+   */
   const lost = new Set([...state.launches.values()].filter((each) => each.nativeId === "").map(({ id }) => id));
   const cancelledAt = new WeakMap<Launch, number>();
 

@@ -52,7 +52,7 @@ export const createStorage = (run: RunCommand, homeHash: string): Storage => {
     if (code !== 0) throw failed(directory, `it cannot change hands: ${stderr.trim().slice(0, 500)}`);
   };
 
-  /** Other versions walk a tree by paths: its user could lead root elsewhere when it is taken back. */
+  /** Any other chown walks a tree by paths: its user could lead root elsewhere when it is taken back. */
   let isGnu: Promise<boolean> | undefined;
   const mayChown = async (): Promise<void> => {
     isGnu ??= run(["chown", "--version"]).then(({ stdout }) => stdout.includes("GNU coreutils"));
@@ -94,7 +94,7 @@ export const createStorage = (run: RunCommand, homeHash: string): Storage => {
           await mayChown();
           await reach(root);
         }
-        // whoever comes first makes it; a second one leaves it alone
+        // whoever comes first makes it; a second one leaves the directory to the first
         const mark = join(root, `.${basename(wanted.directory)}${OWNER_MARK}`);
         await writeFile(mark, `${homeHash}\n`, { mode: 0o600, flag: "wx" });
         isOurs = true;

@@ -48,7 +48,7 @@ export interface Watcher {
   close(): void;
 }
 
-/** What a shell can exit with; the script wrote nothing else. */
+/** An exit status as a shell gives it; anything else did not come from the script. */
 const exitCodeIn = (note: string | undefined): { exitCode?: number } =>
   note !== undefined && /^\d{1,3}$/.test(note) && Number(note) <= 255 ? { exitCode: Number(note) } : {};
 
