@@ -16,7 +16,7 @@
 
 static bool polling;
 
-/* PARENT/<token with only harmless characters>, or NULL: a cgroup is a help, never a condition. */
+/* PARENT/<token with only harmless characters>, or NULL: a cgroup helps, but is never required. */
 char *cgroup_make(const char *parent, const char *token) {
   size_t length = strlen(parent), size = length + strlen(token) + 2;
   char *path = grow(NULL, size + 1);
@@ -48,7 +48,7 @@ static bool leave_cgroup(struct task *task) {
   return true;
 }
 
-/* A small TMPDIR is removed here; a large one by a forked helper, so that other tasks do not wait for it. */
+/* Removes a small TMPDIR here and a large one in a forked helper, so that other tasks do not wait for it. */
 static bool remove_tmpdir(struct task *task) {
   if (task->remover) return false;
   if (!task->tmpdir || tree_remove(task->tmpdir, INLINE_ENTRIES)) return free(task->tmpdir), task->tmpdir = NULL, true;
@@ -85,7 +85,7 @@ static bool drain(struct task *task) {
   return true;
 }
 
-/* Takes every task whose main process has gone as far as it can. Never blocks; called once per turn of the loop. */
+/* Takes every task whose main process has ended as far as it can. Never blocks; called once per turn of the loop. */
 void settle(void) {
   polling = false;
   if (!tasks_left) return;
@@ -104,10 +104,10 @@ void settle(void) {
       task_free(task);
       unsigned left = tasks_left;
       successor_next(id);
-      again |= tasks_left > left; /* a successor that could not start has ended already, and no event will say so */
+      again |= tasks_left > left; /* a successor that could not start has already ended, and no event will say so */
     }
   }
 }
 
-/* Something has to be tried again soon although no event will say so. */
+/* Something has to be retried soon, although no event will say so. */
 bool settle_waits(void) { return polling; }

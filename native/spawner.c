@@ -19,7 +19,7 @@
 #define BUCKETS 4096u
 #define YOUNG_MS 4    /* a task that ends sooner than this is reported in one piece, its pipes never watched */
 #define GATHER_MS 3   /* while successors wait here, the agent need not hear of each end at once */
-#define RETRY_MS 5    /* between two looks at what gives no event */
+#define RETRY_MS 5    /* how often to check what gives no event */
 #define STALL_MS 10000 /* while stopping: how long the agent may leave our events unread */
 
 enum { ON_OUT = 1, ON_TASKS, ON_IN, ON_SIGNAL };
@@ -47,7 +47,7 @@ static double in_ms(clockid_t clock) {
   return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
 }
 
-/* The wall clock as it was at the first call, and what has gone by since: a step makes no task longer or shorter. */
+/* The wall clock at the first call plus the time since then: a clock step makes no task longer or shorter. */
 double epoch_ms(void) {
   static double start;
   double now = in_ms(CLOCK_MONOTONIC);
@@ -185,7 +185,7 @@ void reap(void) {
       task->status = status;
       task->usage = usage;
       task->left = true;
-      if (task->term_due) task->ending = task->term_due = false; /* it was over before it was told */
+      if (task->term_due) task->ending = task->term_due = false; /* it was over before it got the signal */
       tasks_left++;
       task_forget_pid(task);
       continue;

@@ -1,5 +1,5 @@
 /*
- * slipway-spawner: starts tasks for an agent and ends them wholly.
+ * slipway-spawner: starts tasks for an agent and ends them completely.
  *
  * One single-threaded process, one epoll loop. Requests come in on stdin, events go out on stdout, both as frames
  * (u32 little-endian length, u8 type, body; src/agent/spawner/protocol.ts is the other end). Guarantees:
@@ -7,7 +7,7 @@
  *   - the loop never waits for a child: starting is vfork+exec, everything else is driven by SIGCHLD, pipes and timers;
  *   - all output of a task is sent before its exit, and its exit is sent once, after nothing of it runs any more and
  *     its TMPDIR is gone;
- *   - at most OUT_HIGH bytes of output wait for the agent; beyond that the tasks' pipes are left full;
+ *   - at most OUT_HIGH bytes of output wait for the agent; beyond that the tasks' pipes stay full;
  *   - when stdin ends, or on TERM, INT or HUP, every task gets TERM, its grace, KILL; then the program exits.
  *
  * Life of a task:  RUNNING ──main process reaped──► LEFT ──strays gone, cleaned up, output sent──► freed
@@ -52,7 +52,7 @@ struct task {
   bool announced;     /* `started` was sent and its pipes are watched */
   bool ending, term_due, killed, draining;
   int fd[2];       /* read ends of stdout and stderr, or -1 */
-  int pending[2];  /* while draining: bytes still to read, so that a stranger holding the pipe cannot keep us */
+  int pending[2];  /* while draining: bytes still to read, so that a stranger holding the pipe cannot delay us */
   int64_t born, deadline, cgroup_since;
   int status, stage, error;
   double started, ended; /* epoch, ms */

@@ -1,6 +1,6 @@
 /*
  * Starting a task: TMPDIR, output, then one vfork. While the child prepares itself it runs in our memory and we are
- * suspended, so it only makes system calls on what was laid out before, and writes nothing but plan->stage and error.
+ * suspended, so it only makes system calls on data prepared before, and writes nothing but plan->stage and error.
  */
 #include "spawner.h"
 
@@ -40,9 +40,9 @@ static int execute(struct plan *plan, char *file) {
   return errno;
 }
 
-/* As shells search: in the task's own PATH, relative elements counting from its cwd, and what cannot be seen there is
-   not there: execvpe would say EACCES for any directory that may not be entered. Absent files are not worth an execve
-   either, which would copy the whole environment to say so. */
+/* Searches as shells do: in the task's own PATH, with relative elements counting from its cwd; what we cannot see there
+   does not exist. execvpe would say EACCES for any directory that we may not enter. Missing files are not worth an
+   execve either, which would copy the whole environment only to say so. */
 static int search(struct plan *plan) {
   char *file = plan->argv[0];
   if (strchr(file, '/')) return execute(plan, file);
@@ -93,7 +93,7 @@ static __attribute__((noinline)) pid_t launch(struct plan *plan) {
   return pid;
 }
 
-/* Non-blocking while opening, so that a FIFO without a reader is an error and not the end of the loop. The mode is
+/* Non-blocking while opening, so that a FIFO without a reader is an error and does not block the loop. The mode is
    O_TRUNC, or O_APPEND where several tasks write to one file: the kernel then puts each write at the file's end. */
 static int open_output(const char *path, int mode) {
   int fd = open(path, O_WRONLY | O_CREAT | mode | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);

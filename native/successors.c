@@ -1,7 +1,7 @@
 /*
  * Successors. A start may name a task that it follows: it waits here, as the bytes of its frame, and begins in the same
- * turn of the loop in which that one's exit is sent. So a slot is never idle for a round trip to the agent.
- * One that is ended while it waits is told as dropped, and whoever waited for it waits for its predecessor instead.
+ * turn of the loop in which that one's exit is sent. So a slot is never idle for a round trip to the agent. One that is
+ * ended while it waits is reported as dropped, and whatever waited for it waits for its predecessor instead.
  */
 #include "spawner.h"
 
@@ -21,7 +21,7 @@ struct waiting {
 static struct waiting *by_after[BUCKETS];
 static unsigned count;
 
-/* The link that points at the one with this id, or NULL. Only looked for when something is ended or queued behind it. */
+/* The link that points at the one with this id, or NULL. Only used when something is ended or queued behind it. */
 static struct waiting **find(uint32_t id) {
   for (unsigned bucket = 0; count && bucket < BUCKETS; bucket++)
     for (struct waiting **link = &by_after[bucket]; *link; link = &(*link)->next)

@@ -1,11 +1,11 @@
 /*
  * Who belongs to which task. We are a subreaper: whatever a task leaves behind, however often it forked and whatever
  * session it made, becomes our child when its parent dies. So everything alive below us is below a task's main process
- * or below an orphan, that is a child of ours that is no main; and one small read of /proc shows every orphan.
+ * or below an orphan: a child of ours that is not a main process. One small read of /proc shows every orphan.
  *
- * An orphan belongs to the task of its session or process group, else to the task whose SLIPWAY_TOKEN is in its
- * environment. One that cleared its environment belongs to nobody we know; it is killed when every task that was
- * alive when it was first seen has ended.
+ * An orphan belongs to the task of its session or process group, or else to the task whose SLIPWAY_TOKEN is in its
+ * environment. One that cleared its environment belongs to no task we know; it is killed when every task that was alive
+ * when it was first seen has ended.
  */
 #include "spawner.h"
 
@@ -37,7 +37,7 @@ struct process {
 
 static struct orphan *orphans[BUCKETS];
 static unsigned orphan_count;
-/* Descendants of orphans that were sent KILL together with them, so that they are known when they become ours. */
+/* Descendants of orphans that got KILL together with them, so that we recognise them when they become our children. */
 static struct {
   pid_t pid;
   struct task *owner;
@@ -63,7 +63,7 @@ static bool read_process(pid_t pid, struct process *process) {
   close(fd);
   if (size <= 0) return false;
   text[size] = 0;
-  char *after = strrchr(text, ')'); /* the name may hold anything, parentheses included */
+  char *after = strrchr(text, ')'); /* the name may contain anything, even parentheses */
   int parent, group, session;
   if (!after || sscanf(after + 1, " %c %d %d %d", &process->state, &parent, &group, &session) != 4) return false;
   process->pid = pid;
@@ -177,7 +177,7 @@ static void visit(pid_t pid) {
   if (!task_by_pid(pid) && !is_remover(pid)) meet(pid);
 }
 
-/* Learns of every orphan. Children stay listed until we reap them and new ones come last, so none is missed. */
+/* Finds every orphan. Children stay listed until we reap them and new ones come last, so none is missed. */
 void sweep_scan(void) {
   char text[4096];
   off_t offset = 0;
@@ -198,7 +198,7 @@ void sweep_scan(void) {
         pid = 0;
       }
     }
-    if ((size_t)size < sizeof text / 2) break; /* the kernel fills what it can: this was the end */
+    if ((size_t)size < sizeof text / 2) break; /* the kernel fills as much as it can: this was the end */
   }
 }
 
@@ -223,7 +223,7 @@ void sweep_forget(const struct task *task) {
   doomed_count = kept;
 }
 
-/* Nothing that belongs to this task, or may belong to it and can be killed by now, is left. */
+/* Nothing is left that belongs to this task, or that may belong to it and can be killed by now. */
 bool sweep_clear(const struct task *task) {
   for (unsigned i = 0; orphan_count && i < BUCKETS; i++)
     for (struct orphan *orphan = orphans[i]; orphan; orphan = orphan->next) {
@@ -233,7 +233,7 @@ bool sweep_clear(const struct task *task) {
   return true;
 }
 
-/* Whose end makes this orphan's end due now, or NULL. */
+/* The task whose end makes this orphan's end due now, or NULL. */
 static struct task *due_to(const struct orphan *orphan, int64_t now) {
   struct task *task = orphan->owner, *last = NULL;
   if (task) return task->left && (!task->ending || now >= task->deadline) ? task : NULL;
@@ -280,7 +280,7 @@ void sweep_kill(void) {
     }
 }
 
-/* TERM to the group of every task that is to end, and to whatever it started outside of its group; CONT wakes the
+/* TERM to the group of every task that must end, and to whatever it started outside of its group; CONT wakes the
    stopped. The whole process table is read once for all of them. */
 void sweep_term(void) {
   bool due = false;

@@ -11,7 +11,7 @@
 
 #define DEEPEST 40
 
-/* Directories that the task made unreadable are opened up first: they are its own and about to go. */
+/* Makes directories readable first if the task made them unreadable: they are its own and about to go. */
 static int open_directory(int parent, const char *name) {
   int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   int fd = openat(parent, name, flags);

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Task pipes live in an epoll of their own, so that back-pressure is one call: the inner one leaves the outer one. */
+/* Task pipes have an epoll of their own, so that back-pressure is one call: the inner one leaves the outer one. */
 static int outer, inner, in_fd, out_fd;
 static uint8_t *queue;
 static size_t queue_start, queue_end, queue_capacity;
@@ -18,7 +18,7 @@ static int64_t progress;
 
 bool out_broken, out_paused;
 
-#define WAS_ENDED 0x80 /* in the kind of an exit: somebody had asked for its end before it ended */
+#define WAS_ENDED 0x80 /* in the kind of an exit: somebody asked for its end before it ended */
 
 size_t wire_queued(void) { return queue_end - queue_start; }
 
@@ -76,7 +76,7 @@ static uint8_t *put(uint8_t *at, const void *value, size_t size) {
 static uint8_t *put_u32(uint8_t *at, uint32_t value) { return put(at, &value, 4); }
 static uint8_t *put_f64(uint8_t *at, double value) { return put(at, &value, 8); }
 
-/* Sends as much as the agent takes; one write per turn of the loop. `started` alone is not worth waking it at once. */
+/* Sends as much as the agent takes; one write per turn of the loop. `started` alone is not worth waking it for. */
 void wire_flush(bool urgent_only) {
   if (!out_broken && !out_waits && wire_queued() && (out_urgent || !urgent_only)) {
     ssize_t sent = write(out_fd, queue + queue_start, wire_queued());
