@@ -1,11 +1,11 @@
-// Runs other programs: output collected, bounded in size and time, the seconds it took measured.
+// Runs other programs: collects their output, bounds its size and time, and measures the seconds it took.
 import { spawn } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 /**
  * The environment of every contender. Variables that would point Slipway at another server or change how it works are
- * left out, and so are the dozens that npm sets, which would make every exec dearer than at a user's prompt.
+ * left out, and so are the dozens that npm sets, which would make every exec more expensive than at a user's prompt.
  */
 export const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(SLIPWAY_|NODE_OPTIONS$|npm_)/.test(name)),
@@ -13,10 +13,10 @@ export const environment = Object.fromEntries(
 
 const MOST_OUTPUT = 64 * 1024 * 1024;
 
-/** What a program's failure was, in a line: the last that it wrote. */
+/** A program's failure in one line: the last that it wrote. */
 const lastWords = (text) => text.trimEnd().split("\n").at(-1)?.slice(0, 300) ?? "";
 
-/** Programs under way, ended when the bench is interrupted. */
+/** Running programs, to end when the bench is interrupted. */
 const underWay = new Set();
 
 export const endAll = () => {
@@ -33,8 +33,8 @@ const endGroup = (child) => {
 
 /**
  * Resolves with what a command wrote and how many seconds it took, whatever its exit status; rejects when it could not
- * be started or took longer than `timeout` seconds. It leads a process group of its own, which a timeout ends wholly, and
- * so does an interrupt, unless it is `spared`: a command that starts or ends what outlives it.
+ * be started or took longer than `timeout` seconds. It leads a process group of its own. A timeout ends the whole
+ * group, and so does an interrupt, unless the command is `spared` because it starts or ends something that outlives it.
  */
 export const attempt = (command, args, { input, timeout = 600, env = environment, cwd, spared = false } = {}) =>
   new Promise((done, failed) => {
@@ -68,7 +68,7 @@ export const attempt = (command, args, { input, timeout = 600, env = environment
     child.stdin.end(input ?? "");
   });
 
-/** The same, and an exit status other than 0 is an error with the command's last words. */
+/** The same, but an exit status other than 0 is an error with the command's last words. */
 export const execute = async (command, args, options) => {
   const result = await attempt(command, args, options);
   if (result.status === 0) return result;
@@ -76,7 +76,7 @@ export const execute = async (command, args, options) => {
   throw new Error(`${[command, ...args].join(" ").slice(0, 200)}: ${how}: ${lastWords(result.stderr)}`);
 };
 
-/** Where a program is on PATH; undefined when it is not. */
+/** Where a program is on PATH; undefined if it is not. */
 export const findProgram = (name) => {
   for (const directory of (process.env["PATH"] ?? "").split(delimiter)) {
     const path = join(directory, name);

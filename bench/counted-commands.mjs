@@ -1,10 +1,10 @@
-// How often a server calls a workload manager's commands: each is wrapped by a script of its own name that writes a line
-// and becomes the real one.
+// Counts how often a server calls a workload manager's commands: each is wrapped by a script of the same name that
+// writes a line and becomes the real one.
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { findProgram } from "./commands.mjs";
 
-/** A line of a shell script that appends the time, in seconds, and some words to a file. */
+/** A line of shell that appends the time, in seconds, and some words to a file. */
 export const noteTime = (words, file) => `echo "$EPOCHREALTIME ${words}" >>'${file}'`;
 
 /** The lines of such a file: milliseconds, and the words. */
@@ -24,7 +24,7 @@ export const writeScript = async (path, ...lines) => {
 };
 
 /**
- * Wraps commands in a directory that is to come first on the server's PATH. `calls` resolves with the times of all calls
+ * Wraps commands in a directory that must come first on the server's PATH. `calls` resolves with the times of all calls
  * so far by their command, in milliseconds; `count` with how many there were of each from one time to another.
  */
 export const countCommands = async (directory, names) => {
@@ -33,7 +33,7 @@ export const countCommands = async (directory, names) => {
   await mkdir(bin, { recursive: true });
   for (const name of names) {
     const program = findProgram(name);
-    // one that is not here stays so for the server
+    // a command that is missing here stays missing for the server
     if (program !== undefined) await writeScript(join(bin, name), noteTime(name, file), `exec '${program}' "$@"`);
   }
   const calls = async () => {

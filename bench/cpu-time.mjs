@@ -6,13 +6,13 @@ let tick;
 /** Milliseconds of a clock tick, the unit of /proc/PID/stat. */
 const tickMs = () => (tick ??= 1000 / Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" })));
 
-/** Fields of /proc/PID/stat from the third on; a name may hold spaces and brackets. */
+/** Fields of /proc/PID/stat from the third on; a name may contain spaces and brackets. */
 const statOf = (pid) => {
   const text = readFileSync(`/proc/${pid}/stat`, "latin1");
   return text.slice(text.lastIndexOf(")") + 2).split(" ");
 };
 
-/** Milliseconds a process used itself, and those of its children that ended and were waited for. */
+/** Milliseconds that a process used itself, and those of its children that ended and were waited for. */
 export const cpuOf = (pid) => {
   const [user, system, childUser, childSystem] = statOf(pid).slice(11, 15).map(Number);
   return { own: (user + system) * tickMs(), children: (childUser + childSystem) * tickMs() };

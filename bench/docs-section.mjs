@@ -14,7 +14,7 @@ const CURVES = { growth: "tasks in a run", "growth-agents": "connected agents", 
 const escaped = (cell) => cell.replaceAll("|", "\\|");
 const line = (cells) => `| ${cells.map(escaped).join(" | ")} |`;
 
-/** When and how: results of several days and commits may stand side by side. */
+/** When and how it was measured: results of several days and commits may be side by side. */
 const measuredText = ({ at, commit, rounds, size, load }) => {
   const words = [`${rounds} round${rounds === 1 ? "" : "s"}, ${at.slice(0, 10)}, commit ${commit}.`];
   if (load > 0.5) words.push(`The machine was not quiet (load ${load}): do not quote these numbers.`);
@@ -37,7 +37,7 @@ const sectionOf = (found) => {
   return parts.join("\n");
 };
 
-/** Every target in one table: what is wanted, what came out. */
+/** Every target in one table: what we want, and what came out. */
 const verdicts = (experiments) => {
   const judged = experiments.flatMap(({ name, labels, unit, targets }) =>
     targets.map(({ of, value, atLeast, atMost, met }) => {

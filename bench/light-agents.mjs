@@ -1,4 +1,4 @@
-// Starts processes of light agents (agents/light-agents.mjs) for a server without a fleet of its own.
+// Starts processes of light agents (agents/light-agents.mjs) for a server that has no fleet.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -11,7 +11,7 @@ import { root } from "./slipway.mjs";
 /** clusters.yaml of a server that starts no pilot itself. */
 export const NO_FLEET = "clusters: { local: { type: local, queues: { default: { fleet: { max: 0 } } } } }\n";
 
-/** Agents of one process. */
+/** Agents per process. */
 const PER_PROCESS = 500;
 
 const startProcess = async (slipway, count, cpus, mode) => {
@@ -28,7 +28,7 @@ const startProcess = async (slipway, count, cpus, mode) => {
   await heard("ready");
   return {
     pid: child.pid,
-    /** Those that hold their tasks end them. */
+    /** Agents that hold their tasks end them. */
     finish: async () => {
       child.stdin.write("finish\n");
       await heard("finished");
@@ -47,7 +47,7 @@ const startProcess = async (slipway, count, cpus, mode) => {
 export const startLightAgents = async (slipway, count, { cpus = 4, mode = "answer" } = {}) => {
   const processes = [];
   const agents = {
-    /** CPU milliseconds of all of them so far. */
+    /** CPU milliseconds that all of them have used so far. */
     cpu: () => processes.reduce((sum, { pid }) => sum + cpuOf(pid).own, 0),
     finish: () => Promise.all(processes.map((each) => each.finish())),
     close: async () => {

@@ -16,8 +16,8 @@ const rateOf = async (command, args) => {
 };
 
 /**
- * Processes a second of a bare posix_spawn loop, and of one with all a task needs. `close` removes the programs. Without
- * a compiler both throw Skipped.
+ * Processes per second of a bare posix_spawn loop, and of one with everything that a task needs. `close` removes the
+ * programs. Without a compiler both throw Skipped.
  */
 export const compileLimits = async () => {
   const compiler = process.env["CC"] ?? ["cc", "gcc", "clang"].find((name) => findProgram(name) !== undefined);
@@ -33,7 +33,7 @@ export const compileLimits = async () => {
   return {
     available: true,
     bare: (count, concurrency) => rateOf(join(directory, "spawn-bare"), [count, concurrency]),
-    /** Its TMPDIRs are made where the tasks' are. */
+    /** Its TMPDIRs are where the tasks' are. */
     full: async (count, concurrency) => {
       const place = await mkdtemp(join(scratch, "slipway-limits-"));
       try {

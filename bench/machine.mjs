@@ -1,4 +1,4 @@
-// What a reader must know of the machine to judge its numbers.
+// What a reader must know about the machine to judge its numbers.
 import { cpus, availableParallelism, loadavg, release, totalmem } from "node:os";
 import { spawnSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -25,7 +25,7 @@ export const machineText = (machine) =>
   `${machine.cores} cores (${machine.cpu}), ${machine.memoryGb} GB, Linux ${machine.kernel}, Node ${machine.node}; ` +
   `home on ${machine.home}, scratch on ${machine.scratch}; ${machine.spawner} spawner`;
 
-/** Others at work make every number doubtful, ratios too. */
+/** Other work on the machine makes every number doubtful, even ratios. */
 export const isBusy = (machine) => machine.loadAtStart > 0.5;
 
 const LOOK_MS = 100;
@@ -45,8 +45,8 @@ const cpuTimes = () => {
 };
 
 /**
- * What a contender leaves behind it (files to be written, processes that are still ending) must not fall on the next one:
- * waits until little is going on, but not for ever on a machine that others use.
+ * What a contender leaves behind (files still to be written, processes still ending) must not burden the next one:
+ * waits until the machine is quiet, but not for ever if others use it.
  */
 export const untilQuiet = async () => {
   for (const begun = performance.now(); performance.now() - begun < PATIENCE_MS;) {

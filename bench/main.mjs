@@ -62,16 +62,16 @@ const measureAll = async (options, measured) => {
       if (!options.json) for (const each of found) console.log(`\n${tableOf(each)}`);
       say(`${name}: took ${((performance.now() - begun) / 1000).toFixed(0)} s`);
     } catch (error) {
-      // What was interrupted is not broken; the handler of the signal ends this process.
+      // Interrupted is not broken; the handler of the signal ends this process.
       if (stopping) return new Promise(() => undefined);
       if (error instanceof Skipped) {
         skipped[name] = error.message;
         say(`skipped: ${name}: ${error.message}`);
         continue;
       }
-      // The others go on; the exit status tells.
+      // The others continue; the exit status reports it.
       broken[name] = error.message;
-      // a stack may name source that was loaded from memory, all of it
+      // a stack may contain the whole text of source that was loaded from memory
       say(`BROKEN: ${name}: ${error.stack.replaceAll(/data:[^\s:)]+/g, "data:…")}`);
     }
   }

@@ -2,10 +2,10 @@
 import { checkRun } from "./sample.mjs";
 import { cpuNow, cpuPerTask } from "./slipway.mjs";
 
-/** Seconds between submission and end as the server knows them; times are whole milliseconds. */
+/** Seconds between submission and end by the server's clock; times are whole milliseconds. */
 export const secondsInside = (run) => Math.max(1, Date.parse(run.finished) - Date.parse(run.submitted)) / 1000;
 
-/** `words` say what is run; all of it must be done at the first attempt. */
+/** `words` say what to run; all of it must finish at the first attempt. */
 export const runNull = async (slipway, size, words) => {
   const processes = await slipway.processes();
   const before = cpuNow(processes);

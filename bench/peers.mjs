@@ -1,5 +1,5 @@
-// Other programs that start many processes. Each one is measured as its users have it, and skipped with a reason where it
-// is not.
+// Other programs that start many processes. Each is measured as users have it, or skipped with a reason if it is not
+// here.
 import { readFileSync, readdirSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { root } from "./slipway.mjs";
 
 const numbers = (count) => Array.from({ length: count }, (_, i) => `${i + 1}\n`).join("");
 
-/** Tasks a second of a program that takes a list of items, its own start included, as at a prompt. */
+/** Tasks per second of a program that takes a list of items, including its own start, as at a prompt. */
 const perSecond = async (command, args, count) => {
   const { seconds } = await execute(command, args, { input: numbers(count) });
   return count / seconds;
@@ -37,7 +37,7 @@ export const PARALLEL_SHARE = 0.2;
 
 export const gnuParallel = (count, parallel) => perSecond("parallel", [`-j${parallel}`, "/bin/true", "{}"], count);
 
-/** bench/peers/peer_NAME.py. `share`: the part of the tasks that is enough to know the rate of a slow one. */
+/** bench/peers/peer_NAME.py. `share`: the part of the tasks that is enough to measure the rate of a slow one. */
 export const PYTHON_PEERS = [
   { key: "hyperqueue", label: "HyperQueue", share: 0.3 },
   { key: "dask", label: "Dask distributed", share: 0.3 },
@@ -45,13 +45,13 @@ export const PYTHON_PEERS = [
   { key: "radical", label: "RADICAL-Pilot", share: 0.03 },
 ];
 
-/** What a peer's script exits with when its program is not here. */
+/** A peer's script exits with this if its program is not here. */
 const NOT_HERE = 77;
 const PEER_TIMEOUT = 900;
 
 const pythonOf = (venv) => (venv === undefined ? findProgram("python3") : join(venv, "bin", "python"));
 
-/** Ends what a peer leaves running when its script is over: whoever has the directory for a home. */
+/** Ends what a peer leaves running when its script is over: every process that has the directory as its home. */
 const endThoseOf = (directory) => {
   for (const pid of readdirSync("/proc")) {
     if (!/^\d+$/.test(pid) || pid === String(process.pid)) continue;
@@ -65,8 +65,9 @@ const endThoseOf = (directory) => {
 };
 
 /**
- * Starts a peer, lets it warm up, and times `count` × /bin/true on `workers` workers, in a directory of its own. Resolves
- * with tasks a second and the version; throws Skipped when it is not here, and an error when it did not finish them.
+ * Starts a peer, lets it warm up, and times `count` × /bin/true on `workers` workers, in a directory of its own.
+ * Resolves with tasks per second and the version; throws Skipped if it is not here, and an error if it did not finish
+ * them.
  */
 export const pythonPeer = async (key, count, workers, { venv }) => {
   const python = pythonOf(venv);
@@ -77,7 +78,7 @@ export const pythonPeer = async (key, count, workers, { venv }) => {
   try {
     const { status, stdout, stderr } = await attempt(python, [script, String(count), String(workers)], {
       cwd: directory,
-      // Some keep things in the home directory: theirs is the one that is removed.
+      // Some keep things in the home directory: give them the one that is removed.
       env: { ...environment, ...inVenv, HOME: directory, PWD: directory, PYTHONDONTWRITEBYTECODE: "1" },
       timeout: PEER_TIMEOUT,
     });

@@ -8,7 +8,7 @@ const number = (value) => {
 };
 const spread = ({ min, max }) => `${number(min)}–${number(max)}`;
 
-/** A wish that is a ratio (`of` another contender) or a number, and whether the median fulfils it. */
+/** A target, either a ratio (`of` another contender) or a number, and whether the median meets it. */
 const judge = (experiment, wish) => {
   const other = experiment.others.find(({ key }) => key === wish.of);
   if (wish.of !== undefined && other === undefined)
@@ -19,7 +19,7 @@ const judge = (experiment, wish) => {
   return { ...wish, value, met, text: `wanted ${sign}: ${met ? "met" : "missed"}` };
 };
 
-/** The numbers of an experiment in the shape that `bench --json` prints; more fields than the contract's are added. */
+/** The numbers of an experiment in the shape that `bench --json` prints, with more fields than the contract has. */
 export const document = (experiment) => {
   const find = (key) => experiment.others.find((other) => other.key === key);
   const limit = experiment.limit === undefined ? undefined : find(experiment.limit);
@@ -39,7 +39,7 @@ export const document = (experiment) => {
     peers: Object.fromEntries(
       experiment.others.filter(({ role }) => role === "peer").map(({ key, values }) => [key, summary(values).median]),
     ),
-    // Beside the limit; where there is none, beside what is wanted.
+    // Relative to the limit or, without one, to the target.
     ratio: limit === undefined ? wishRatio(ours.median, first) : ratioTo[experiment.limit].median,
     rounds: experiment.ours.length,
     spread: { ours, ...Object.fromEntries(experiment.others.map(({ key, values }) => [key, summary(values)])) },
@@ -56,14 +56,14 @@ export const document = (experiment) => {
 
 const PRINTED = ["name", "unit", "ours", "limit", "peers", "ratio", "title", "rounds", "spread", "targets", "skipped"];
 
-/** What `--json` prints of it: the contract's fields and what judges them. The rest is in the file of results. */
+/** What `--json` prints of it: the contract's fields and what judges them. The file of results has the rest. */
 export const printed = (found) =>
   Object.fromEntries(PRINTED.filter((key) => key in found).map((key) => [key, found[key]]));
 
 const wishRatio = (value, wish) =>
   wish === undefined || wish.of !== undefined ? null : value / (wish.atLeast ?? wish.atMost);
 
-/** Rows: who, median, spread, ours beside it, verdict. */
+/** Rows: who, median, spread, our ratio to it, verdict. */
 export const rowsOf = (found) => {
   const verdict = (of) =>
     found.targets
@@ -73,7 +73,7 @@ export const rowsOf = (found) => {
   const rows = [["Slipway", number(found.ours), spread(found.spread.ours), "", verdict(undefined)]];
   for (const [key, label] of Object.entries(found.labels)) {
     const { median, min, max } = found.ratios[key];
-    // A part of our own number, or a number beside it, is no contender.
+    // A part of our own number, or a number beside it, is not a contender.
     const ratio = found.parts.includes(key) ? "" : `${median.toFixed(2)} (${min.toFixed(2)}–${max.toFixed(2)})`;
     rows.push([label, number(found.spread[key].median), spread(found.spread[key]), ratio, verdict(key)]);
   }

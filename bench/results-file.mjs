@@ -1,4 +1,4 @@
-// The file of results: what was measured when, with which commit, on which machine. Partial runs can be put together.
+// The file of results: what was measured when, with which commit, on which machine. Partial runs can be combined.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -9,7 +9,7 @@ const git = (...args) => {
   return status === 0 ? stdout.trim() : undefined;
 };
 
-/** The commit that is measured; a `+` says that files differ from it. */
+/** The commit being measured; a `+` says that files differ from it. */
 export const commitHere = () => {
   const commit = git("rev-parse", "--short=10", "HEAD");
   if (commit === undefined) return "unknown";
@@ -18,8 +18,8 @@ export const commitHere = () => {
 };
 
 /**
- * Those of an earlier file and those measured now: the newer of two with one name counts. Numbers of another machine are
- * not mixed in.
+ * Results of an earlier file and those measured now: of two with the same name the newer counts. Numbers of different
+ * machines are not mixed.
  */
 export const mergeResults = (earlier, now) => {
   for (const fact of ["cpu", "cores", "memoryGb"])

@@ -1,4 +1,4 @@
-// Alternates contenders in rounds, so that what a machine does besides falls on all of them alike.
+// Alternates contenders in rounds, so that whatever else the machine does affects all of them alike.
 import { untilQuiet } from "./machine.mjs";
 import { median } from "./statistics.mjs";
 
@@ -6,9 +6,9 @@ import { median } from "./statistics.mjs";
 export class Skipped extends Error {}
 
 /**
- * Measures every contender once a round, each round beginning with another one. A peer that fails or is not here is
+ * Measures every contender once per round, and begins each round with another one. A peer that fails or is not here is
  * dropped with its reason; the failure of one of our own or of a limit breaks the experiment. `measure` returns numbers
- * by name; the values come back as lists by name, one entry a round.
+ * by name; the values come back as lists by name, one entry per round.
  */
 export const alternate = async (contenders, rounds, say) => {
   const values = new Map(contenders.map(({ key }) => [key, []]));

@@ -1,6 +1,6 @@
 // No benchmark-only path: after a measurement, tasks drawn at random must show everything a task shows.
 
-/** A number that does not add up. It breaks its experiment: what was measured then is not what was claimed. */
+/** A number that does not add up. It breaks its experiment: what was measured is not what was claimed. */
 export class Broken extends Error {}
 
 const must = (condition, what) => {
@@ -29,8 +29,8 @@ const checkTask = (task, run, executed) => {
 };
 
 /**
- * Shows `size` tasks of a finished run with `slipway show` and, where the command prints (`output` gives what), with
- * `slipway logs`. Throws Broken when one of them is not whole.
+ * Checks `size` tasks of a finished run with `slipway show` and, if the command prints something (`output` says what),
+ * with `slipway logs`. Throws Broken if one of them is incomplete.
  */
 export const checkSample = async (slipway, run, { size = 4, executed = true, output } = {}) => {
   const { start, step } = run.numbering;

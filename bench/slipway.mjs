@@ -1,4 +1,4 @@
-// Slipway as a user has it: bin/slipway with a home of its own, nothing else changed.
+// Slipway as users have it: bin/slipway with a home of its own, nothing else changed.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -17,10 +17,10 @@ export const scratch = tmpdir();
 const living = new Set();
 let interrupted = false;
 
-/** Closes what is still open, servers before what they stand on; for the end of an interrupted bench. */
+/** Closes what is still open, servers before what they depend on; for the end of an interrupted bench. */
 export const closeAll = async () => {
   interrupted = true;
-  // what it ends in is no news any more
+  // how it ends no longer matters
   while (living.size > 0)
     await [...living]
       .at(-1)
@@ -28,7 +28,7 @@ export const closeAll = async () => {
       .catch(() => undefined);
 };
 
-/** Gives it its `close`, which `closeAll` calls too: the work is done once, and all who ask wait for its end. */
+/** Gives it its `close`, which `closeAll` calls too: the work is done once, and all callers wait for its end. */
 export const keepOpen = (session, close) => {
   let closing;
   session.close = (options) => (closing ??= close(options).finally(() => living.delete(session)));
@@ -42,13 +42,13 @@ const profiling = (directory) =>
 
 /**
  * A server of its own, started with `slipway up`, and everything else typed at its command line. `clusters` is the text
- * of its clusters.yaml, without which it has its defaults; `env` is added to its environment.
+ * of its clusters.yaml; without it, the defaults apply; `env` is added to its environment.
  */
 export const openSlipway = async ({ dir, profile, clusters, env }) => {
   if (interrupted) throw new Error("interrupted");
   const home = await mkdtemp(join(dir, ".slipway-bench-"));
   if (clusters !== undefined) await writeFile(join(home, "clusters.yaml"), clusters);
-  /** Options of ours stand before `--`: what follows is the task's. */
+  /** Our options come before `--`: what follows is the task's. */
   const run = (args, options) => {
     const end = args.includes("--") ? args.indexOf("--") : args.length;
     return execute(process.execPath, [program, ...args.slice(0, end), "--home", home, ...args.slice(end)], options);
@@ -76,7 +76,7 @@ export const openSlipway = async ({ dir, profile, clusters, env }) => {
     /** Light agents that are connected to it. */
     light: new Set(),
     home,
-    /** Its pid; another one after a restart. */
+    /** Its pid; a different one after a restart. */
     get server() {
       return server;
     },
@@ -139,6 +139,6 @@ export const cpuNow = ({ server, agent, spawners }) => {
   };
 };
 
-/** Microseconds a task cost each of them between two readings. */
+/** Microseconds that each of them used per task between two readings. */
 export const cpuPerTask = (before, after, tasks) =>
   Object.fromEntries(Object.keys(before).map((key) => [key, ((after[key] - before[key]) * 1000) / tasks]));

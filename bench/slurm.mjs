@@ -1,4 +1,4 @@
-// A real Slurm on this machine, the one that the tests boot, for as long as it is measured.
+// A real Slurm on this machine, the one that the tests boot, for the time of the measurement.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,11 +7,14 @@ import { noteTime, readTimes, writeScript } from "./counted-commands.mjs";
 import { Skipped } from "./rounds.mjs";
 import { keepOpen } from "./slipway.mjs";
 
-/** Seconds for which Slurm shows a job that has ended: the least that it takes, so that histories are asked for. */
+/**
+ * How long, in seconds, Slurm shows a job that has ended: the least that it accepts, so that the server asks for
+ * histories.
+ */
 const MIN_JOB_AGE = 2;
 
 /**
- * Boots it, with accounting where that is here; throws Skipped where Slurm is not. `startOf` resolves with the
+ * Boots it, with accounting if that is installed; throws Skipped if Slurm is not. `startOf` resolves with the
  * milliseconds at which a node began with a job: Slurm's own times are whole seconds, so a prolog writes them.
  */
 export const openSlurm = async ({ cpus, accounting: wanted }) => {
@@ -40,7 +43,7 @@ export const openSlurm = async ({ cpus, accounting: wanted }) => {
     startOf: async (id) => (await readTimes(starts)).find(({ words }) => words === id)?.at,
   };
   keepOpen(session, async () => {
-    // one that did not start has left nothing, and has told why
+    // a Slurm that did not start has left nothing, and has said why
     await (await booting.catch(() => undefined))?.stop();
     await rm(directory, { recursive: true, force: true });
   });

@@ -1,4 +1,4 @@
-// Numbers of many rounds in few.
+// Sums up the numbers of many rounds.
 
 export const quantile = (values, q) => {
   const sorted = values.toSorted((a, b) => a - b);
@@ -12,5 +12,5 @@ export const median = (values) => quantile(values, 0.5);
 /** The median with the least and the most. */
 export const summary = (values) => ({ median: median(values), min: Math.min(...values), max: Math.max(...values) });
 
-/** Ours over theirs, round by round: what disturbed the machine in a round disturbed both. */
+/** Ours over theirs, round by round: whatever disturbed the machine in a round disturbed both. */
 export const ratios = (ours, theirs) => summary(ours.map((value, round) => value / theirs[round]));

@@ -10,7 +10,7 @@ const COLOURS = ["#0969da", "#bf8700", "#1a7f37", "#8250df"];
 
 const escaped = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-/** Powers of ten that hold all values between them. */
+/** Powers of ten that enclose all values. */
 const decades = (values) => {
   const low = Math.floor(Math.log10(Math.min(...values)));
   const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...values))));

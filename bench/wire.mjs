@@ -14,10 +14,10 @@ export { loadKeys } from "./src/home/index.ts";
 `;
 let loaded;
 
-/** Tasks that an assignment carries at full speed: what an agent may hold in advance. */
+/** Tasks per assignment at full speed: what an agent may hold in advance. */
 const PER_ASSIGNMENT = 16_384;
 
-/** CPU microseconds a task, both ends together: assignments one way, results the other, acknowledgements back. */
+/** CPU microseconds per task, both ends together: assignments one way, results the other, acknowledgements back. */
 const exchange = async ({ createChannel, createResultStore }, listen, dial, tasks) => {
   const store = createResultStore();
   let row = 0;
@@ -67,7 +67,7 @@ const exchange = async ({ createChannel, createResultStore }, listen, dial, task
   return (user + system) / tasks;
 };
 
-/** Microseconds of CPU a task with TLS and without. */
+/** Microseconds of CPU per task with and without TLS. */
 export const wireCost = async (tasks) => {
   const cold = loaded === undefined;
   loaded ??= await loadSource(SOURCE);
@@ -75,7 +75,7 @@ export const wireCost = async (tasks) => {
   try {
     const { keyPem: key, certPem: cert } = await loaded.loadKeys(home);
     const dialPlain = (port) => plainConnect(port, "127.0.0.1");
-    // compiled before it is timed
+    // compiled before timing
     if (cold) await exchange(loaded, createPlain, dialPlain, tasks);
     const plain = await exchange(loaded, createPlain, dialPlain, tasks);
     const encrypted = (onSocket) => createTls({ key, cert, minVersion: "TLSv1.3" }, onSocket);

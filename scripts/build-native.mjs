@@ -1,6 +1,7 @@
 /**
- * Builds the optional native spawner where a compiler is found; everything works without it. Prints one line and never
- * fails. `node scripts/build-native.mjs [OUTPUT]`, OUTPUT being dist/slipway-spawner; SLIPWAY_NO_NATIVE=1 skips it.
+ * Builds the optional native spawner if there is a compiler; everything works without it. Prints one line and never
+ * fails. `node scripts/build-native.mjs [OUTPUT]`: OUTPUT defaults to dist/slipway-spawner; SLIPWAY_NO_NATIVE=1 skips
+ * the build.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
@@ -10,7 +11,7 @@ import { fileURLToPath } from "node:url";
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const FLAGS = ["-std=gnu99", "-O2", "-Wall", "-Wextra"];
 
-/** @returns {string} why there is no native spawner, or "" when it was built */
+/** @returns {string} why there is no native spawner, or "" if it was built */
 const build = (output) => {
   if (process.env["SLIPWAY_NO_NATIVE"] === "1") return "SLIPWAY_NO_NATIVE=1";
   if (process.platform !== "linux") return `it needs Linux, this is ${process.platform}`;
@@ -25,7 +26,7 @@ const build = (output) => {
       const made = spawnSync(compiler, [...FLAGS, "-o", draft, ...sources], { encoding: "utf8" });
       if (made.error !== undefined) continue;
       if (made.status === 0) {
-        renameSync(draft, output); // at once: an agent never finds half of it
+        renameSync(draft, output); // in one step: an agent never finds half of it
         return "";
       }
       reason = `${compiler}: ${made.stderr.split("\n").find((line) => line.includes("error")) ?? `status ${made.status}`}`;

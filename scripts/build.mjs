@@ -1,5 +1,6 @@
-// Builds dist/: the CLI in pieces that are read when a verb needs them, the server, the SDK and what managers from outside need as one file each, and
-// the agent as one file that a compute node runs with Node alone. Dependencies are inside, so that a process starts fast.
+// Builds dist/: the CLI in pieces that are read when a verb needs them; the server, the SDK and what managers from
+// outside need as one file each; and the agent as one file that a compute node runs with Node alone. Dependencies are
+// bundled, so that a process starts fast.
 import { execFileSync, spawnSync } from "node:child_process";
 import {
   existsSync,
@@ -22,7 +23,7 @@ const dist = join(root, "dist");
 const stamp = join(dist, ".built");
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
-/** The newest change to anything the build reads. */
+/** The newest change to anything that the build reads. */
 const newestSource = () => {
   let newest = 0;
   const look = (path) => {
@@ -64,7 +65,7 @@ const common = {
   logLevel: "warning",
   define: { SLIPWAY_VERSION: JSON.stringify(version) },
   plugins: [plainMsgpackr, englishZod],
-  // Bundled CommonJS asks for Node's modules with require.
+  // Bundled CommonJS loads Node's modules with require.
   banner: {
     js: 'import { createRequire as slipwayRequire } from "node:module";\nconst require = slipwayRequire(import.meta.url);',
   },

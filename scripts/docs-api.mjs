@@ -1,4 +1,4 @@
-// docs/api.md from the OpenAPI document that the server answers with, which is made from the schemas that validate.
+// Generates docs/api.md from the server's OpenAPI document, which is made from the schemas that validate requests.
 import { loadSource } from "./load-source.mjs";
 
 const SOURCE = `
@@ -9,7 +9,7 @@ export { z } from "zod";
 
 const indent = (text) => text.replaceAll("\n", "\n  ");
 
-/** A JSON schema as TypeScript would write it. `names` gives known shapes their name. */
+/** A JSON schema as TypeScript would write it. `names` has the names of known shapes. */
 const shape = (schema, names = new Map()) => {
   const text = describe(schema, names);
   return names.get(text) ?? text;
@@ -44,7 +44,9 @@ const describe = (schema, names) => {
   }
 };
 
-/** Numbers in addresses come as text and are converted; that conversion would take null too, which nobody can write. */
+/**
+ * Numbers in addresses come as text and are converted; that conversion would accept null too, which nobody can write.
+ */
 const parameter = ({ name, in: where, required, schema }) => {
   const fallback = schema.default === undefined ? "" : `, default ${schema.default}`;
   const optional = required || where === "path" ? "" : ", optional";

@@ -1,4 +1,4 @@
-// docs/cli.md from the help that the commands print.
+// Generates docs/cli.md from the help that the commands print.
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -28,7 +28,7 @@ const commandsIn = (help) => {
 
 const NESTED = new Set(["pilots", "clusters", "journal", "jobs"]);
 
-/** Global options are the same everywhere and stand once, at the top. */
+/** Global options are the same everywhere, so they are listed once, at the top. */
 const withoutGlobals = (help) =>
   help
     .replace(/\nGlobal options:\n(?:(?: .*)?\n)*?(?=\S|$)/, "\n")

@@ -1,4 +1,4 @@
-// docs/errors.md from the one table of errors.
+// Generates docs/errors.md from the one table of errors.
 import { loadSource } from "./load-source.mjs";
 
 /** A message's `{fact}` as people read it; `{{` stands for a brace. */

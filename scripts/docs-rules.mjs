@@ -1,5 +1,5 @@
-// The table of the sixteen rules in docs/architecture.md: where each lives, from docs/rules.json, and which tests prove
-// it: those whose title names it (`rule 5: …` or `… (rule 5)`).
+// The table of the sixteen rules in docs/architecture.md: where the code of each is, from docs/rules.json, and which
+// tests prove it: those whose title names it (`rule 5: …` or `… (rule 5)`).
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./test-results.mjs";
@@ -9,7 +9,7 @@ const END = "<!-- /rules -->";
 const TITLE = /\b(?:it|test|describe)(?:\.\w+)*(?:\([^()]*\))?\(\s*(["'`])((?:(?!\1).)*)\1/g;
 const RULE = /\brules? (\d+(?:(?:, | and )\d+)*)\b/;
 
-/** A title as people read it: without the number, which stands above, and with dots for what is filled in. */
+/** A title as people read it: without the number, which is above it, and with dots for the parts that are filled in. */
 const shown = (title) =>
   title
     .replaceAll(/\$\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}/g, "…")
@@ -17,7 +17,7 @@ const shown = (title) =>
     .replace(/^rules? [\d, and]+:? */, "")
     .replace(/ *\(rules? [^)]*\)/, "");
 
-/** Rule number → titles with the file they stand in. */
+/** Rule number → titles with their file. */
 export const testsOfRules = () => {
   const found = new Map();
   const names = readdirSync(join(root, "test"), { recursive: true }).filter((name) => name.endsWith(".test.ts"));
@@ -35,7 +35,7 @@ export const testsOfRules = () => {
 };
 
 const link = (path) => `[${path}](../${path})`;
-/** Titles are no Markdown. */
+/** Titles are not Markdown. */
 const escape = (text) => text.trim().replaceAll(/[*_<>[\]]/g, String.raw`\$&`);
 
 /** The page with its table as it should be. */

@@ -1,5 +1,5 @@
-// Writes the documents that are made from the code: docs/errors.md, docs/cli.md, docs/api.md and the table of rules in
-// docs/architecture.md. `--check` writes nothing and fails when one of them is not what the code says.
+// Writes the documents that are generated from the code: docs/errors.md, docs/cli.md, docs/api.md and the table of
+// rules in docs/architecture.md. `--check` writes nothing and fails if one of them is out of date.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { apiPage } from "./docs-api.mjs";

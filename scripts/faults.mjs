@@ -1,4 +1,4 @@
-// `npm run test:faults`: the fault harness of test/faults, bundled in memory. Arguments are explained by --help.
+// `npm run test:faults`: the fault harness of test/faults, bundled in memory. --help explains the arguments.
 import { writeFileSync, rmSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ const { outputFiles } = await build({
   target: "node20",
   sourcemap: "inline",
   logLevel: "error",
-  // Files of the harness find the repository from where they lie, two directories below it; the bundle lies elsewhere.
+  // Files of the harness find the repository from their own place, two directories below it; the bundle is elsewhere.
   define: { "import.meta.url": JSON.stringify(pathToFileURL(entry).href) },
   banner: {
     js: `import { createRequire as slipwayRequire } from "node:module";\nconst require = slipwayRequire(${JSON.stringify(root)});`,

@@ -1,4 +1,4 @@
-// Imports TypeScript of src/ into a script: bundled in memory, nothing is written.
+// Imports TypeScript of src/ into a script: bundles it in memory and writes nothing.
 import { build } from "esbuild";
 import { root } from "./test-results.mjs";
 

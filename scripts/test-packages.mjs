@@ -1,11 +1,11 @@
-// What the tests need beyond Node: workload managers, container runtimes and tools from Debian's packages, and one thing
-// from PyPI (test-venv.mjs). Where this may be done (root, apt-get), what is missing is installed; where not, the tests that
-// need it say so and are skipped.
+// What the tests need beyond Node: workload managers, container runtimes and tools from Debian's packages, and one
+// thing from PyPI (test-venv.mjs). If it can (root, apt-get), this script installs what is missing; otherwise the tests
+// that need it say so and are skipped.
 import { spawnSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { installSchemathesis } from "./test-venv.mjs";
 
-/** What must be found, and the packages that bring it. */
+/** What must be there, and the packages that provide it. */
 const NEEDS = [
   {
     what: "Slurm",
@@ -57,7 +57,7 @@ const NEEDS = [
 
 const missing = () => NEEDS.filter(({ has }) => !has.every((path) => existsSync(path)));
 
-/** Packages must not start daemons of their own: the tests start what they need, and stop it. */
+/** Packages must not start their own daemons: the tests start what they need, and stop it. */
 const withoutServices = (work) => {
   const policy = "/usr/sbin/policy-rc.d";
   if (existsSync(policy)) return work();
@@ -76,7 +76,7 @@ const apt = (...args) =>
     timeout: 600_000,
   });
 
-/** Installs what is missing where that may be done; says what was done and what is not there. */
+/** Installs what is missing if it can; says what it did and what is not there. */
 export const installTestPackages = (args = []) => {
   // unit tests need nothing
   if (args.includes("--project") && !args.some((word) => ["system", "clusters"].includes(word))) return [];
@@ -93,7 +93,7 @@ const installDebianPackages = () => {
     apt("update");
     const preseed = wanted.flatMap((need) => need.preseed ?? []);
     if (preseed.length > 0) spawnSync("debconf-set-selections", [], { input: `${preseed.join("\n")}\n` });
-    // a list of their own for each: one that cannot be had does not keep the others away
+    // each in its own call: a package that is not available does not hold back the others
     for (const { packages } of wanted) apt("install", "--no-install-recommends", ...packages);
     const left = missing();
     const lines = [`installed from Debian's packages: ${names}`];

@@ -1,5 +1,5 @@
-// A vitest reporter that keeps what the README's table and the closing line need: every test, how it ended, and why a
-// skipped one was skipped (vitest's own JSON leaves the reason out). The file is named by SLIPWAY_TEST_RESULTS.
+// A vitest reporter that records what the README's table and the closing line need: every test, how it ended, and why
+// it was skipped (vitest's own JSON leaves the reason out). SLIPWAY_TEST_RESULTS names the file.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, relative } from "node:path";
 

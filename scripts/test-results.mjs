@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 export const root = fileURLToPath(new URL("..", import.meta.url));
 export const resultsPath = join(root, "test-results", "tests.json");
 
-/** Undefined when there are none. */
+/** Undefined if there are none. */
 export const readResults = (path = resultsPath) => {
   try {
     return JSON.parse(readFileSync(path, "utf8"));
@@ -18,12 +18,12 @@ export const readResults = (path = resultsPath) => {
 
 export const writeResults = (path, results) => writeFileSync(path, `${JSON.stringify(results, null, 1)}\n`);
 
-/** More than this is no bad luck. */
+/** More than this is not bad luck. */
 const MOST_AGAIN = 5;
 
 /**
- * Files with failed tests of real processes and managers. A machine that was too busy for a moment may cost them one more try
- * by themselves, when all others have ended; unit tests have no such excuse.
+ * Files with failed tests of real processes and managers. The machine may have been too busy for a moment, so they get
+ * one more try by themselves, when all others have ended; unit tests have no such excuse.
  */
 export const filesWorthAnotherTry = ({ tests }) => {
   const failed = tests.filter(({ state }) => state === "failed");
@@ -33,18 +33,18 @@ export const filesWorthAnotherTry = ({ tests }) => {
     : [];
 };
 
-/** What failed and then passed is called so; what failed twice, or was not found again, stays failed. */
+/** A test that failed and then passed is marked so; one that failed twice, or was not found again, stays failed. */
 export const withSecondTries = (results, again) => {
   const passed = new Set(
     (again?.tests ?? []).filter(({ state }) => state === "passed").map(({ file, name }) => `${file}\0${name}`),
   );
   const stillFails = new Set((again?.tests ?? []).filter(({ state }) => state === "failed").map(({ file }) => file));
   const tests = results.tests.flatMap((test) => {
-    // what a failed hook kept from running has run now
+    // a test that a failed hook had prevented has run now
     if (test.state === "skipped" && passed.has(`${test.file}\0${test.name}`)) return [{ ...test, state: "passed" }];
     if (test.state !== "failed") return [test];
     if (passed.has(`${test.file}\0${test.name}`)) return [{ ...test, state: "passed", flaky: true }];
-    // a file or hook that failed is no test: it is gone when its file passes
+    // a failed file or hook is not a test: it is gone when its file passes
     const isTest = !/^\(|\(hooks\)$/.test(test.name);
     return again !== undefined && !isTest && !stillFails.has(test.file) ? [] : [test];
   });
@@ -58,10 +58,10 @@ export const countOf = ({ tests }, state) => tests.filter((test) => test.state =
 export const closingLine = (results) =>
   `${countOf(results, "passed")} passed, ${countOf(results, "failed")} failed, ${countOf(results, "skipped")} skipped`;
 
-/** Why a test was skipped: what it said, or what stands in its title as `(skipped: …)`. */
+/** Why a test was skipped: what it said, or the `(skipped: …)` in its title. */
 export const skipReason = ({ reason, name }) => reason || (/\(skipped:? (.+?)\)(?: > |$)/.exec(name)?.[1] ?? "");
 
-/** Each reason once, with how many tests it kept from running. */
+/** Each reason once, with how many tests it prevented. */
 export const skippedLines = ({ tests }) => {
   const reasons = new Map();
   for (const test of tests) {

@@ -1,5 +1,5 @@
-// schemathesis, which reads the OpenAPI document and tries the API with it, in a Python of its own: made once, outside the
-// repository, and used again. Where pip reaches nothing, the test that needs it says so and is skipped.
+// schemathesis, which reads the OpenAPI document and tries the API with it, in a Python environment of its own: made
+// once, outside the repository, and reused. If pip reaches nothing, the test that needs it says so and is skipped.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -11,12 +11,12 @@ const cache = join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "
 const version = createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 12);
 const directory = join(cache, `schemathesis-${version}`);
 
-/** What runs it: a script that is there only when all of it is. */
+/** Runs it: a script that exists only when the installation is complete. */
 export const schemathesis = join(directory, "run");
 
 const LIMIT_MS = 180_000;
 
-/** Makes it with one Python: as a virtual environment, or where that cannot be made, as a folder of packages. */
+/** Installs it with one Python: in a virtual environment or, if that cannot be made, as a folder of packages. */
 const makeWith = (python, folder, until) => {
   const run = (command, ...args) =>
     spawnSync(command, args, {
@@ -42,7 +42,7 @@ const makeWith = (python, folder, until) => {
   );
 };
 
-/** Installs it where it is missing; says what was done. */
+/** Installs it if it is missing; says what it did. */
 export const installSchemathesis = () => {
   if (existsSync(schemathesis)) return [];
   const folder = `${directory}.${process.pid}`;
@@ -51,7 +51,7 @@ export const installSchemathesis = () => {
     for (const python of ["/usr/bin/python3", "python3"]) {
       rmSync(folder, { recursive: true, force: true });
       if (!makeWith(python, folder, until)) continue;
-      // another clone may have been faster: its own is as good
+      // another clone may have been faster: its installation is as good
       if (!existsSync(schemathesis)) renameSync(folder, directory);
       return [`installed with pip, in ${directory}: schemathesis`];
     }

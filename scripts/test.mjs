@@ -1,5 +1,6 @@
-// `npm test`: builds what is stale, runs the unit and system tests, says whether the README's table of what works is still
-// true, and ends with one line of counts. Arguments go to vitest; with any, only part runs, which says nothing of the table.
+// `npm test`: builds what is stale, runs the unit and system tests, says whether the README's table of what works is
+// still true, and ends with one line of counts. Arguments go to vitest; with any, only part of the tests run, which
+// says nothing about the table.
 import { spawnSync } from "node:child_process";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -1,7 +1,7 @@
-// The README's table of what works today, from docs/what-works.json and the results of the last `npm test`.
-// A row works only if each of its patterns finds tests and all of them passed. `npm run what-works` writes the table;
-// `npm test` only says what differs. `--check` changes nothing either, and fails when a status in the README is not what
-// the results say; versions differ between machines and are not compared.
+// The README's table of what works today, from docs/what-works.json and the results of the last `npm test`. A row works
+// only if each of its patterns finds tests and all of them passed. `npm run what-works` writes the table; `npm test`
+// only says what differs. `--check` changes nothing either, and fails if a status in the README does not match the
+// results; versions differ between machines and are not compared.
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,8 +15,8 @@ const SAMPLES = "checked against recorded samples";
 const REAL = "run on the real component";
 
 /**
- * What the results say of one row: `works`, `not yet` with the reason, or `unknown` when its tests were skipped on this
- * machine, which proves nothing either way.
+ * What the results say about one row: `works`, `not yet` with the reason, or `unknown` if its tests were skipped on
+ * this machine, which proves nothing either way.
  */
 export const judgeRow = (row, tests) => {
   const patterns = row.tests ?? [];
@@ -100,7 +100,7 @@ export const tableFor = (rows, tests, old, { versions }) => {
 
 const files = { rows: join(root, "docs", "what-works.json"), readme: join(root, "README.md") };
 
-/** Rows whose status in the README is not what the results say. */
+/** Rows whose status in the README does not match the results. */
 export const staleRows = (rows, tests, old) =>
   rows.flatMap((row) => {
     const { verdict, why } = judgeRow(row, tests);
@@ -127,7 +127,7 @@ export const updateReadme = ({ tests }, { versions, paths = files }) => {
   return [...notes, "what works: the table in README.md was brought up to date"];
 };
 
-/** What is worth knowing of the README after the tests; writes nothing. */
+/** What is worth knowing about the README after the tests; writes nothing. */
 export const tellOfReadme = ({ tests }, paths = files) => {
   const { text, next, notes, stale } = nextReadme(tests, false, paths);
   if (next === text) return notes;
@@ -135,7 +135,7 @@ export const tellOfReadme = ({ tests }, paths = files) => {
   return [...notes, ...differ, "what works: README.md differs from these results; npm run what-works writes its table"];
 };
 
-/** What is wrong with the README; without results only that every row is there. */
+/** What is wrong with the README; without results, only whether every row is there. */
 export const checkReadme = (results, paths = files) => {
   const { rows } = JSON.parse(readFileSync(paths.rows, "utf8"));
   const old = parseTable(splitReadme(readFileSync(paths.readme, "utf8")).table);

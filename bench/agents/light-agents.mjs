@@ -1,8 +1,8 @@
 // Many light agents in one process, for `npm run bench`: each has a connection of its own and speaks the real protocol
-// over TLS, with the agent's own frames and results, but answers every task at once instead of running it.
-// Usage: light-agents.mjs HOME COUNT CPUS answer|hold|vary. Writes "ready" when all were welcomed; ends when its standard
-// input does. With `hold`, tasks are begun and answered only after the line "finish"; then "finished" is written. With
-// `vary`, times and sizes of output differ from task to task as those of real ones do.
+// over TLS, with the agent's own frames and results, but answers every task at once instead of running it. Usage:
+// light-agents.mjs HOME COUNT CPUS answer|hold|vary. Writes "ready" when the server has welcomed all of them; ends when
+// its standard input does. With `hold`, it begins tasks and answers them only after the line "finish"; then it writes
+// "finished". With `vary`, times and output sizes differ from task to task as they do in real life.
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ let holding = process.argv[5] === "hold";
 const varied = process.argv[5] === "vary";
 /** What to do with tasks that were held. */
 const releases = [];
-/** Connections that are being made at the same time. */
+/** Connections being opened at the same time. */
 const AT_ONCE = 32;
 
 const endpoint = await readEndpoint(home);
@@ -63,7 +63,7 @@ const startAgent = (number) =>
     };
     const answer = (assigned) => {
       const now = Date.now();
-      // one object for all: the store copies what it is given
+      // one object for all: the store copies what it gets
       const done = { run: assigned.run, row: 0, attempt: 0, ending: Ending.EXIT, code: 0, started: now, finished: now };
       Object.assign(done, { outAt: -1, outBytes: 0, errBytes: 0 });
       forEachRow(assigned, (row, attempt) => {

@@ -1,5 +1,5 @@
-// Claim: what a task costs does not grow with the agents that are connected, nor with the shapes that wait.
-// Agents: light ones in few processes, each with its connection and TLS, that answer a task at once (agents/light-agents.mjs).
+// Claim: the cost of a task grows neither with the number of connected agents nor with that of waiting shapes. Agents:
+// light ones in few processes, each with its connection and TLS, that answer a task at once (agents/light-agents.mjs).
 // Shapes: groups of null tasks that differ in memory, through the real agent.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { summary } from "../statistics.mjs";
 const named = (value) => value.toLocaleString("en");
 const text = ({ rate, cpu }) => `${(1e6 / rate).toFixed(2)} µs a task, the server's CPU ${cpu.server.toFixed(2)} of it`;
 
-/** What each of the processes used a task, with so many and with those that it is judged by. */
+/** What each process used per task, at this size and at the one that it is compared with. */
 const cpuLine = (values, what, ...sizes) => {
   const line = {};
   for (const size of sizes) {
@@ -25,7 +25,7 @@ const cpuLine = (values, what, ...sizes) => {
   return line;
 };
 
-/** Each number of agents has a server of its own: it begins with nothing but them. */
+/** Each number of agents gets its own server, which starts with nothing but them. */
 const withAgents = (options, agents, tasks) => ({
   key: agents,
   label: `${named(agents)} agents`,
@@ -37,7 +37,7 @@ const withAgents = (options, agents, tasks) => ({
       await runNull(slipway, agents * 20, nullArray(agents * 20));
       const before = light.cpu();
       const found = await runNull(slipway, tasks, nullArray(tasks));
-      // they have cores of this machine that agents on nodes of their own would not take
+      // they use cores of this machine that agents on their own nodes would not
       found.cpu.light = ((light.cpu() - before) * 1000) / tasks;
       await checkSample(slipway, found.run, { executed: false });
       return found;
@@ -71,7 +71,7 @@ const withShapes = (slipway, directory, shapes, tasks) => ({
   },
 });
 
-/** The largest beside the smaller ones; `base` is what it is judged by. */
+/** The largest beside the smaller ones; it is compared with `base`. */
 const experiment = (name, title, what, sizes, base, values, wanted) => {
   const costs = (size) => values.get(size).map(({ rate }) => 1e6 / rate);
   const largest = sizes.at(-1);

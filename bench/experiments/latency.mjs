@@ -1,6 +1,6 @@
 // Claim: a single task is back in milliseconds. From calling submit to knowing that it is done, through the SDK, on a
-// warm server: idle, beside the same done by a C program in its own process; and beside 100,000 queued tasks, with the
-// answers of REST and command line under that load.
+// warm server: idle, compared with a C program that does the same in its own process; and with 100,000 tasks queued,
+// with the answers of REST and command line under that load.
 import { compileLimits } from "../limits.mjs";
 import { alternate } from "../rounds.mjs";
 import { Broken, checkRun, checkSample } from "../sample.mjs";
@@ -8,10 +8,12 @@ import { connectTo, runThrough } from "../sdk.mjs";
 import { openSlipway } from "../slipway.mjs";
 import { quantile } from "../statistics.mjs";
 
-/** The first tasks of a new server are told apart: until the compiler has seen the code, they take twice as long. */
+/**
+ * The first tasks of a new server are shown separately: until the compiler has seen the code, they take twice as long.
+ */
 const FIRST = 30;
 const WARM = 2000;
-/** Of those that a task of the load needs there is one, which the first of them keeps: the others wait for it. */
+/** Each task of the load needs the one licence there is; the first of them keeps it, and the others wait. */
 const CLUSTERS = "clusters: { local: { type: local, resources: { cpus: 2, licence: 1 } } }\n";
 const task = { name: "latency", cwd: "/", environment: {}, tasks: [{ run: ["/bin/true"], priority: 1 }] };
 
@@ -51,7 +53,7 @@ const timed = async (ask, count) => {
   return percentiles(found);
 };
 
-/** A server with so many tasks queued behind a licence. */
+/** A server with this many tasks queued behind a licence. */
 const openLoaded = async (options, queued) => {
   const slipway = await openSlipway({ ...options, clusters: CLUSTERS });
   const client = await connectTo(slipway);

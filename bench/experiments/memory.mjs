@@ -1,6 +1,6 @@
 // Claim: a million tasks fit into the server's memory, waiting, running or finished, and submitting them takes seconds.
-// They wait behind a task that sleeps, or are held by light agents that have begun them; each round has servers of its
-// own, since memory once taken is rarely given back.
+// They wait behind a task that sleeps, or light agents have begun and hold them; each round has its own servers, since
+// a process rarely gives memory back.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,10 +29,10 @@ const readyFile = (count) => `tasks:
 `;
 /** The first of these run or are already with the agent. */
 const aheadOf = (count) => Math.min(10_000, Math.floor(count / 2));
-/** What a light agent runs at once, and has in advance beside: twice as many. */
+/** What a light agent runs at once; it holds twice as many more in advance. */
 const SLOTS = 1024;
 
-/** Tasks drawn at random: they wait, with the item that is theirs. */
+/** Tasks drawn at random: they must be waiting, each with its own item. */
 const checkWaiting = async (slipway, id, count, itemOf) => {
   for (let i = 0; i < SAMPLE; i++) {
     const index = aheadOf(count) + 1 + Math.floor(Math.random() * (count - aheadOf(count)));
@@ -52,7 +52,7 @@ const checkCanceled = async (slipway, id) => {
     throw new Broken(`after cancelling, run ${id} of ${run.total} tasks has ${JSON.stringify(run.counts)}`);
 };
 
-/** Until a task runs: agents have connected, and what can be handed out was. */
+/** Waits until a task runs: agents have connected, and everything that can be handed out has been. */
 const untilExecuting = async (slipway, id) => {
   for (let look = 0; look < MOST_LOOKS; look++) {
     const { answer } = await slipway.ask("show", String(id));
@@ -76,7 +76,7 @@ const measureOnce = async (options, file, count, itemOf) => {
   }
 };
 
-/** All of them begun by light agents; then all of them finished; then those finished put away by a compaction. */
+/** All of them begun by light agents; then all of them finished; then compacted. */
 const measureRunning = async (options, count) => {
   const slipway = await openSlipway({ ...options, clusters: NO_FLEET });
   try {

@@ -1,6 +1,7 @@
-// Claim: everything but the spawning costs microseconds a task, and the same for the millionth as for the first.
-// Tasks of the null executor through server, journal, TLS, agent and back, in runs of growing size. Journal and TLS cannot
-// be switched off; what they cost is measured beside: a home in memory, and the same messages with and without TLS.
+// Claim: everything but spawning costs microseconds per task, and as much for the millionth as for the first. Tasks of
+// the null executor through server, journal, TLS, agent and back, in runs of growing size. Journal and TLS cannot be
+// switched off; their cost is measured separately, with a home in memory, and with the same messages with and without
+// TLS.
 import { existsSync } from "node:fs";
 import { nullArray, runNull } from "../null-run.mjs";
 import { alternate } from "../rounds.mjs";
@@ -10,7 +11,7 @@ import { median, summary } from "../statistics.mjs";
 import { wireCost } from "../wire.mjs";
 
 const BASE = 10_000;
-/** A file system in memory: what the journal's disk costs shows by its absence. */
+/** A file system in memory: the difference shows what the journal's disk costs. */
 const IN_MEMORY = "/dev/shm";
 /** Small runs are over in milliseconds: a round measures several. */
 const repeatsOf = (size) => Math.max(1, Math.min(5, Math.floor(BASE / size)));

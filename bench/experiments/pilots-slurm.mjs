@@ -1,5 +1,6 @@
 // Claim: on a real workload manager a pilot works within a second of its start, and however many pilots there are, the
-// manager is asked once a period about all of them, and its history once about all that it has forgotten.
+// server asks the manager once per period about all of them, and its history once about all that the manager has
+// forgotten.
 import { setTimeout as sleep } from "node:timers/promises";
 import { environment } from "../commands.mjs";
 import { countCommands } from "../counted-commands.mjs";
@@ -12,7 +13,7 @@ import { openSlurm } from "../slurm.mjs";
 
 /** Besides squeue. */
 const OTHERS = ["sacct", "sbatch", "scancel", "sinfo", "scontrol"];
-/** The fleet's default, in seconds, which is what is measured. */
+/** The fleet's default, in seconds; this is what we measure. */
 const PERIOD = 5;
 const MOST_WAIT_MS = 120_000;
 const one = { name: "first", cwd: "/", environment: {}, tasks: [{ run: ["/bin/true"] }] };
@@ -34,7 +35,7 @@ const until = async (what, check) => {
   }
 };
 
-/** Seconds of a first task: from its pilot's start by Slurm to its own, and from submit to result. */
+/** Seconds for a first task: from its pilot's start by Slurm to its own, and from submit to result. */
 const measureStart = async (options, slurm) => {
   const slipway = await openSlipway({ ...options, clusters: clustersOf(slurm, { min: 0, max: 1 }) });
   const client = await connectTo(slipway);
@@ -53,9 +54,9 @@ const measureStart = async (options, slurm) => {
   }
 };
 
-/** What the server calls in one period after the other, and the CPU time that it uses. */
+/** What the server calls in successive periods, and the CPU time that it uses. */
 const measurePeriods = async (server, commands, periodMs, periods) => {
-  // counted from between two listings, so that each is in the middle of its period
+  // counted from between two listings, so that each falls in the middle of its period
   const from = Date.now();
   await until("a listing", async () => (await commands.calls()).squeue.some((at) => at > from));
   await sleep(periodMs / 2);
@@ -72,7 +73,9 @@ const measurePeriods = async (server, commands, periodMs, periods) => {
   return measured;
 };
 
-/** What the server calls in the period in which it learns that these jobs have ended, Slurm having forgotten them. */
+/**
+ * What the server calls in the period in which it learns that these jobs have ended, after Slurm has forgotten them.
+ */
 const measureForgotten = async (slipway, client, slurm, commands, periodMs, pilots) => {
   const jobs = pilots.map(({ nativeId }) => nativeId);
   // it must not look before they are forgotten
@@ -96,10 +99,10 @@ const measureForgotten = async (slipway, client, slurm, commands, periodMs, pilo
   return counts;
 };
 
-/** A server with more and more pilots: what it calls for each number of them, then what when they are forgotten. */
+/** A server with more and more pilots: what it calls at each number of them, and then when they are forgotten. */
 const measureCalls = async (options, slurm, { counts, period, rounds, say }) => {
   const commands = await countCommands(slurm.directory, ["squeue", ...OTHERS]);
-  // with their agents they stay until they are ended here, and none comes in their place
+  // with their agents they stay until they are ended here, and no others replace them
   const fleet = { strategy: "none", init: counts[0], max: counts.at(-1), idle: "1h", period };
   const slipway = await openSlipway({
     ...options,
@@ -137,7 +140,7 @@ const measureCalls = async (options, slurm, { counts, period, rounds, say }) => 
 
 export const measurePilotsOnSlurm = async (options, say) => {
   const counts = options.sized([1, 10, 40], [1, 10], [1, 2]);
-  // a period is a round of what is counted, and the last pilots are shared out among them
+  // a period is one round of counting, and the last pilots are divided among the rounds
   const rounds = Math.min(options.rounds, counts.at(-1));
   const period = options.sized(PERIOD, PERIOD, 1);
   const slurm = await openSlurm({ cpus: counts.at(-1), accounting: options.size !== "smoke" });

@@ -1,6 +1,6 @@
-// Claim: a pilot costs its start and little else. From the submission of a first task to its start on a pilot that has to
-// be asked for, and what the server uses for keeping 1, 10 and 40 pilots that have nothing to do. The batch system is the
-// simulated one, whose jobs are real agents of this machine and never wait.
+// Claim: a pilot costs its start and little else. From the submission of a first task to its start on a pilot that must
+// first be requested, and what the server uses to keep 1, 10 and 40 idle pilots. The batch system is the simulated one,
+// whose jobs are real agents of this machine and never wait.
 import { setTimeout as sleep } from "node:timers/promises";
 import { cpuOf } from "../cpu-time.mjs";
 import { alternate } from "../rounds.mjs";
@@ -18,7 +18,7 @@ const clustersOf = (pilots, least) => `clusters:
 const MOST_WAIT_MS = 120_000;
 const one = { name: "first", cwd: "/", environment: {}, tasks: [{ run: ["/bin/true"] }] };
 
-/** Milliseconds of a task without a pilot, and of the next one, which finds it there. */
+/** Milliseconds for a task without a pilot, and for the next one, which finds the pilot there. */
 const measureFirst = async (options) => {
   const slipway = await openSlipway({ ...options, clusters: clustersOf(1, 0) });
   const client = await connectTo(slipway);
@@ -36,7 +36,7 @@ const measureFirst = async (options) => {
   }
 };
 
-/** Milliseconds of the server's CPU time in a second with so many idle pilots. */
+/** Milliseconds of the server's CPU time per second with this many idle pilots. */
 const measureIdle = async (options, pilots, seconds) => {
   const slipway = await openSlipway({ ...options, clusters: clustersOf(pilots, pilots) });
   const client = await connectTo(slipway);

@@ -1,5 +1,5 @@
-// Claim: starting processes costs Slipway little more than it costs the machine.
-// `slipway run --array 1-N -- /bin/true` on a warm server, beside C loops, xargs -P, GNU parallel and other task runners.
+// Claim: starting processes costs Slipway little more than it costs the machine. `slipway run --array 1-N -- /bin/true`
+// on a warm server, compared with C loops, xargs -P, GNU parallel and other task runners.
 import { availableParallelism } from "node:os";
 import { alternate, bestOf } from "../rounds.mjs";
 import { checkRun, checkSample } from "../sample.mjs";
@@ -9,7 +9,7 @@ import { gnuParallel, PARALLEL_SHARE, prepareParallel, pythonPeer, PYTHON_PEERS,
 import { secondsInside } from "../null-run.mjs";
 import { summary } from "../statistics.mjs";
 
-/** Before each measurement: the pilot is there and warm, however long the peers took. */
+/** Before each measurement, so that the pilot is up and warm however long the peers took. */
 const WARM = 300;
 const rateText = ({ rate }) => `${Math.round(rate)} tasks/s`;
 
@@ -41,7 +41,7 @@ const ourContenders = (slipway, count) => {
   ];
 };
 
-/** One program in several ways: as many at a time as there are cores, and twice as many. */
+/** One program in several ways: with as many at a time as there are cores, and twice as many. */
 const family = (key, label, role, measure, optional = true) =>
   [1, 2].map((factor) => {
     const at = factor * availableParallelism();
@@ -56,7 +56,7 @@ const family = (key, label, role, measure, optional = true) =>
     };
   });
 
-/** A slow one runs fewer tasks: what is compared is the rate. */
+/** A slow one runs fewer tasks: the rate is what is compared. */
 const fewer = (count, share) => (share === 1 ? "" : ` (${Math.ceil(count * share)} tasks)`);
 
 const pythonContenders = (count, options) =>
@@ -95,7 +95,7 @@ const chosen = (contenders, { values, skipped }) => {
   return { others, absent };
 };
 
-/** Of the C loops a share; nobody else is faster. */
+/** A share of the C loops' rate; at least as fast as everyone else. */
 const wantedOf = (others) => [
   { of: "full", atLeast: 0.85 },
   { of: "bare", atLeast: 0.7 },

@@ -1,7 +1,7 @@
-// Claim: a server that was killed is back in seconds, however much it has done, and its agents find it again.
-// A million finished tasks (of light agents, with times and output sizes as varied as real ones), the server killed and
-// started again: before and after compaction. Then tasks that run while the server is killed: their agent is back within
-// seconds, and they never notice.
+// Claim: a killed server is back in seconds, however much it has done, and its agents find it again. A million finished
+// tasks (of light agents, with times and output sizes as varied as real ones), the server killed and started again:
+// before and after compaction. Then tasks that run while the server is killed: their agent is back within seconds, and
+// they never notice.
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,10 +12,10 @@ import { Broken, checkRun, checkSample } from "../sample.mjs";
 import { connectTo } from "../sdk.mjs";
 import { openSlipway } from "../slipway.mjs";
 
-/** How long an agent is waited for before the experiment is broken. */
+/** How long to wait for an agent before the experiment counts as broken. */
 const MOST_WAIT_MS = 60_000;
 
-/** Megabytes (10^6) of a directory, with all below it. */
+/** Megabytes (10^6) of a directory and everything below it. */
 const sizeOf = async (directory) => {
   let bytes = 0;
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true }).catch(() => []))

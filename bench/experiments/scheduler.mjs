@@ -1,5 +1,5 @@
-// Claim: deciding costs microseconds a task, whatever the mix. The scheduler alone: no journal, no network, no processes,
-// only the state it decides on. A pass over many agents and shapes, and all tasks through to their end.
+// Claim: a decision costs microseconds per task, whatever the mix. The scheduler alone: no journal, no network, no
+// processes, only the state it decides on. A pass over many agents and shapes, and all tasks through to their end.
 import { loadSource } from "../../scripts/load-source.mjs";
 import { alternate } from "../rounds.mjs";
 import { Broken } from "../sample.mjs";
@@ -15,7 +15,7 @@ export { FRACTION } from "./src/core/resources.ts";
 
 const AT = 1_700_000_000_000;
 const GIB = 2 ** 30;
-/** What a node of today has. */
+/** What a node has today. */
 const NODE = { cpus: 128, mem: 512 * GIB };
 
 /** Shapes that do not fit together: no two ask for the same, none divides a node evenly. */
@@ -71,7 +71,7 @@ const stopwatch = () => {
   };
 };
 
-/** Every task placed, ended and its slot filled anew; agents report in turn, a tenth of them between two passes. */
+/** Every task placed, ended and its slot filled again; agents report in turn, a tenth of them between two passes. */
 const runCase = (core, { agents, shapes, tasks }) => {
   const state = core.createState(5);
   const scheduler = core.createScheduler();
@@ -156,7 +156,7 @@ export const measureScheduler = async (options, say) => {
   const core = await loadSource(SOURCE);
   const named = (value) => value.toLocaleString("en");
   const cases = CASES.map((each) => (options.quick && each.tasks > 100_000 ? { ...each, tasks: 100_000 } : each));
-  // compiled before it is timed, as in a server that has been up for a while
+  // compiled before timing, as in a server that has been up for a while
   for (let i = 0; i < 5; i++) runCase(core, cases[0]);
   const contenders = cases.map((each) => ({
     key: each.name,

@@ -1,5 +1,6 @@
-// Claim: tasks that each ask for something else cost little more than tasks that all ask for the same, and the server
-// goes on answering meanwhile. Null tasks whose cpus, memory and licences come from their items, streamed from a file.
+// Claim: tasks that all ask for different resources cost little more than tasks that all ask for the same, and the
+// server keeps answering meanwhile. Null tasks whose cpus, memory and licences come from their items, streamed from a
+// file.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,7 +35,7 @@ const runFile = (items) => `tasks:
     run: [/bin/true]
 `;
 
-/** Asks again and again until `work` is over; how long the answers took. */
+/** Asks again and again until `work` is over; returns how long the answers took. */
 const askMeanwhile = async (client, work) => {
   const took = [];
   let over = false;
@@ -72,7 +73,7 @@ export const measureShapes = async (options, say) => {
   try {
     const client = await connectTo(slipway);
     const contenders = [1, tasks].map((shapes) => contender(slipway, client, directory, shapes, tasks));
-    // compiled before it is timed
+    // compiled before timing
     for (const { measure } of contenders) await measure();
     const { values } = await alternate(contenders, options.rounds, say);
     const costs = (key) => values.get(String(key)).map(({ rate }) => 1e6 / rate);

@@ -1,5 +1,5 @@
 /*
- * How many processes this machine starts and ends per second when nothing else is done: posix_spawn of /bin/true.
+ * How many processes this machine starts and ends per second when it does nothing else: posix_spawn of /bin/true.
  * Usage: spawn-bare COUNT CONCURRENCY. Prints one number, the rate per second.
  */
 #define _GNU_SOURCE

@@ -65,7 +65,7 @@ def with_module(count, workers):
             failed = client.connection.wait_for_jobs((client.submit(job).id,), look)
             if failed:
                 return 0
-            # It looks once a second: the last look that found work left says the rate without the wait at the end.
+            # It looks once a second: the last look that still found work gives the rate without the wait at the end.
             finished, seconds = ([each for each in seen if 0 < each[0] < n] or seen)[-1]
             return n, seconds * n / finished
 

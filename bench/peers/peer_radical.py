@@ -2,7 +2,7 @@
 
 import os
 
-# Everything it writes goes to the directory this was started in, which is removed afterwards.
+# Everything it writes goes to the directory in which this was started, which is removed afterwards.
 os.environ.setdefault("RADICAL_BASE", os.getcwd())
 os.environ.setdefault("RADICAL_LOG_LVL", "OFF")
 os.environ.setdefault("RADICAL_PROFILE", "FALSE")
