@@ -6,7 +6,7 @@ import { createHome, type SlipwayHome } from "./slipway-process.ts";
 /** Agents that a person starts. */
 describe("slipway agent", () => {
   let home: SlipwayHome;
-  /** A cluster whose fleet starts nothing: what runs there, an agent by hand runs. */
+  /** A cluster whose fleet starts nothing: only agents started by hand run tasks there. */
   const byHandOnly = (): Promise<void> =>
     writeFile(
       join(home.home, "clusters.yaml"),
@@ -48,7 +48,7 @@ describe("slipway agent", () => {
     expect((await home.run(["up"])).status).toBe(0);
     const run = await home.run(["run", "--", "true"]);
     expect(run.status).toBe(0);
-    // a server whose addresses lead nowhere: the agent says which, and what was wrong with each
+    // a server whose addresses lead nowhere: the agent names them, and says what was wrong with each
     const endpoint = join(home.home, "server.json");
     await rename(endpoint, `${endpoint}.kept`);
     await writeFile(
@@ -69,7 +69,7 @@ describe("slipway agent", () => {
     await rename(`${endpoint}.kept`, endpoint);
     for (const each of [agent, other]) each.child.kill("SIGTERM");
     expect((await agent.ended).status).toBe(0);
-    // one that joined nobody has failed
+    // an agent that joined no server has failed
     expect([0, 1]).toContain((await other.ended).status);
     const lonely = await home.run(["agent", "--cpus", "1", "--patience", "1s", "--endpoint", join(home.root, "none")]);
     expect(lonely.status).toBe(1);

@@ -30,7 +30,7 @@ const isClear = (outcome: Outcome, what: string): void => {
   expect(outcome.stdout, what).toBe("");
 };
 
-/** With `submit` and `run` by turns: both check before anything is sent. */
+/** With `submit` and `run` in turn: both check before they send anything. */
 let turn = 0;
 const refused = async (args: string[], ...parts: (string | RegExp)[]): Promise<Outcome> => {
   const outcome = await slipway.run([turn++ % 2 === 0 ? "submit" : "run", ...args]);
@@ -253,7 +253,7 @@ describe("what only the task can find out", () => {
     expect(text.stderr).toContain("no-such-program-anywhere");
     const shell = await task([await write("missing.yaml", "tasks: [{run: no-such-program-anywhere}]\n")]);
     expect(shell).toMatchObject({ state: "FAILED", exitCode: 127 });
-    // what the shell says beside the name is its own affair: dash says "Permission denied" where PATH has a closed directory
+    // the rest of the shell's message is its own affair: dash says "Permission denied" if PATH has a closed directory
     expect(shell.lastStderr).toContain("no-such-program-anywhere");
   });
 
@@ -363,7 +363,7 @@ describe("a clusters.yaml that is wrong", () => {
 });
 
 describe("garbage", () => {
-  /** A small generator with a seed: the same files on every machine. */
+  /** A small seeded generator: the same files on every machine. */
   const random = (seed: number) => (): number => {
     seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
     return seed / 2 ** 32;

@@ -33,7 +33,7 @@ interface Ended {
 
 const bench = (...args: readonly string[]): Promise<Ended> => benchUnder([], ...args);
 
-/** `words` come before the command, and change what it runs in. */
+/** `words` come before the command, and change its surroundings. */
 const benchUnder = (words: readonly string[], ...args: readonly string[]): Promise<Ended> =>
   new Promise((resolve, reject) => {
     const [program = "", ...rest] = [...words, process.execPath, join(ROOT, "bench", "main.mjs"), ...args];
@@ -123,7 +123,7 @@ it(
 );
 
 it("npm run bench: an experiment that is not possible here is skipped with its reason, and not broken", async (ctx) => {
-  // a user name space in which nobody is root, as which a Slurm is booted
+  // a user namespace in which nobody is root; booting a Slurm needs root
   const words = process.getuid?.() === 0 ? ["unshare", "--user"] : [];
   const [program, ...rest] = [...words, "true"];
   if (spawnSync(program!, rest).status !== 0) ctx.skip("no user name spaces here");

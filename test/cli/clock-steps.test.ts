@@ -6,7 +6,7 @@ import { type Tools, makeTools } from "../faults/tools.ts";
 import { until } from "../until.ts";
 import { createHome, type SlipwayHome } from "./slipway-process.ts";
 
-/** What people read when the wall clock is set by years, under a server, its agents and the command line. */
+/** What people read when the wall clock jumps by years under a server, its agents and the command line. */
 
 const YEARS = 1_500_000_000;
 

@@ -40,7 +40,7 @@ const environments = async (args: string[], options: RunOptions = {}): Promise<R
 const environment = async (args: string[], options?: RunOptions): Promise<Record<string, string>> =>
   (await environments(args, options))[0]!;
 
-/** What each of several tasks, all of which run at the same time, printed before it came to the gate. */
+/** What each of several tasks that run at the same time printed before it reached the gate. */
 const together = async (name: string, count: number, options: string[], script: string): Promise<string[]> => {
   const gate = createGate(slipway.cwd, name);
   const command = ["sh", "-c", `${script}; ${gate.script}`];
@@ -158,7 +158,7 @@ describe("the submitter's environment", () => {
   it("may be as large as the system takes: single values of 128 KB, 1.5 MB together, byte for byte", async () => {
     const env: Record<string, string> = {};
     for (let n = 0; n < 12; n++) env[`BIG_${n}`] = String.fromCodePoint(0x61 + n).repeat(125_000);
-    // The longest the kernel takes: 128 KiB with the name and the NUL, less what Slipway keeps for itself.
+    // The longest that the kernel accepts: 128 KiB with the name and the NUL, minus what Slipway keeps for itself.
     env["LONGEST"] = "é".repeat(65_400);
     const digest = (value: string): string => createHash("sha256").update(value).digest("hex");
     const script = `for (const [k, v] of Object.entries(process.env)) if (/^(BIG_|LONGEST)/.test(k))

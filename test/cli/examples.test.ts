@@ -29,7 +29,7 @@ describe("examples", () => {
     const { pi, expected, points, samples } = JSON.parse(await result("montecarlo/pi.json")) as Record<string, number>;
     expect([points, samples]).toEqual([120_000_000, 240]);
     expect(expected).toBeCloseTo(0.00015, 5);
-    // Seeds are fixed, so this is no gamble: the estimate is the same on every machine.
+    // Seeds are fixed, so this is not a gamble: the estimate is the same on every machine.
     expect(Math.abs(pi! - Math.PI)).toBeLessThan(4 * expected!);
   });
 

@@ -5,13 +5,13 @@ import { until } from "../until.ts";
 
 /** Tasks that stay at a gate until the test opens it, so that "while it runs" is a fact and not a matter of timing. */
 export interface Gate {
-  /** For `sh`: says that it is here, waits at the gate, goes on. */
+  /** For `sh`: reports its arrival, waits at the gate, continues. */
   readonly script: string;
   /** The same as a command of its own. */
   readonly command: readonly string[];
-  /** Resolves with `RUN.TASK:ATTEMPT` of all that came, when there are at least so many. */
+  /** Resolves with `RUN.TASK:ATTEMPT` of every arrival, when there are at least this many. */
   arrived(count: number): Promise<string[]>;
-  /** Those that wait go on, and those that come later do not wait. */
+  /** Those that wait continue, and later ones do not wait. */
   open(): void;
 }
 
@@ -19,7 +19,8 @@ export const createGate = (directory: string, name = "gate"): Gate => {
   const fifo = join(directory, `${name}.fifo`);
   const here = join(directory, `${name}.here`);
   execFileSync("mkfifo", [fifo]);
-  // Opened for both ways it never blocks; as long as it is open, readers wait for a line, and its end lets all go.
+  // Opening it for both reading and writing never blocks. While it is open, readers wait for a line; closing it lets
+  // all go.
   const fd = openSync(fifo, constants.O_RDWR | constants.O_NONBLOCK);
   writeFileSync(here, "");
   const script = `echo "$SLIPWAY_RUN.$SLIPWAY_TASK:$SLIPWAY_ATTEMPT" >> '${here}'; read -r _ < '${fifo}'; :`;
@@ -43,7 +44,7 @@ export const createGate = (directory: string, name = "gate"): Gate => {
   };
 };
 
-/** Takes away what a gate left, where the directory is used again. */
+/** Removes what a gate left in a directory that is used again. */
 export const removeGate = (directory: string, name = "gate"): void => {
   for (const end of ["fifo", "here"]) rmSync(join(directory, `${name}.${end}`), { force: true });
 };

@@ -6,7 +6,9 @@ import { until } from "../until.ts";
 import { createGate } from "./gate.ts";
 import { createHome, type SlipwayHome } from "./slipway-process.ts";
 
-/** Dependencies, retries, max-fails and priorities, through the command line, with what must come out worked out here. */
+/**
+ * Dependencies, retries, max-fails and priorities, through the command line; the expected results are computed here.
+ */
 
 let slipway: SlipwayHome;
 
@@ -42,7 +44,7 @@ describe("10,000 tasks in three stages with failures and retries", () => {
     ((item * item * (attempt + seed) + item * 7919 + attempt * 104_729) % 10_007) % 4 === 0;
   const shell = (seed: number): string =>
     `[ $(( ((SLIPWAY_ITEM * SLIPWAY_ITEM * ({attempt} + ${seed}) + SLIPWAY_ITEM * 7919 + {attempt} * 104729) % 10007) % 4 )) -ne 0 ]`;
-  /** The same, but the fourth attempt is always good. */
+  /** The same, but the fourth attempt always succeeds. */
   const shellSure = (seed: number): string => `[ {attempt} -gt 3 ] || ${shell(seed)}`;
   /** Attempts a task needs; more than `most` when all of these fail. */
   const needed = (seed: number, item: number, most: number): number => {
@@ -85,7 +87,7 @@ tasks:
 
     const expected: string[] = [];
     let retries = 0;
-    /** Notes what each task of a stage must have done, and gives those that fail for good. */
+    /** Notes what each task of a stage must have done, and returns those that fail for good. */
     const stage = (name: string, seed: number, items: number, sure: boolean): number[] => {
       const failed: number[] = [];
       for (const item of range(items)) {
@@ -246,7 +248,7 @@ describe("small graphs, one slot", () => {
     expect(run.reason).toContain("max-fails");
     const { FAILED = 0, CANCELED = 0 } = run.counts;
     expect(FAILED + CANCELED).toBe(3000);
-    // Those that had begun when the fourth failed may have failed too.
+    // Tasks that had begun when the fourth failed may have failed too.
     expect(FAILED).toBeGreaterThanOrEqual(4);
     expect(CANCELED).toBeGreaterThan(1000);
     const fine = await finish("--array", "1-10", "--max-fails", "3", "--", "sh", "-c", "[ {item} -gt 3 ]");
@@ -277,7 +279,7 @@ describe("small graphs, one slot", () => {
     expect((await slipway.run(["wait", ...[first, low, middle, high, file].map(String)])).status).toBe(0);
     const order = await lines("order.txt");
     expect(order).toHaveLength(12);
-    // One task may have been handed over already, to start without a pause when the slot is free.
+    // One task may already have been handed over, to start without a pause when the slot is free.
     const handed = order[0] === "low1" ? order.splice(0, 1) : [];
     const three = (name: string): string[] => [1, 2, 3].map((n) => `${name}${n}`);
     expect(order).toEqual(["y", ...three("high"), "z", ...three("middle"), "x", ...three("low").slice(handed.length)]);

@@ -40,7 +40,7 @@ describe("a home that commit 06c024e wrote", () => {
     readonly launches: readonly LaunchView[];
   }
 
-  /** All that the server says now; what newer versions say besides is left out of the comparison. */
+  /** Everything that the server says now; what newer versions say in addition is not compared. */
   const compareWith = async ({ runs, tasks, launches }: Expected): Promise<void> => {
     const client = connect({ home: slipway.home });
     try {
@@ -51,13 +51,13 @@ describe("a home that commit 06c024e wrote", () => {
       for (const expected of tasks) {
         const [run, index] = expected.id.split(".").map(Number);
         const task = await client.task(run!, index!);
-        // agents told where their output is with the path that the home had then
+        // agents reported where their output is with the path that the home had then
         expect(task).toMatchObject({ ...expected, lastStderr: task.lastStderr });
       }
     } finally {
       client.close();
     }
-    // how much a launch has written is counted by the server that it began under
+    // only the server under which a launch began counts its output
     const known = launches.map(({ output: _output, ...launch }) => launch);
     expect(await slipway.json(["jobs", "list"])).toMatchObject(known);
   };
@@ -80,7 +80,7 @@ describe("a home that commit 06c024e wrote", () => {
     await ok("down");
     await ok("up");
     await compareWith(expected);
-    // what waited goes on: its end reaches the run behind it, through format 1, a restart and a snapshot
+    // what waited continues: its end reaches the run behind it, through format 1, a restart and a snapshot
     await ok("cancel", "8");
     expect((await slipway.json<RunView>(["show", "9"])).state).toBe("CANCELED");
     expect((await slipway.json<TaskView>(["show", "9.0"])).reason).toBe("run 8 was cancelled");

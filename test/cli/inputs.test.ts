@@ -23,7 +23,7 @@ const write = async (name: string, content: string | Uint8Array): Promise<string
   await writeFile(join(slipway.cwd, name), content);
   return name;
 };
-/** Runs to a good end and gives the run and everything it wrote, `TASK: line` sorted by task. */
+/** Runs to a good end and returns the run and everything it wrote, `TASK: line` sorted by task. */
 const outputOf = async (args: string[], options: RunOptions = {}): Promise<{ run: RunView; lines: string[] }> => {
   const run = await slipway.json<RunView>(["run", ...args], options);
   const { stdout } = await slipway.run(["logs", String(run.id), "--json"]);
@@ -43,7 +43,7 @@ describe("--array", () => {
     ["0-2", ["0: 0", "1: 1", "2: 2"]],
     ["5-25:10", ["5: 5", "15: 15", "25: 25"]],
     ["10-15:4", ["10: 10", "14: 14"]],
-    // Several ranges have no one step: such tasks are counted from 0.
+    // Several ranges have no common step: such tasks are counted from 0.
     ["1-2,9", ["0: 1", "1: 2", "2: 9"]],
   ])("%s", async (array, expected) => {
     expect(await linesOf(["--array", array, "--", "echo", "{item}"])).toEqual(expected);

@@ -9,7 +9,7 @@ import { createGate } from "./gate.ts";
 import { createHome, ROOT, type SlipwayHome } from "./slipway-process.ts";
 import { processesUnder } from "./processes-under.ts";
 
-/** Ctrl-C once cancels the run and says so; twice leaves at once; other verbs just stop looking. Always 130. */
+/** Ctrl-C once cancels the run and says so; twice leaves at once; other verbs just stop watching. Always 130. */
 
 let slipway: SlipwayHome;
 
@@ -109,7 +109,7 @@ describe("with a server", () => {
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       said += text;
     });
-    // More than a pipe holds: when all of it is taken, items are on their way.
+    // More than a pipe can hold: when all of it is taken, items are on their way.
     await new Promise((resolve) => child.stdin.write("an item\n".repeat(50_000), resolve));
     child.kill("SIGINT");
     const [status] = (await once(child, "exit")) as [number | null];

@@ -9,8 +9,8 @@ import { createGate } from "./gate.ts";
 import { createHome, type SlipwayHome } from "./slipway-process.ts";
 
 /**
- * The shapes that scripts rely on, as design/cli.md names them: every field with its type, one document (or one a line
- * where it streams), errors as JSON on standard error, and the exit statuses. Fields may be added, never taken away.
+ * The shapes that scripts rely on, as design/cli.md names them: every field with its type, one document (or one per
+ * line in a stream), errors as JSON on standard error, and the exit statuses. Fields may be added, never removed.
  */
 
 let slipway: SlipwayHome;

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createHome, type SlipwayHome } from "./slipway-process.ts";
 
-/** `launch`, `jobs`, `tokens` and `sudoers` where there is no cluster to launch on: test/clusters/launch-*.test.ts has some. */
+/** `launch`, `jobs`, `tokens` and `sudoers` without a cluster to launch on; test/clusters/launch-*.test.ts have one. */
 
 let slipway: SlipwayHome;
 
@@ -70,7 +70,7 @@ describe("launch without a cluster", () => {
     const [theirs, roots] = [join(slipway.cwd, "theirs"), join(slipway.cwd, "roots")];
     await mkdir(theirs);
     await mkdir(roots);
-    // daemon's number and group are 1 everywhere
+    // the daemon account's uid and gid are 1 everywhere
     await chown(theirs, 1, 1);
     for (let path = theirs; path.startsWith(slipway.root); path = dirname(path))
       await chmod(path, ((await stat(path)).mode & 0o7777) | 0o001);
@@ -129,7 +129,7 @@ describe("launch without a cluster", () => {
       expect(JSON.parse(stderr)).toMatchObject({ error: refusal });
       expect(stderr).toMatch(/(above|tmp|slw-[^ ]*) (belongs to user \d+, not to root|is written by others)/);
     }
-    // a server that nobody shares keeps its jobs where it likes, and cannot be shared
+    // a server that nobody shares may keep its jobs anywhere, and cannot be shared
     await declare({});
     expect((await slipway.run(["up", "--clusters", clusters])).status).toBe(0);
     const token = await slipway.run(["tokens", "add", "daemon", "--json"]);

@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 afterEach(() => slipway.cleanup());
 
-/** The addresses on which the kernel has this home's port open, as it writes them. */
+/** The addresses on which this home's port is open, as the kernel writes them. */
 const openOn = async (): Promise<string[]> => {
   const { port } = (await readEndpoint(slipway.home))!;
   const lines = (await readFile("/proc/net/tcp", "utf8")).split("\n").map((line) => line.trim().split(/\s+/));
@@ -34,7 +34,7 @@ it("a server whose work is all here listens on this machine alone, and says so",
   expect(server.listens).toEqual({ host: "127.0.0.1", reason: expect.any(String) });
   expect((await slipway.run(["status"])).stdout).toMatch(/^listens +on 127\.0\.0\.1: /m);
   expect((await slipway.run(["agent", "--line"])).stderr).toContain("slipway up --host");
-  // a cluster that was written since: what is wrong, and what to do
+  // a cluster added since: what is wrong, and what to do
   await writeFile(join(slipway.home, "clusters.yaml"), "clusters: {hpc: {type: slurm, bin: /nowhere}}\n");
   expect((await slipway.run(["run", "--", "true"])).status).toBe(0);
   await slipway.run(["down"]);

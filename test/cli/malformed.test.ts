@@ -8,14 +8,16 @@ import { group, spec } from "../unit/core/model.ts";
 import { endedPart, joinAs } from "./protocol-peer.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 
-/** Numbers and shapes that no agent of ours sends, from one that has the token; and such as an earlier version let in. */
+/**
+ * Numbers and shapes that no agent of ours sends, from one that has the token; and some that an earlier version let in.
+ */
 
 let slipway: SlipwayHome;
 
 beforeEach(async () => {
   slipway = await createHome();
   await mkdir(slipway.home, { recursive: true });
-  // no pilots of its own: the tests are the agents
+  // no pilots of its own: the tests play the agents
   await writeFile(
     join(slipway.home, "clusters.yaml"),
     "clusters: { local: { type: local, queues: { default: { fleet: { max: 0 } } } } }\n",
@@ -54,7 +56,7 @@ const malformed = (run: number): [message: object, field: string][] => [
   ],
 ];
 
-/** Waits for a word in what the server logs behind a place. */
+/** Waits for a word in the server's log after a position. */
 const logged = (from: number, word: string): Promise<void> =>
   vi.waitFor(async () => expect((await slipway.serverLog()).slice(from)).toContain(word), { timeout: 30_000 });
 
@@ -89,7 +91,7 @@ describe("an agent that has the token", () => {
       ).closed;
       await logged(before, field);
     }
-    // what it had, and did not say it had when it came back, was given back each time: three tasks, nothing else
+    // what it had, and did not report when it came back, was given back each time: three tasks, nothing else
     const told = (await exported()).filter(({ type }) => /^tasks\.(ended|returned)|^ranks/.test(type));
     expect(new Set(told.map(({ type, parts }) => JSON.stringify({ type, parts })))).toEqual(
       new Set([JSON.stringify({ type: "tasks.returned", parts: [{ run, ranges: [0, 1, 1, 1, 2, 1] }] })]),
@@ -109,7 +111,7 @@ describe("an agent that has the token", () => {
 
 const TASKS_ENDED = 12;
 
-/** What a server before this one let in: the end of the first task of run 1. */
+/** What an earlier server let in: the end of the first task of run 1. */
 const endedEvent = (seq: number, more: object): EncodedEvent => ({
   type: TASKS_ENDED,
   payload: packr.pack({ at: 6, agent: 1, seq, parts: [endedPart(1, more)] }),

@@ -5,7 +5,7 @@ import type { RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 import { onSmallDisk } from "./small-disk.ts";
 
-/** Output that is not kept: said wherever one would rely on it, and never at the server's cost. */
+/** Output that is not kept: said wherever one would rely on it, and never at the server's expense. */
 
 let slipway: SlipwayHome;
 
@@ -19,13 +19,13 @@ const MB = 2 ** 20;
 /** What `logs` prints of a gap; the rest is the task's own. */
 const MARKER = /\n?\[slipway: [^\]\n]* missing here[^\]\n]*\]\n/;
 
-/** On a disk of 28 MB, a task that writes 60; what of it is there afterwards. */
+/** On a disk of 28 MB, a task writes 60; what is left of that afterwards. */
 const writeTooMuch = async (spawner: string, look: (kept: number) => Promise<void>): Promise<void> => {
   const env = { SLIPWAY_SPAWNER: spawner };
   try {
     await slipway.run(["up"], { env });
     const outcome = await slipway.run(["run", "--", "sh", "-c", "head -c 62914560 /dev/zero | tr '\\0' x"], { env });
-    // the task did what it was asked to
+    // the task did what it had to
     expect(outcome.status, outcome.stderr).toBe(0);
     expect(outcome.stderr).toMatch(/warning: output of 1 task .*lost/);
     const { status, stdout, stderr } = await slipway.run(["logs", "1.0"]);
@@ -67,7 +67,7 @@ describe("a task that writes more than the disk holds", () => {
     onSmallDisk(ctx, slipway.home, "28m", () => writeTooMuch("node", () => Promise.resolve())));
 });
 
-/** So many lines of ten bytes, numbered. */
+/** This many numbered lines of ten bytes. */
 const lines = (count: number): string[] => ["sh", "-c", `seq -f %09.0f 1 ${count}`];
 const numbered = (from: number, to: number): string =>
   Array.from({ length: to - from + 1 }, (_, i) => `${String(from + i).padStart(9, "0")}\n`).join("");
@@ -104,7 +104,7 @@ describe("limits of output", () => {
       outputLost: { bytes: lost, stdout: lost, stderr: 0, reason: "output-per-task" },
     });
 
-    // one after the other: the first is within the run's limit, the second is beyond it
+    // one after the other: the first stays within the run's limit, the second exceeds it
     await writeFile(
       join(slipway.cwd, "two.yaml"),
       `tasks:\n  - { name: first, run: "seq -f %09.0f 1 15000" }\n  - { name: second, after: first, run: "seq -f %09.0f 1 20000" }\n`,
@@ -119,13 +119,13 @@ describe("limits of output", () => {
     expect(both.stdout).toMatch(/2\.1: \[slipway: \d+ bytes are missing here/);
     expect((await slipway.json<RunView>(["show", "2"])).outputLost).toMatchObject({ tasks: 1 });
 
-    // each of two agents keeps its rank's head and tail; what both lost is the task's
+    // each of two agents keeps its rank's head and tail; the task reports what both lost
     expect((await slipway.run(["run", "--nodes", "2", "--ranks", "2", "--", ...lines(40_000)])).status).toBe(0);
     const ranks = await slipway.json<TaskView>(["show", "3.0"]);
     expect(ranks.outputLost!.bytes).toBeGreaterThanOrEqual(2 * lost);
     const ofRanks = await slipway.run(["logs", "3.0"]);
     expect(ofRanks.status).toBe(1);
-    // their heads end with a line: nothing but the markers is not theirs
+    // their heads end with a line: everything but the markers is theirs
     const theirs = ofRanks.stdout.split("\n").filter((line) => !line.startsWith("[slipway: "));
     expect(800_000 - theirs.join("\n").length).toBe(ranks.outputLost!.bytes);
 

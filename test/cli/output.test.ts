@@ -46,7 +46,7 @@ const bytesOf = (args: string[]): Promise<{ sha: string; length: number; data: B
 
 const sha = (data: Uint8Array): string => createHash("sha256").update(data).digest("hex");
 
-/** A megabyte that holds every byte, NUL and sequences that are not UTF-8 among them; the same on every machine. */
+/** A megabyte with every byte value, including NUL and sequences that are not UTF-8; the same on every machine. */
 const binary = (): Buffer => {
   const data = Buffer.alloc(1024 * 1024 + 17);
   let seed = 1;
@@ -231,7 +231,7 @@ describe("files of the user", () => {
     const lines = (await readFile(join(slipway.cwd, "many.txt"), "utf8")).split("\n");
     const items = Array.from({ length: 60 }, (_, i) => String(i + 1).padStart(1000, "0"));
     expect(lines.toSorted()).toEqual(["", "what was there", ...items, ...items].toSorted());
-    // the first of them shows the file, the others do not show it again
+    // the first of them shows the file, the others do not repeat it
     const shown = (await slipway.run(["logs", String(run.id)])).stdout.split("\n");
     expect(shown).toHaveLength(122);
     expect(shown[0]).toBe(`${run.id}.1: what was there`);

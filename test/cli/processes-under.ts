@@ -11,8 +11,8 @@ const read = (path: string): Promise<string> => readFile(path, "latin1").catch((
 const hasEnded = (stat: string): boolean => stat === "" || /^[ZX]/.test(stat.slice(stat.lastIndexOf(")") + 2));
 
 /**
- * Every living process of this machine that has to do with a directory: named in its arguments or environment, or its
- * working directory. This one and its ancestors' shells are not among them unless they were started there.
+ * Every living process on this machine that has a directory in its arguments or environment, or as its working
+ * directory. This process and its parent shells are not included unless they were started there.
  */
 export const processesUnder = async (directory: string): Promise<FoundProcess[]> => {
   const found: FoundProcess[] = [];

@@ -77,7 +77,7 @@ export const dialServer = async (home: string, protocol = "slipway-agent"): Prom
   return socket;
 };
 
-/** What a new agent with four cores says first. */
+/** The first message of a new agent with four cores. */
 export const helloOf = (change: Partial<Hello>): Hello => ({
   t: "hello",
   version: PROTOCOL_VERSION,

@@ -87,7 +87,7 @@ describe("ranks of one task", () => {
       "8",
       "--retries",
       "1",
-      // all of the second agent's run, and hold its slots, when the first one's fails
+      // all ranks of the second agent run, and hold its slots, when one of the first agent's fails
       ...sh(
         `if [ $SLIPWAY_ATTEMPT = 1 ]; then echo x >> begun; [ $SLIPWAY_RANK = 0 ] || { ${slow}; }; ` +
           'while [ "$(wc -l < begun)" -lt 8 ]; do sleep 0.05; done; exit 3; fi; echo "$SLIPWAY_RANK"',
@@ -113,7 +113,7 @@ describe("ranks of one task", () => {
       "8",
       ...sh("ls go && echo $SLIPWAY_RANK >> large"),
     ]);
-    // more small ones behind it do not hold it up for ever
+    // more small tasks behind it do not delay it for ever
     const behind = await slipway.json<{ run: number }>([
       "submit",
       "--array",
@@ -135,7 +135,7 @@ describe("ranks of one task", () => {
       "4",
       "--retries",
       "1",
-      // it fails when all have begun: one that has not is ended before it writes anything
+      // it fails when all have begun: a rank that has not begun is ended before it writes anything
       ...sh(
         "echo $SLIPWAY_ATTEMPT >> tried; [ $SLIPWAY_RANK = 3 ] || exec sleep 1000; " +
           "until [ $(grep -cx $SLIPWAY_ATTEMPT tried) = 4 ]; do sleep 0.05; done; exit 7",
@@ -201,7 +201,7 @@ describe("ranks of one task", () => {
       command.includes("agent.js --settings"),
     );
     expect(agents.length).toBeGreaterThanOrEqual(2);
-    // both: the pilot is gone, and what the head and the other had of the task
+    // both: the pilot is gone, and with it what the head and the other had of the task
     for (const { pid } of agents) process.kill(pid, "SIGKILL");
     await slipway.run(["wait", String(id)]);
     const view = await task(`${id}.0`);

@@ -7,7 +7,10 @@ import { createGate } from "./gate.ts";
 import { createHome, type SlipwayHome } from "./slipway-process.ts";
 import { processesUnder } from "./processes-under.ts";
 
-/** The sum of what runs never exceeds what there is; what goes over its own limits is ended, wholly, and says why. */
+/**
+ * The sum of what runs never exceeds what there is; a task that exceeds its own limits is ended completely, and says
+ * why.
+ */
 
 let slipway: SlipwayHome;
 
@@ -27,8 +30,8 @@ const submit = async (...args: string[]): Promise<number> =>
 const task = (id: string): Promise<TaskView> => slipway.json<TaskView>(["show", id]);
 
 /**
- * Runs tasks that note, while they hold what they asked for, how many of them there are. Directories are made and
- * removed atomically, so the count is never too low for what was really there together.
+ * Runs tasks that count, while they hold what they asked for, how many of them there are. Directories are made and
+ * removed atomically, so the count is never lower than the real one.
  */
 const mostTogether = async (name: string, tasks: number, options: string[]): Promise<number> => {
   const here = join(slipway.cwd, name);
@@ -62,7 +65,7 @@ describe("never more than there is", () => {
       await submit("--array", "1-3", "--cpus", "1", "--resource", "licence=1", "--", ...gate.command),
       await submit("--array", "1-3", "--cpus", "1", "--", ...gate.command),
     ];
-    // Four cores: all licences, and one more task beside them, but no fifth.
+    // Four cores: all licences, and one more task beside them, but not a fifth.
     expect(await gate.arrived(4)).toHaveLength(4);
     const view = async (run: number): Promise<number> =>
       (await slipway.json<RunView>(["show", String(run)])).counts["AGENT_EXECUTING"] ?? 0;
@@ -116,7 +119,7 @@ describe("limits of a task", () => {
   });
 
   it("a task over its memory is killed and says so; one below is left alone", async () => {
-    // Holds as many megabytes as its item says, and touches them all.
+    // Allocates as many megabytes as its item says, and touches them all.
     const script = `const b = Buffer.alloc({item} * 1048576, 1); setTimeout(() => process.exit(b[5] - 1), {item} > 300 ? 600000 : 300);`;
     await writeFile(join(slipway.cwd, "eat.json"), "[100, 600]");
     const { id } = await slipway.json<RunView>(

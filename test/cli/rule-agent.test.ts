@@ -13,7 +13,7 @@ import { until } from "../until.ts";
 import { type Peer, pretendServer } from "./protocol-peer.ts";
 import { ROOT } from "./slipway-process.ts";
 
-/** A real agent, with a test for its server: what it says, when, and in which order. */
+/** A real agent, with a test as its server: what it says, when, and in which order. */
 
 type AgentPeer = Peer<AgentMessage, ServerMessage>;
 
@@ -206,7 +206,7 @@ describe.each(["native", "node"])("an agent that is killed together with its %s 
     define(server);
     assign(server, 0, 1, "mkdir $TMPDIR/deep; echo x >$TMPDIR/deep/file; echo $$ >started; exec sleep 60");
     const task = Number(await wrote("started"));
-    // stopped, so that it cannot tidy up after its spawners
+    // stopped, so that it cannot clean up after its spawners
     agent.kill("SIGSTOP");
     const children = (await readFile(`/proc/${agent.pid}/task/${agent.pid}/children`, "utf8")).trim().split(" ");
     for (const child of children) process.kill(Number(child), "SIGKILL");
@@ -232,7 +232,7 @@ describe("an agent that is told to end", () => {
     assign(server, 0, 1, "trap 'sleep 0.1; exit 5' TERM; echo >started; sleep 60 & wait");
     await wrote("started");
     agent.kill("SIGTERM");
-    // on some managers the other nodes of its pilot are not told
+    // some managers do not notify the other nodes of its pilot
     expect(await server.saw("leaving")).toMatchObject({ pilotEnds: true });
     assign(server, 1, 1, "exit 0");
     const { seq } = await server.saw("results");
@@ -308,7 +308,7 @@ describe.each(["native", "node"])("a task that ends its %s spawner", (spawner) =
     "%s: takes its neighbours with it; none of them has failed, others go on",
     async (script) => {
       const server = await start();
-      // two spawners: these are one in each
+      // two spawners: one task in each
       for (const row of [0, 1]) assign(server, row, 1, waits(`began${row}`));
       for (const row of [0, 1]) await wrote(`began${row}`);
       assign(server, 2, 1, script);

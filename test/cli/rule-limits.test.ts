@@ -11,7 +11,7 @@ import { until } from "../until.ts";
 import { type Outcome, type SlipwayHome, createHome } from "./slipway-process.ts";
 import { onSmallDisk } from "./small-disk.ts";
 
-/** Limits: of disks, of memory, of path lengths, of what a client may leave half done. */
+/** Limits: of disks, of memory, of path lengths, of what a client may leave unfinished. */
 
 let slipway: SlipwayHome;
 
@@ -46,13 +46,13 @@ describe("a full disk", () => {
         await slipway.run(["up"]);
         const task = "echo >> ran; sleep 0.05";
         const { run } = await slipway.json<{ run: number }>(["submit", "--array", "1-100", "--", "sh", "-c", task]);
-        // the agent is there and works before the disk fills up
+        // the agent is connected and works before the disk fills up
         await until(
           "tasks run",
           async () => (await readFile(join(slipway.cwd, "ran"), "utf8").catch(() => "")).length > 5,
         );
         const submit = ["submit", "--env", `PAD=${"x".repeat(100_000)}`, "--", "true"];
-        // the journal goes on in its reserve, until that is full too
+        // the journal continues in its reserve, until that is full too
         const refused = await refusedWhenFull(submit, 65_536);
         expect(refused.status).toBe(3);
         expect(refused.stderr).toMatch(/the journal cannot be written .*nothing was submitted/);
@@ -162,7 +162,7 @@ describe("rule 7: submits", () => {
       ),
     );
     body.destroy();
-    // what comes after is taken, and what was cut is nowhere
+    // what comes after is accepted, and what was cut off is nowhere
     expect(await slipway.json(["run", "--", "true"])).toMatchObject({ state: "DONE" });
     const runs = await slipway.json<RunView[]>(["list"]);
     expect(runs.map(({ total }) => total)).toEqual([1]);

@@ -10,13 +10,13 @@ import { readEndpoint } from "../../src/protocol/endpoint.ts";
 import { dialServer, endedPart, joinAs } from "./protocol-peer.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 
-/** A real server with strangers, old friends and liars for agents. */
+/** A real server with strangers, old friends and liars as agents. */
 
 let slipway: SlipwayHome;
 
 beforeAll(async () => {
   slipway = await createHome();
-  // no pilots of its own: the tests are the agents
+  // no pilots of its own: the tests play the agents
   await mkdir(slipway.home, { recursive: true });
   await writeFile(
     join(slipway.home, "clusters.yaml"),

@@ -7,7 +7,10 @@ import { until } from "../until.ts";
 import { pretendServer } from "./protocol-peer.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 
-/** The server, or an agent, dies at a bad moment. Every task writes a line when it runs: executions can be counted. */
+/**
+ * The server, or an agent, dies at a bad moment. Every task writes a line when it runs, so that executions can be
+ * counted.
+ */
 
 let slipway: SlipwayHome;
 
@@ -69,7 +72,7 @@ describe("the server is killed", () => {
     for (let round = 0; round < 4; round += 1) {
       const { run } = await slipway.json<{ run: number }>(["submit", "--array", "1-40", ...TASK]);
       runs.push(run);
-      // one that may or may not be taken: either is right, half of it is not
+      // a submission that may or may not be accepted: either is right, half of it is not
       const risky = slipway.start(["submit", "--array", "1-10", "--", "true"]);
       await killServer();
       await risky.ended;
@@ -129,7 +132,7 @@ describe("the server is killed", () => {
     const agent = await agentPid();
     await killServer();
     await writeFile(join(slipway.cwd, "go"), "");
-    // both end, nobody is told; then the agent must go
+    // both end, and nobody hears of it; then the agent must go
     await until(
       "the tasks have ended",
       async () => (await readdir(`/proc/${agent}/task`)).length > 0 && (await runningTasks(run)) === 0,
@@ -162,7 +165,7 @@ describe("the server is killed", () => {
   });
 });
 
-/** Processes that carry a run in their environment. */
+/** Processes that have a run in their environment. */
 const runningTasks = async (run: number): Promise<number> => {
   let count = 0;
   for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {

@@ -15,13 +15,13 @@ def before_call(context, case, kwargs):
     params = case.path_parameters if isinstance(case.path_parameters, dict) else {}
     if query.get("follow") in ("1", "true"):
         query["follow"] = "0"
-    # run 1 has ended and stays so: whoever watches it is told its end
+    # run 1 has ended and stays so: whoever watches it gets its end
     run = str(params.get("run"))
     if path.endswith("/watch") and run.isdigit():
         params["run"] = 1
     if path.endswith("/retry") and run == "1":
         params["run"] = 2
-    # run 3 waits for ever: a server that is to stop only when it is idle stays
+    # run 3 waits for ever: a server that may stop only when idle stays up
     if path.endswith("/cancel") and run == "3":
         params["run"] = 2
     if path.endswith("/stop") and case.method.upper() == "POST":

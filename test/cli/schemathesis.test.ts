@@ -8,9 +8,9 @@ import { readEndpoint } from "../../src/protocol/endpoint.ts";
 import { ROOT, type SlipwayHome, createHome } from "./slipway-process.ts";
 
 /**
- * schemathesis asks a real server whatever its OpenAPI document allows, and what it does not: nothing may be answered with
- * a 5xx, a status, a type or a shape that is not documented, nor taken that the document refuses. Nothing that it submits
- * runs: the only cluster's jobs wait for ever.
+ * schemathesis sends a real server whatever its OpenAPI document allows, and what it does not: the server must never
+ * answer with a 5xx, or with an undocumented status, type or shape, nor accept what the document forbids. Nothing that
+ * it submits runs: the only cluster's jobs wait for ever.
  */
 
 const CLUSTERS = `
@@ -31,7 +31,7 @@ beforeAll(async () => {
   await mkdir(slipway.home, { mode: 0o700 });
   await writeFile(join(slipway.home, "clusters.yaml"), CLUSTERS);
   await slipway.run(["up"]);
-  // two that have ended, and one that never does: schemathesis-hooks.py says what for
+  // two that have ended, and one that never does: schemathesis-hooks.py says why
   for (const run of ["1", "2", "3"]) {
     await slipway.run(["submit", "--", "true"]);
     if (run !== "3") await slipway.run(["cancel", run]);

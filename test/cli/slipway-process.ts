@@ -9,7 +9,7 @@ import { REFUSED_MOVES } from "../../src/server/refused-moves.ts";
 import { processesUnder } from "./processes-under.ts";
 
 /**
- * The command line as a user has it: `bin/slipway` in a process of its own, with a home, a working directory and a
+ * The command line as users have it: `bin/slipway` in a process of its own, with a home, a working directory and a
  * temporary directory that nothing else uses. `cleanup` proves that nothing is left of it.
  */
 
@@ -17,7 +17,7 @@ export const ROOT = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/
 const TIMEOUT_MS = 60_000;
 /** How long processes may take to end after `down --now`. */
 const ENDING_MS = 20_000;
-/** Output beyond this is a bug of the test or of Slipway. */
+/** Output beyond this is a bug in the test or in Slipway. */
 const MOST_OUTPUT = 256 * 1024 * 1024;
 
 export interface RunOptions {
@@ -36,11 +36,11 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-/** A command that still runs. */
+/** A command that is still running. */
 export interface Started {
   readonly child: ChildProcess;
   readonly ended: Promise<Outcome>;
-  /** Resolves when what it wrote so far matches; rejects when it ended without. */
+  /** Resolves when its output so far matches; rejects if it ended without a match. */
   saw(pattern: RegExp, stream?: "stdout" | "stderr"): Promise<RegExpExecArray>;
 }
 
@@ -50,9 +50,9 @@ export interface SlipwayHome {
   readonly cwd: string;
   /** TMPDIR of all its processes. */
   readonly tmp: string;
-  /** Everything of this home lies below. */
+  /** Everything of this home is below it. */
   readonly root: string;
-  /** Gives what the test made to whose home it is. */
+  /** Gives what the test made to the home's user. */
   own(path: string): Promise<void>;
   start(args: readonly string[], options?: RunOptions): Started;
   run(args: readonly string[], options?: RunOptions): Promise<Outcome>;
@@ -61,15 +61,15 @@ export interface SlipwayHome {
     args: readonly string[],
     options?: RunOptions & { readonly statuses?: readonly number[] },
   ): Promise<T>;
-  /** What the server logged so far. */
+  /** What the server has logged so far. */
   serverLog(): Promise<string>;
-  /** `down --now`, then fails if a process or scratch is left (what is left is ended all the same), then removes all. */
+  /** `down --now`, then fails if a process or scratch is left (but ends it all the same), then removes everything. */
   cleanup(): Promise<void>;
 }
 
 const environment = (base: Readonly<Record<string, string>>, options: RunOptions): NodeJS.ProcessEnv => {
   const env: NodeJS.ProcessEnv = { ...process.env };
-  // The machine's own settings, vitest's and those of a Slipway around this test must not leak in.
+  // The machine's own settings, vitest's, and those of a Slipway around this test must not leak in.
   for (const name of Object.keys(env))
     if (/^(SLIPWAY_|VITEST|NODE_OPTIONS$|NO_COLOR$|FORCE_COLOR$|XDG_RUNTIME_DIR$)/.test(name)) delete env[name];
   for (const [name, value] of Object.entries({ ...base, ...options.env }))
@@ -81,7 +81,7 @@ const environment = (base: Readonly<Record<string, string>>, options: RunOptions
 const describe = (args: readonly string[], { status, signal, stdout, stderr }: Outcome): string =>
   `slipway ${args.join(" ")}: ${signal ?? `exit status ${status}`}\n--- stdout\n${stdout.slice(-4000)}\n--- stderr\n${stderr.slice(-4000)}`;
 
-/** Who types the commands, when not who runs the tests. */
+/** Who types the commands, if not the user who runs the tests. */
 interface Person {
   readonly uid: number;
   readonly gid: number;
@@ -111,7 +111,7 @@ const startProcess = (args: readonly string[], env: NodeJS.ProcessEnv, place: Pl
       for (const look of watchers) look();
     });
   }
-  // A command that ends without reading its input is no error of the test's.
+  // A command that ends without reading its input is not an error of the test.
   child.stdin.on("error", () => undefined);
   child.stdin.end(options.stdin);
   let overdue = false;
@@ -129,7 +129,7 @@ const startProcess = (args: readonly string[], env: NodeJS.ProcessEnv, place: Pl
       else resolve(outcome);
     });
   });
-  // Whoever starts a command need not wait for it: then only `saw` or `cleanup` tells that it failed.
+  // Nobody need wait for a command that they start: then only `saw` or `cleanup` reports that it failed.
   ended.catch(() => undefined);
   return {
     child,
@@ -152,7 +152,7 @@ const startProcess = (args: readonly string[], env: NodeJS.ProcessEnv, place: Pl
   };
 };
 
-/** Waits until no process is left below a directory. Those that stay are killed and named in the error. */
+/** Waits until no process is left below a directory. Kills those that stay and names them in the error. */
 const untilNoProcesses = async (root: string): Promise<void> => {
   const start = performance.now();
   let left = await processesUnder(root);
@@ -171,7 +171,7 @@ const untilNoProcesses = async (root: string): Promise<void> => {
   throw new Error(`processes were left behind:\n${left.map(({ pid, command }) => `  ${pid} ${command}`).join("\n")}`);
 };
 
-/** What a site's administrator does for its people: a copy that they can read, wherever this one lies. */
+/** What a site's administrator does for its users: a copy that they can read, wherever this one is. */
 const installFor = async (root: string): Promise<string> => {
   const product = join(root, "slipway");
   for (const part of ["bin", "dist", "package.json"])
@@ -179,7 +179,7 @@ const installFor = async (root: string): Promise<string> => {
   return product;
 };
 
-/** Directories for the sockets of a home's servers: one that was killed leaves its own. */
+/** Directories for the sockets of a home's servers: a server that was killed leaves its own. */
 export const runtimeDirectoriesOf = async (home: string): Promise<string[]> => {
   const hash = createHash("sha256").update(home).digest("hex").slice(0, 12);
   const names = await readdir("/tmp");
@@ -187,9 +187,9 @@ export const runtimeDirectoriesOf = async (home: string): Promise<string[]> => {
 };
 
 export interface HomeOptions {
-  /** An account of this machine whose commands and whose home these are; needs root. */
+  /** An account of this machine that types the commands and owns the home; needs root. */
   readonly user?: string;
-  /** Where it lies, when not among the temporary files. */
+  /** Where the home is, if not among the temporary files. */
   readonly under?: string;
 }
 
@@ -205,7 +205,7 @@ export const createHome = async ({ user, under = tmpdir() }: HomeOptions = {}): 
     await chmod(root, 0o755);
     for (const path of [root, cwd, tmp]) await chown(path, person.uid, person.gid);
   }
-  // The last one reaches tasks too, which get no SLIPWAY_HOME: by it whatever they leave behind is found.
+  // The last one reaches even tasks, which get no SLIPWAY_HOME: it shows whatever they leave behind.
   const base = { SLIPWAY_HOME: home, TMPDIR: tmp, NO_COLOR: "1", TEST_ROOT_OF_SLIPWAY: root };
   const names = user === undefined ? {} : { HOME: root, USER: user, LOGNAME: user };
   const running = new Set<Started>();
@@ -244,7 +244,7 @@ export const createHome = async ({ user, under = tmpdir() }: HomeOptions = {}): 
       try {
         for (const { child } of running) child.kill("SIGKILL");
         const down = await run(["down", "--now"]);
-        // 3: no server runs, which is as good.
+        // 3: no server runs, which is just as good.
         if (down.status !== 0 && down.status !== 3) problems.push(describe(["down", "--now"], down));
         await untilNoProcesses(root);
         const scratch = await readdir(tmp);

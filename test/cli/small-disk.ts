@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdir } from "node:fs/promises";
 import type { TestContext } from "vitest";
 
-/** A home on a disk that is soon full: a small tmpfs. Skips the test where none may be mounted. */
+/** A home on a disk that fills up soon: a small tmpfs. Skips the test if none may be mounted. */
 
 const mayMount = process.getuid?.() === 0 && spawnSync("unshare", ["-m", "true"]).status === 0;
 

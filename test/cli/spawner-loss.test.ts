@@ -28,7 +28,7 @@ describe.each(["native", "node"])("a task that kills its %s spawner", (spawner) 
     const bad = await slipway.json<TaskView>(["show", `${run.id}.2`]);
     expect(bad.reason).toMatch(/^lost 3 times, the last time: its spawner ended: .*killed by SIGKILL/);
     expect(bad.attempts.map(({ lost }) => lost)).toEqual([true, true, false]);
-    // whoever was taken with it once was not again
+    // a task that went down with it once did not do so again
     for (const item of [0, 1, 3]) {
       const { attempts } = await slipway.json<TaskView>(["show", `${run.id}.${item}`]);
       expect(attempts.length).toBeLessThanOrEqual(2);

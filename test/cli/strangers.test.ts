@@ -7,10 +7,10 @@ import { readEndpoint } from "../../src/protocol/endpoint.ts";
 import { dialServer, joinAs } from "./protocol-peer.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 
-/** What those without a token may cost a real server. */
+/** What strangers without a token may cost a real server. */
 
 const MB = 1e6;
-/** The young generation of Node grows with any work, strangers or not: here it cannot. */
+/** Node's young generation grows with any work, strangers or not: here it cannot. */
 const env = { NODE_OPTIONS: "--max-semi-space-size=1" };
 
 let slipway: SlipwayHome;
@@ -28,7 +28,7 @@ afterAll(() => slipway.cleanup());
 const statusOf = async (field: string): Promise<number> =>
   Number(new RegExp(`^${field}:\\s*(\\d+) kB`, "m").exec(await readFile(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
 
-/** From here on VmHWM is the most that the server had since now. */
+/** From here on VmHWM is the server's peak since now. */
 const forgetPeak = (): Promise<void> => writeFile(`/proc/${pid}/clear_refs`, "5");
 
 const quiet = <S extends Socket>(socket: S): S => socket.on("error", () => undefined);
@@ -52,7 +52,7 @@ const taken = (socket: Socket): Promise<void> =>
     socket.once("close", go);
   });
 
-/** Writes as much as the server takes, up to a size: it may hang up before. */
+/** Writes as much as the server accepts, up to a size: it may hang up before. */
 const stuff = async (socket: Socket, head: Buffer | string, size: number): Promise<void> => {
   socket.write(head);
   const piece = Buffer.alloc(64 * 1024, 0x78);
@@ -111,7 +111,7 @@ const KINDS: Readonly<Record<string, () => Promise<Socket>>> = {
 };
 const ALL = Object.values(KINDS);
 
-/** So many of all kinds at once; resolves when each has done its worst. */
+/** This many of all kinds at once; resolves when each has done its worst. */
 const come = async (count: number, kinds = ALL): Promise<Socket[]> => {
   const sockets: Socket[] = [];
   for (let at = 0; at < count; at += 50)

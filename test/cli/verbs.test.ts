@@ -76,7 +76,7 @@ describe("without a server running before", () => {
     await run("submit", "--array", "1-3", "--", "sh", "-c", "echo later {item}");
     const down = slipway.start(["down"]);
     await down.saw(/waiting for 1 running task/, "stderr");
-    // Nothing new is taken while it stops.
+    // It accepts nothing new while it stops.
     const refused = await run("submit", "--", "true");
     expect(refused.status).toBe(3);
     expect(refused.stderr).toContain("stopping");
@@ -117,7 +117,7 @@ describe("without a server running before", () => {
     expect({ status, stdout }).toEqual({ status: 0, stdout: "hi\n" });
     expect(stderr).toContain("run 1 echo: DONE, 1 done");
     expect(await processesUnder(slipway.root)).toEqual([]);
-    // The history stays, and runs go on counting.
+    // The history stays, and run numbers continue.
     expect(await json<RunView>(["run", "--", "true"])).toMatchObject({ id: 2, state: "DONE" });
   });
 
@@ -417,7 +417,7 @@ describe("progress", () => {
   afterAll(() => slipway.cleanup());
 
   const script = "/usr/bin/script";
-  /** A command in a terminal of its own, of which everything drawn is returned; `type` writes to it. */
+  /** Runs a command in a terminal of its own and returns everything drawn; `type` writes to it. */
   const inTerminal = (args: string[], env: Record<string, string> = {}) => {
     const quoted = [process.execPath, join(ROOT, "bin/slipway"), ...args].map((word) => `'${word}'`).join(" ");
     const child = spawn(script, ["-qfec", `stty cols 100 rows 30; ${quoted}`, "/dev/null"], {

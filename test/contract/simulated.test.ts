@@ -45,7 +45,7 @@ describe("a simulated cluster", () => {
       try {
         process.kill(pid, "SIGKILL");
       } catch {
-        // ended meanwhile by itself
+        // it has ended by itself meanwhile
       }
     await rm(root, { recursive: true, force: true });
   });
