@@ -10,7 +10,7 @@ import { until } from "../until.ts";
 import { writePlan } from "./launch-directory.ts";
 import { noTinyImage, writeTinyImage } from "./tiny-image.ts";
 
-/** Ranks of launches in real containers, started by the script that a node runs; from a tiny root file system. */
+/** Ranks of launches in real containers, started by the script that runs on a node, from a tiny root file system. */
 
 const NASTY = "$HOME `id` $(id) \"double\" 'single' back\\slash “ü” =\n\ttab, line\n";
 const HOUR = "3600";
@@ -33,7 +33,7 @@ beforeAll(() => {
       'runtime = "runc"',
       'cgroup_manager = "cgroupfs"',
       'events_logger = "file"',
-      // nothing is shared with another Podman of this machine
+      // shares nothing with another Podman on this machine
       'lock_type = "file"',
       `tmp_dir = "${root}/libpod"`,
     ].join("\n"),

@@ -31,7 +31,7 @@ providerContract({
           own: { memoryPerCorePropertyName: "memcore", property: "drain='NO'" },
         }),
       unreachable: async () => {
-        // its commands read one file: these find another one there, with ports where nobody listens
+        // its commands read one file: here they find another one, with ports where nobody listens
         const [database, server] = await freePorts(2);
         const config = join(lab.root, "elsewhere.conf");
         await copyFile("/etc/oar/oar.conf", config);

@@ -13,7 +13,7 @@ providerContract({
   unavailable: skipReason(),
   boot: async () => {
     const lab = await startSge({ nodes: 2 });
-    // what a site's profile would set, and the rest as clusters.yaml says it
+    // what a site's profile would set; clusters.yaml has the rest
     const { SGE_QMASTER_PORT = "", SGE_EXECD_PORT = "", SGE_ROOT = "", SGE_CELL = "" } = lab.env;
     const execute = createCommands({ env: { SGE_QMASTER_PORT, SGE_EXECD_PORT }, isTransient: sgeIsTransient });
     let commands = 0;

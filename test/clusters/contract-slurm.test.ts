@@ -31,7 +31,7 @@ for (const accounting of [false, true])
           const [port] = await freePorts(1);
           const text = await readFile(lab.env["SLURM_CONF"]!, "utf8");
           const config = join(lab.root, "conf", "elsewhere.conf");
-          // commands wait so many seconds for a controller
+          // how many seconds commands wait for a controller
           const changed = text
             .replace(/^SlurmctldPort=.*$/m, `SlurmctldPort=${port}`)
             .replace(/^MessageTimeout=.*\n/m, "");

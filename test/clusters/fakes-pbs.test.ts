@@ -8,7 +8,7 @@ import { processesUnder } from "../cli/processes-under.ts";
 import { until } from "../until.ts";
 import { startPbs, type PbsLab } from "./lab/pbs.ts";
 
-/** The pretended PBS against what was seen of the real one: each row of its table, each oddity of its commands. */
+/** The fake PBS against what we saw of the real one: each row of its table, each oddity of its commands. */
 
 const isRoot = process.getuid?.() === 0;
 const forRoot = it.skipIf(!isRoot);
@@ -46,7 +46,7 @@ const row = (job: Attributes): (string | undefined)[] => [
   job.get("Exit_status"),
 ];
 
-/** Until it is in this state. */
+/** Waits until it is in this state. */
 const reaches = (id: string, state: string, of: PbsLab = lab): Promise<Attributes> =>
   until(`job ${id} to be ${state}`, async () => {
     const job = await jobOf(id, of);
@@ -153,7 +153,7 @@ describe("how jobs end", () => {
 
   it("deleted while it runs and ends with 0 all the same: E with that, 91 only at the end", async () => {
     const ready = join(work, "patient");
-    // until its output can be brought there it stays E
+    // it stays E until its output can be copied there
     const out = join(work, "deleted", "out");
     const id = await submit([
       "-o",

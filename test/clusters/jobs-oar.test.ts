@@ -18,7 +18,7 @@ import { becomeUser } from "./lab/users.ts";
 const reason = skipReason();
 const title = `OAR's jobs${reason === undefined ? "" : ` (skipped: ${reason})`}`;
 
-/** What a driver says of every way in which a real OAR's job can end, and what survives what. */
+/** What the driver says of every way in which a job on a real OAR can end, and what survives what. */
 describe.skipIf(reason !== undefined)(title, () => {
   let lab: OarLab;
   let provider: Provider;

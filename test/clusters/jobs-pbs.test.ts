@@ -14,7 +14,7 @@ import { scriptRequest } from "../contract/provider-contract.ts";
 import { until } from "../until.ts";
 import { startPbs, type PbsLab } from "./lab/pbs.ts";
 
-/** Every end of a job as PBS's driver tells it, and what it says when there is nothing to tell. */
+/** Every end of a job as the PBS driver reports it, and what it says when there is nothing to report. */
 
 let lab: PbsLab;
 let provider: Provider;
@@ -88,7 +88,7 @@ describe("ends of jobs on PBS", () => {
     });
     expect([copying.state, copying.outcome, copying.exitCode]).toEqual(["active", undefined, undefined]);
     expect(await provider.list("ends-")).toContainEqual(expect.objectContaining({ nativeId: id }));
-    // PBS tries again until it is
+    // PBS retries until it exists
     await mkdir(dirname(stdout));
     expect(await reaches(id, "ended")).toMatchObject({ raw: "F", outcome: "failed", exitCode: 4 });
     expect(await readFile(stdout, "utf8")).toBe("said\n");

@@ -17,7 +17,7 @@ import { becomeUser } from "./lab/users.ts";
 
 const reason = skipReason();
 
-/** What a driver says of every way in which a real Grid Engine's job can end, and what survives what. */
+/** What the driver says of every way in which a job on a real Grid Engine can end, and what survives what. */
 const title = `Grid Engine's jobs${reason === undefined ? "" : ` (skipped: ${reason})`}`;
 
 describe.skipIf(reason !== undefined)(title, () => {
@@ -145,7 +145,7 @@ describe.skipIf(reason !== undefined)(title, () => {
     const asked = await request("echo begun; sleep 1000", { own: { hard: ["hostname=n2"] } });
     const { nativeId: id } = await provider.submit(asked);
     expect(await becomes(id, ["active"])).toMatchObject({ hosts: ["n2"] });
-    // one that dies before the job's first command puts the job back into the queue, and takes no other
+    // a node that dies before the job's first command puts the job back into the queue, and takes no other
     await until("its first command", async () =>
       (await readFile(join(asked.directory, "stdout"), "utf8").catch(() => "")).includes("begun"),
     );

@@ -7,7 +7,7 @@ import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";
 
 const reason = skipReason();
 
-/** What the other tests stand on: a Slurm that behaves as one, can be broken on purpose, and leaves nothing behind. */
+/** What the other tests rely on: a Slurm that behaves like one, can be broken on purpose, and leaves nothing behind. */
 describe.skipIf(reason !== undefined)(`a booted Slurm${reason === undefined ? "" : ` (skipped: ${reason})`}`, () => {
   let lab: SlurmLab;
   afterEach(async () => lab.stop());

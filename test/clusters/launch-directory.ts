@@ -2,7 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { LaunchPlan } from "../../src/launch/plan/plan.ts";
 
-/** Writes a plan's directory as the server does, all of it for the user who runs the tests. */
+/** Writes a plan's directory as the server does, all of it as the user who runs the tests. */
 export const writePlan = async ({ paths, directories, files }: LaunchPlan): Promise<void> => {
   await mkdir(paths.directory, { recursive: true });
   for (const name of directories) await mkdir(join(paths.directory, name), { recursive: true });

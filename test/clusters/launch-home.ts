@@ -5,18 +5,18 @@ import type { LaunchView } from "../../src/api/launch-schemas.ts";
 import { type Outcome, type RunOptions, type SlipwayHome, type Started, createHome } from "../cli/slipway-process.ts";
 import { until } from "../until.ts";
 
-/** A home whose server launches on one cluster, with a storage root that every user reaches. */
+/** A home whose server launches on one cluster, with a storage root that every user can reach. */
 export interface LaunchHome extends SlipwayHome {
   /** job_storage_root. */
   readonly storage: string;
-  /** Writes a spec and hands it over with these options. */
+  /** Writes a spec and launches it with these options. */
   launch(spec: object, options?: readonly string[], run?: RunOptions): Promise<Outcome>;
-  /** The same without waiting for the command's end. */
+  /** The same without waiting for the command to end. */
   startLaunch(spec: object, options?: readonly string[]): Promise<Started>;
   /** Launches, and returns the record. */
   launched(spec: object): Promise<LaunchView>;
   show(id: number): Promise<LaunchView>;
-  /** Waits until it looks so. */
+  /** Waits until it looks like this. */
   reaches(id: number, looks: (launch: LaunchView) => boolean): Promise<LaunchView>;
 }
 

@@ -9,7 +9,10 @@ import { until } from "../until.ts";
 import { type PbsLab, startPbs } from "./lab/pbs.ts";
 import { type LaunchHome, createLaunchHome, isOver } from "./launch-home.ts";
 
-/** The launcher on a PBS whose commands behave as the real ones were seen to. The server runs as root, the jobs as alice. */
+/**
+ * The launcher on a PBS whose commands behave as we saw the real ones behave. The server runs as root, the jobs as
+ * alice.
+ */
 
 const reason = process.getuid?.() === 0 ? undefined : "jobs in other users' names need root";
 let lab: PbsLab;
@@ -176,7 +179,7 @@ describe.skipIf(reason !== undefined)(forgetful, () => {
       own.reaches((await own.launched(spec(facts))).id, isOver);
     const kept = await ended({ command: "echo copied", stream_logs: false });
     expect(kept).toMatchObject({ state: "succeeded", exitCode: 0 });
-    // PBS brings the output only after the script has ended
+    // PBS copies the output only after the script has ended
     expect((await own.run(["jobs", "logs", String(kept.id)])).stdout).toContain("copied\n");
     // kept as long as job_retention says, or until it is cleaned
     expect((await stat(join(kept.directory!, "output.log"))).isFile()).toBe(true);

@@ -143,7 +143,7 @@ describe("what PBS allocates for a launch", () => {
         SLIPWAY_JOB_ID: id,
         MASTER_ADDR: hosts[0],
       });
-      // where nodes have names of their own: it ran there, once
+      // if nodes have names of their own: it ran there, once
       if (process.getuid?.() === 0)
         expect((await logsOf(plan)).split("\n").filter((line) => line === host)).toHaveLength(1);
     }

@@ -13,7 +13,7 @@ import { writePlan } from "./launch-directory.ts";
 
 const reason = skipReason();
 
-/** As sinfo tells them of the lab: three nodes of four GPUs, one of eight. */
+/** As sinfo describes the lab: three nodes with four GPUs, one with eight. */
 const common: Partition = {
   name: "batch",
   isDefault: true,
@@ -30,7 +30,7 @@ const plain: Partition = { ...common, name: "plain", isDefault: false, nodes: 1,
 interface Row {
   readonly launch: Record<string, unknown>;
   readonly cluster?: readonly string[];
-  /** Slots that each rank was told of; summed up where Slurm chooses how to spread them. */
+  /** Slots that each rank sees; summed up where Slurm chooses how to spread them. */
   readonly ranks: readonly number[] | { readonly nodes: number; readonly total: number };
   /** What Slurm counted: GPUs of the job, CPUs of the job. */
   readonly gpus: number;
@@ -105,7 +105,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   "no slots": { launch: { slots: 0 }, ranks: [0], gpus: 0, cpus: 1 },
 };
 
-/** Each rank leaves what it sees, and the first what Slurm says of the job while it runs. */
+/** Each rank writes down what it sees, and the first what Slurm says of the job while it runs. */
 const REPORT = `
 env >"$SLIPWAY_JOB_DIRECTORY/ranks/$SLIPWAY_RANK/report"
 hostname >>"$SLIPWAY_JOB_DIRECTORY/ran"
@@ -263,7 +263,7 @@ describe.skipIf(reason !== undefined)(
       expect(told.length).toBeGreaterThan(80);
       for (const { letter, name, takes } of told) {
         if (letter !== undefined) expect([letter, SHORT[letter]]).toEqual([letter, name]);
-        // its help leaves the value of --container out, and says of --export that it may be left out
+        // its help omits the value of --container, and says that the one of --export is optional
         if (["container", "export", "wrap"].includes(name)) continue;
         expect([name, WITH_VALUE.has(name), WITHOUT_VALUE.has(name)]).toEqual([name, takes, !takes]);
       }

@@ -19,7 +19,7 @@ const reason = skipReason();
 const noContainer = existsSync("/usr/bin/ch-run") ? noTinyImage() : "/usr/bin/ch-run is not installed";
 let lab: SlurmLab;
 let home: LaunchHome;
-/** Of the jobs, for files that they and the test share. */
+/** For files that the jobs and the test share. */
 let shared: string;
 let gates = 0;
 /** A job whose time is up long before it would end. */
@@ -37,14 +37,14 @@ const gate = async (): Promise<Gate> => {
 const logs = async (id: number, ...options: string[]): Promise<string> =>
   (await home.run(["jobs", "logs", String(id), ...options])).stdout;
 
-/** Job directories that are there, the late one's among them. */
+/** The job directories that exist, including that of the late job. */
 const directories = async (): Promise<string[]> => {
   const names = await readdir(home.storage);
   expect(names.filter((name) => /^\.[0-9a-f]{32}/.test(name))).toHaveLength(1);
   return names.filter((name) => /^[0-9a-f]{32}$/.test(name));
 };
 
-/** A sudo that gives the answer of the real one only when the file is gone. */
+/** A sudo that passes on the real one's answer only when the file is gone. */
 let slowBin: string;
 const slowMark = (): string => join(slowBin, "slow");
 
@@ -61,7 +61,7 @@ describe.skipIf(reason !== undefined)(`launches on Slurm${reason === undefined ?
       cluster: { type: "slurm", container_run_type: "none", job_project_source: "label:wc_" },
     });
     expect((await home.run(["up"])).status).toBe(0);
-    // Slurm counts in minutes: it is late while the others are tested
+    // Slurm counts in minutes: the time passes while the others are tested
     const walltime = { name: "late", walltime: "1m", resource_pool: "plain", command: "sleep 600" };
     late = await home.startLaunch(spec(walltime), ["--wait"]);
     await late.saw(/is pending|is running/, "stderr");
@@ -122,7 +122,7 @@ describe.skipIf(reason !== undefined)(`launches on Slurm${reason === undefined ?
     expect(await directories()).toHaveLength(1);
     expect(await logs(launch!.id)).toContain("1 of 2 on n2");
     expect(await logs(launch!.id)).toContain(`${launch!.jobName} is job ${launch!.nativeId} of Slurm`);
-    // and on request the logs go too
+    // on request the logs go too
     expect((await home.run(["jobs", "clean", String(launch!.id)])).status).toBe(0);
     expect(await logs(launch!.id)).toBe("");
   });
@@ -235,7 +235,7 @@ describe.skipIf(reason !== undefined)(`launches on Slurm${reason === undefined ?
     await following.saw(/hello from 0\n[^]*hello from 1\n|hello from 1\n[^]*hello from 0\n/);
     const running = await home.reaches(launch.id, ({ state, output }) => state === "running" && output.live);
     expect(running.hosts).toHaveLength(2);
-    // the directory is the user's while the job lives, and only they and the server look into it
+    // the directory belongs to the user while the job lives, and only the user and the server can look into it
     const about = await stat(running.directory!);
     expect(about.mode & 0o7777).toBe(0o2750);
     expect(about.uid).toBe((await stat("/home/alice")).uid);
@@ -279,7 +279,7 @@ describe.skipIf(reason !== undefined)(`launches on Slurm${reason === undefined ?
     const found = await home.reaches(launch!.id, ({ nativeId, state }) => nativeId !== null && state === "running");
     expect((await lab.run(["squeue", "-h", "-p", "batch", "-o", "%i"])).stdout.trim()).toBe(found.nativeId);
     await rm(slowMark());
-    // killed again while it runs: its end is found all the same
+    // killed again while it runs: its end is found nevertheless
     const again = await home.json<{ server: { pid: number } }>(["status"]);
     process.kill(again.server.pid, "SIGKILL");
     here.open();

@@ -12,7 +12,7 @@ import { type SlurmLab, skipReason, startSlurm } from "./lab/slurm.ts";
 import { isOver } from "./launch-home.ts";
 
 /**
- * A server without privileges, of an account of its own, that launches in the names of alice and bob: through the real
+ * A server without privileges, under its own account, that launches in the names of alice and bob: through the real
  * sudo, with the file that `slipway sudoers` prints and nothing else.
  */
 
@@ -33,7 +33,7 @@ interface Said {
   readonly stderr: string;
 }
 
-/** What a test that failed may have left. */
+/** What a failed test may have left. */
 const children = new Set<ChildProcess>();
 
 const homeOf = (user: string): string => join(root, user);
@@ -91,7 +91,7 @@ const idOf = async (user: string): Promise<{ uid: number; gid: number }> => {
   return { uid: uid!, gid: gid! };
 };
 
-/** What a token is answered over TLS. */
+/** What the server answers to a token over TLS. */
 const asked = (made: NewToken, token: string, method: string, path: string, body = ""): Promise<number> =>
   new Promise((resolve, reject) => {
     const sent = request(
@@ -216,13 +216,13 @@ describe.skipIf(reason !== undefined)(
       for (const verb of ["show", "cancel", "clean"])
         expect(await codeOf("alice", "jobs", verb, id)).toBe("no-such-launch");
       expect(await codeOf("alice", "jobs", "logs", id)).toBe("no-such-launch");
-      // what bob's job has is bob's and the server's, and nobody else's
+      // bob's job directory belongs to bob and the server, and nobody else
       const { directory } = await json<LaunchView>("bob", "jobs", "show", id);
       expect((await words("alice", ["ls", directory!])).status).not.toBe(0);
       expect((await words("bob", ["cat", join(directory!, "stream.json")])).status).toBe(0);
       expect((await words(SERVICE, ["cat", join(directory!, "stream.json")])).status).not.toBe(0);
       expect((await stat(directory!)).uid).toBe((await idOf("bob")).uid);
-      // a job's token is good for its own log alone, and is not the agents'
+      // a job's token is valid for its own log only, and is not the agents'
       const { token } = JSON.parse(await readFile(join(directory!, "stream.json"), "utf8")) as { token: string };
       const bobs = tokens.get("bob")!;
       expect(await asked(bobs, token, "POST", `/launches/${id}/output?stream=stderr&rank=7&offset=0`, "x")).toBe(200);
@@ -242,7 +242,7 @@ describe.skipIf(reason !== undefined)(
       await until("its directory to be gone", () => (existsSync(directory!) ? undefined : true));
     });
 
-    /** A job of alice's that does this in its directory, tells so, and ends when it is let go. */
+    /** A job of alice's that does this in its directory, says so, and ends when it is let go. */
     const hostile = async (name: string, lines: string): Promise<{ id: string; directory: string }> => {
       const command = `cd "$SLIPWAY_JOB_DIRECTORY" && ${lines} && touch done && until [ -e go ]; do sleep 0.1; done; exit 3`;
       const file = await spec("alice", name, { command, stream_logs: false });
@@ -273,7 +273,7 @@ describe.skipIf(reason !== undefined)(
 
     it("a job whose exit code is a pipe hangs nobody: another user's job ends as ever", async () => {
       const { id, directory } = await hostile("pipe", "rm -f output.log && mkfifo exit-code.part output.log");
-      // its script renames that to exit-code when somebody has taken what it wrote
+      // its script renames that to exit-code when somebody has read what it wrote
       const taken = words("alice", ["cat", join(directory, "exit-code.part")]);
       await words("alice", ["touch", join(directory, "go")]);
       await taken;

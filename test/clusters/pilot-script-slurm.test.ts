@@ -101,7 +101,7 @@ describe.skipIf(reason !== undefined)(
       for (const [, greeting, prologue, jobName] of lines) {
         expect(greeting).toBe('it\'s a "test" $HOME');
         expect(prologue).toBe("yes");
-        // a program must not take the pilot's job for its own
+        // a program must not think that the pilot's job is its own
         expect(jobName).toBe("");
       }
       expect(await names()).toMatch(/^mine-[0-9a-f]{8}-1$/m);

@@ -9,27 +9,30 @@ import { until } from "../until.ts";
 import { untilDead } from "./lab/daemons.ts";
 
 /**
- * What fleets of pilots promise on every workload manager: tasks run there as they do on a laptop, whatever befalls the
- * pilots, the nodes and the server. Every task writes a line when it runs, so that executions can be counted.
+ * What fleets of pilots promise on every workload manager: tasks run there as they do on a laptop, whatever happens to
+ * the pilots, the nodes and the server. Every task writes a line when it runs, so that executions can be counted.
  */
 export interface PilotManager {
   readonly name: string;
-  /** Why nothing of it can be tried here. */
+  /** Why none of it can be tested here. */
   readonly unavailable?: string | undefined;
   boot(): Promise<BootedPilots>;
-  /** Keys of a queue whose pilots are taken, cannot be started and stay with the manager, and its words about that. */
+  /** Keys of a queue whose pilots the manager accepts, cannot start and keeps, and its words about that. */
   readonly stuck?: { readonly keys: Readonly<Record<string, unknown>>; readonly words: RegExp };
-  /** What a job without `cores` has on each of its nodes, which have more; with further keys of its queue. */
+  /** What a job without `cores` gets on each of its nodes, which have more; with further keys of its queue. */
   readonly plain?: {
     readonly nodes: number;
     readonly cores: number;
     readonly keys?: Readonly<Record<string, unknown>>;
   };
-  /** Its cancel sends TERM some seconds before it kills, if only to the processes of a job's first node. */
+  /** Its cancel sends TERM some seconds before it kills, if only to the processes on a job's first node. */
   readonly tellsFirst?: boolean;
   /** By the title of a promise, why it is not kept. */
   readonly skip?: Readonly<Record<string, string>>;
-  /** Further promises by their title, each given what runs one command line on a pilot of the queue main: its output. */
+  /**
+   * Further promises by title, each with a function that runs one command line on a pilot of the queue main and returns
+   * its output.
+   */
   readonly also?: Readonly<Record<string, (output: (script: string) => Promise<string>) => Promise<void>>>;
 }
 
@@ -38,23 +41,23 @@ export interface BootedPilots {
   readonly cluster: Readonly<Record<string, unknown>>;
   /** Keys of a queue whose pilots have one node and two cores; there is room for three at once. */
   readonly queue: Readonly<Record<string, unknown>>;
-  /** Keys that a pilot of two nodes needs besides. */
+  /** Further keys that a pilot of two nodes needs. */
   readonly pair?: Readonly<Record<string, unknown>>;
   /** Keys that the manager refuses, such as a partition that does not exist, and words that it says about them. */
   readonly wrong: { readonly keys: Readonly<Record<string, unknown>>; readonly words: RegExp };
   /** A walltime in seconds that is over soon. */
   readonly shortWalltime: number;
-  /** Whose server it is, where it cannot be that of whoever runs the tests. */
+  /** Who runs the server, if the user who runs the tests cannot. */
   readonly user?: string;
-  /** Where its home lies, when not among the temporary files. */
+  /** Where its home is, if not among the temporary files. */
   readonly under?: string;
   /** For the server and whatever it starts. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Told where the server's state is. */
+  /** Called with the directory of the server's state. */
   readonly onHome?: (home: string) => void;
   /** The manager's own cancel: scancel, qdel, oardel. */
   cancelJob(nativeId: string): Promise<void>;
-  /** The node on which a job runs loses its power; resolves with what brings it back. */
+  /** The node on which a job runs loses its power; resolves with a function that brings it back. */
   killNodeOf?(nativeId: string): Promise<() => Promise<void>>;
   /** Ids of the jobs that the manager still has queued or running. */
   livingJobs(): Promise<readonly string[]>;
@@ -95,7 +98,7 @@ export const pilotSuite = (manager: PilotManager): void => {
       submitted.push(run);
       return run;
     };
-    /** Waits for its end; the run as it is then. */
+    /** Waits for its end and returns the run as it is then. */
     const ended = async (run: number, status: number): Promise<RunView> => {
       const outcome = await slipway.run(["wait", String(run)], { ...options(), timeoutMs: 170_000 });
       const view = await json<RunView>("show", String(run));
@@ -114,7 +117,7 @@ export const pilotSuite = (manager: PilotManager): void => {
       await until("all pilots to end", async () => (await live()).length === 0);
       await until("all jobs to end", async () => (await booted.livingJobs()).length === 0);
     };
-    /** One pilot that runs tasks of a run which go on until `gate` exists. */
+    /** One pilot that runs tasks of a run that continue until `gate` exists. */
     const busy = async (gate: string, tasks: number): Promise<{ run: number; ran: string; pilots: PilotView[] }> => {
       const ran = fresh();
       const script = `${ATTEMPT} ${ran}; until [ -e ${gate} ]; do sleep 0.1; done`;
@@ -164,7 +167,7 @@ export const pilotSuite = (manager: PilotManager): void => {
       }
     });
 
-    // what a test that failed left waiting at a gate would be in the way of its second try, and of all others
+    // tasks that a failed test left waiting at a gate would block its second try, and all other tests
     afterEach(async ({ task }) => {
       const runs = submitted.splice(0).map(String);
       if (task.result?.state !== "fail" || runs.length === 0) return;
@@ -185,7 +188,7 @@ export const pilotSuite = (manager: PilotManager): void => {
       expect(view).toMatchObject({ counts: { DONE: 2000 }, losses: 0, retries: 0 });
       const lines = await linesOf(ran);
       expect([lines.length, new Set(lines).size]).toEqual([2000, 2000]);
-      // also those that have gone since
+      // including those that have gone since
       const pilots = (await json<PilotView[]>("pilots", "list")).slice(earlier);
       expect(pilots.filter(({ active }) => active !== null).length).toBeGreaterThanOrEqual(2);
       expect(pilots.length).toBeLessThanOrEqual(2 * MOST);
@@ -262,14 +265,14 @@ export const pilotSuite = (manager: PilotManager): void => {
         const ran = fresh();
         const told = fresh();
         const wait = `until [ -e ${gate} ]; do sleep 0.1; done`;
-        // it dies of the signal all the same: an exit code could be its own, where the manager tells the task itself
+        // it still dies of the signal: an exit code could be its own, if the manager signals the task itself
         const script = `trap '${ATTEMPT} ${told}; trap - TERM; kill $$' TERM; ${ATTEMPT} ${ran}; ${wait}`;
         const run = await submit("pair", `1-${2 * CORES}`, script);
         await until("tasks to run on both", async () => (await linesOf(ran)).length === 2 * CORES);
         const [pilot] = await live("pair");
         await booted.cancelJob(pilot!.nativeId!);
         await until("the pilot to be gone", async () => !(await live()).some(({ id }) => id === pilot!.id));
-        // the manager may tell some of them besides
+        // the manager may signal some of them as well
         expect([...new Set(await linesOf(told))].toSorted()).toEqual(["1.1", "2.1", "3.1", "4.1"]);
         await writeFile(gate, "");
         expect(await ended(run, 0)).toMatchObject({ counts: { DONE: 2 * CORES }, retries: 0 });
@@ -295,7 +298,7 @@ export const pilotSuite = (manager: PilotManager): void => {
 
     promise("a task that is longer than what is left of its pilot is run again on another", async () => {
       const ran = fresh();
-      // by then its pilot has ended under it
+      // its pilot ends under it before then
       const script = `${ATTEMPT} ${ran}; [ "$SLIPWAY_ATTEMPT" != 1 ] || sleep 1000`;
       const run = await submit("short", "1-1", script);
       const view = await ended(run, 0);

@@ -10,13 +10,13 @@ pilotSuite({
   plain: { nodes: 1, cores: 1, keys: { "resource-spec": "/nodes=1/core=1" } },
   boot: async () => {
     const lab = await startOar({ nodes: 3, cores: 2 });
-    // what a node that loses its power leaves in its scratch goes with the laboratory
+    // what a node leaves in its scratch when it loses its power is removed with the lab
     const scratch = join(lab.root, "scratch");
     await mkdir(scratch);
     await chmod(scratch, 0o1777);
     const jobs = async (): Promise<OarJob[]> => parseOarstat((await lab.run(["oarstat", "-J", "-f"])).stdout);
     return {
-      // OAR takes no jobs of root
+      // OAR accepts no jobs from root
       user: lab.user,
       cluster: { type: "oar", scratch },
       queue: { nodes: 1, cores: 2, memory: "500M", "memory-per-core-property-name": "memcore" },
@@ -28,7 +28,7 @@ pilotSuite({
       killNodeOf: async (id) => {
         const [host = ""] = (await jobs()).find((job) => job.id === id)!.hosts;
         await lab.killNode(host);
-        // without a word from the administrator, OAR believes until the walltime is over that the job runs
+        // unless the administrator says otherwise, OAR believes until the end of the walltime that the job runs
         await lab.run(["oarnodesetting", "-h", host, "-s", "Absent"]);
         return () => lab.startNode(host);
       },

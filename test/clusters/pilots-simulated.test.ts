@@ -5,7 +5,7 @@ import type { CheckView, PilotView, RunView } from "../../src/api/schemas.ts";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
 import { pilotSuite } from "./pilot-suite.ts";
 
-/** Processes of a simulated job, by what its memory says; the suite finds the memory in the home. */
+/** Processes of a simulated job, according to its memory; the suite finds the memory in the home. */
 let home = "";
 
 interface Memory {
@@ -15,7 +15,7 @@ interface Memory {
 const memory = async (): Promise<Memory> =>
   JSON.parse(await readFile(join(home, "simulated", "hpc", "state.json"), "utf8").catch(() => '{"jobs":[]}')) as Memory;
 
-/** As the kernel or an administrator would: all of its processes at once. */
+/** As the kernel or an administrator would do it: all of its processes at once. */
 const kill = async (nativeId: string): Promise<void> => {
   const job = (await memory()).jobs.find(({ id }) => String(id) === nativeId)!;
   for (const process_ of job.processes) process.kill(-Number(process_.split(":")[0]), "SIGKILL");

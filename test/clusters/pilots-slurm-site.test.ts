@@ -5,7 +5,9 @@ import { skipReason } from "./lab/slurm.ts";
 import { pilotSuite } from "./pilot-suite.ts";
 import { bootForPilots } from "./slurm-pilots.ts";
 
-/** As a site has it: nobody is root, no loopback reaches a node, each has its own /tmp, cores and memory are enforced. */
+/**
+ * As on a real site: nobody is root, no loopback reaches a node, each has its own /tmp, cores and memory are enforced.
+ */
 pilotSuite({
   name: "Slurm as a site has it",
   unavailable: skipReason(),

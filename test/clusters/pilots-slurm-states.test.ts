@@ -11,8 +11,8 @@ const reason = skipReason();
 const TASKS = 2;
 
 /**
- * What a Slurm or its administrators do to pilots: each is told in their word and in plain words, by `pilots list` and by
- * `why`, and costs the tasks nothing. Every queue has a node of its own, so that all of it happens side by side.
+ * What Slurm or its administrators do to pilots: `pilots list` and `why` report each case in Slurm's word and in plain
+ * words, and it costs the tasks nothing. Every queue has its own node, so that everything happens side by side.
  */
 describe.skipIf(reason !== undefined)(
   `states of pilots on Slurm${reason === undefined ? "" : ` (skipped: ${reason})`}`,
@@ -53,7 +53,7 @@ describe.skipIf(reason !== undefined)(
     };
     const gateOf = (queue: Queue): string => join(slipway.cwd, `gate-${queue}`);
     const doneOf = (queue: Queue): string => join(slipway.cwd, `done-${queue}`);
-    /** Tasks that go on until the queue's gate is open, and then say so. */
+    /** Tasks that run until the queue's gate is open, and then say so. */
     const start = async (queue: Queue): Promise<number> => {
       for (const path of [gateOf(queue), doneOf(queue)]) await rm(path, { force: true });
       return submit(queue, `until [ -e ${gateOf(queue)} ]; do sleep 0.1; done; echo $SLIPWAY_TASK >>${doneOf(queue)}`);
@@ -65,7 +65,7 @@ describe.skipIf(reason !== undefined)(
       );
       return { run, pilot };
     };
-    /** What stands in `pilots list` of any of its pilots, and in `why` of the run. */
+    /** What `pilots list` says of any of its pilots, and `why` of the run. */
     const isTold = async (queue: Queue, words: RegExp): Promise<void> => {
       await until(`pilots list to tell ${words}`, async () =>
         (await pilotsOf(queue)).some(({ waiting, reason }) => words.test(`${waiting} ${reason}`)),
@@ -76,7 +76,7 @@ describe.skipIf(reason !== undefined)(
         const { stdout } = await slipway.run(["why", what]);
         return words.test(stdout) ? stdout : undefined;
       });
-    /** Its gate is opened: all end as done, each once. */
+    /** Opens its gate: all end as done, each once. */
     const endsWell = async (queue: Queue, run: number): Promise<RunView> => {
       await writeFile(gateOf(queue), "");
       const { status } = await slipway.run(["wait", String(run)], { timeoutMs: 170_000 });
@@ -185,7 +185,7 @@ describe.skipIf(reason !== undefined)(
       const { run, pilot } = await startedOn("putback");
       await admin("scontrol", "requeuehold", pilot.nativeId!);
       const words = /held: \w+ \(.*\), (it was put back into the queue and is held|an administrator holds it)/;
-      // a pilot in its place may have begun by now: why need not tell it
+      // another pilot may have begun in its place by now: why need not mention it
       await isTold("putback", words);
       await admin("scontrol", "release", pilot.nativeId!);
       await endsWell("putback", run);
@@ -222,7 +222,7 @@ describe.skipIf(reason !== undefined)(
       await isTold("memory", /its job was out of memory: OUT_OF_MEMORY/);
     });
 
-    // alone: with so short a time of silence, other nodes of a busy machine might seem dead
+    // alone: with such a short silence allowed, other nodes of a busy machine might seem dead
     it("rule 5: lost with its node, without a word from anybody: the tasks run again", async () => {
       const { run } = await startedOn("lost");
       await lab.killNode(nodeOf("lost"));
@@ -234,7 +234,7 @@ describe.skipIf(reason !== undefined)(
         await lab.startNode(nodeOf("lost"));
       }
       expect(await endsWell("lost", run)).toMatchObject({ losses: TASKS });
-      // a node that was switched off comes back with an empty directory for temporary files
+      // a node that was switched off comes back with an empty temporary directory
       for (const name of await readdir(slipway.tmp)) await rm(join(slipway.tmp, name), { recursive: true });
     });
   },

@@ -96,7 +96,7 @@ describe.skipIf(reason !== undefined)(
         "-c",
         "[ $SLURM_PROCID = 2 ] && exit 5; sleep 300",
       );
-      // srun's own answer: the highest code of all, those that it ended for the one that failed included
+      // srun's own answer: the highest code of all, including the ranks that it ended because one failed
       expect([failed.state, (await task(failed.id)).exitCode]).toEqual(["FAILED", 128 + 15]);
     });
 
@@ -104,7 +104,7 @@ describe.skipIf(reason !== undefined)(
       await writeFile(join(home.cwd, "sum.c"), MPI_SUM);
       execFileSync("mpicc", ["-o", "sum", "sum.c"], { cwd: home.cwd });
       const root = ["OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"].flatMap((pair) => ["--env", pair]);
-      // each where the host file has it, whichever node comes first
+      // each where the host file puts it, whichever node comes first
       const script = 'echo "$OMPI_COMM_WORLD_RANK $(hostname) $SLIPWAY_HOSTS" >&2; exec ./sum';
       for (const [queue, nodes] of [
         ["pair", 2],

@@ -4,7 +4,7 @@ import type { SlurmLabOptions } from "./lab/slurm-config.ts";
 import { startSlurm } from "./lab/slurm.ts";
 import type { BootedPilots } from "./pilot-suite.ts";
 
-/** A node that was switched off comes back with an empty directory for temporary files. */
+/** A node that was switched off comes back with an empty temporary directory. */
 const clearScratch = async (home: string): Promise<void> => {
   const tmp = join(dirname(home), "tmp");
   for (const name of await readdir(tmp)) await rm(join(tmp, name), { recursive: true, force: true });
@@ -25,7 +25,7 @@ export const bootForPilots = async (options: SlurmLabOptions = {}): Promise<Boot
     wrong: { keys: { partition: "nowhere" }, words: /invalid partition specified: nowhere/ },
     shortWalltime: 12,
     ...(user === undefined ? {} : { user }),
-    // a directory of this machine's would mean nothing on nodes apart
+    // a directory of this machine would mean nothing on separate nodes
     ...(options.apart === true ? { under: lab.shared, env: { TMPDIR: undefined } } : {}),
     onHome: (path) => {
       home = path;
@@ -36,7 +36,7 @@ export const bootForPilots = async (options: SlurmLabOptions = {}): Promise<Boot
     killNodeOf: async (id) => {
       const [host = ""] = await listed("%N", "--jobs", id);
       await lab.killNode(host);
-      // the administrator is quicker than Slurm, which takes half a minute: that is tried among the states of pilots
+      // the administrator is quicker than Slurm, which takes half a minute; the tests of pilots' states cover that
       await lab.downNode(host);
       return async () => {
         await clearScratch(home);

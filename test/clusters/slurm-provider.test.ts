@@ -16,7 +16,7 @@ import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";
 const reason = skipReason({ accounting: true });
 const MIB = 1024 * 1024;
 
-/** What Slurm does to jobs, each as it really happens, and what the provider makes of it. */
+/** What really happens to jobs on a Slurm, and what the provider makes of it. */
 describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? "" : ` (skipped: ${reason})`}`, () => {
   let lab: SlurmLab;
   let directory: string;
@@ -60,7 +60,7 @@ describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? ""
       credentialSeconds: 5,
     });
     provider = create(lab.run);
-    // the controller looks at it twice a minute: that passes while the others are tried
+    // the controller checks it twice a minute: that time passes during the other tests
     timed = await submit("sleep 1000", { walltime: 60, partition: "plain" }, { name: "timed" });
     await reaches(timed, "active");
     expect((await lab.run(["scontrol", "update", `jobid=${timed}`, "endtime=now+2"])).stderr).toBe("");
@@ -143,7 +143,7 @@ describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? ""
     }
   });
 
-  /** While its controller does not answer, nothing is said to have ended. */
+  /** While the controller does not answer, the provider must not say that anything has ended. */
   const isNotFooled = async (id: string): Promise<void> => {
     // how long a command tries to reach its controller
     const env = { SLURM_CONF: join(directory, "slurm.conf") };
@@ -208,7 +208,7 @@ describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? ""
     const successor = create();
     for (const [name, status] of Object.entries(expected)) {
       const id = ids[name as keyof typeof ids];
-      // the accounting is behind for seconds
+      // the accounting lags by seconds
       const told = await until(`the accounting to know ${name}`, async () => {
         const answer = (await successor.poll([id])).get(id)!;
         return answer.state === "ended" ? answer : undefined;

@@ -8,7 +8,7 @@ const BUSYBOX = "/usr/bin/busybox";
 const PLACES = ["bin", "tmp", "etc", "dev", "proc", "sys", "run", "root", "home", "data", "usr/bin"];
 const APPLETS = ["sh", "env", "cat", "ls", "echo", "sleep", "pwd", "touch", "printf", "mkdir", "readlink", "id"];
 
-/** Why there can be none here. */
+/** Why there cannot be one here. */
 export const noTinyImage = (): string | undefined => (existsSync(BUSYBOX) ? undefined : `${BUSYBOX} is not installed`);
 
 export const writeTinyImage = (directory: string): void => {

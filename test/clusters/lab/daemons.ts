@@ -9,7 +9,7 @@ import { until } from "../../until.ts";
 /** Daemons of a booted cluster: each dies with the test's process, however that ends, and a zombie counts as dead. */
 export interface Daemon {
   readonly pid: number;
-  /** What it printed so far. */
+  /** What it has printed so far. */
   readonly log: string;
   hasEnded(): boolean;
   /** Resolves when it is dead. */
@@ -19,7 +19,7 @@ export interface Daemon {
 export const untilDead = (pid: number | string): Promise<true> =>
   until(`the end of process ${pid}`, async () => isDead(await readProcessStat(pid)));
 
-/** The processes that a process started and that still are its children. */
+/** The processes that a process started and that are still its children. */
 export const childrenOf = async (pid: number): Promise<string[]> => {
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8").catch(() => "");
   return text.split(" ").filter((word) => word !== "");
@@ -29,11 +29,13 @@ export interface DaemonOptions {
   readonly log: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** The account it runs as; taken before the tie to the test's process is made, which a change of user would cut. */
+  /**
+   * The account it runs as; set before it is tied to the test's process, because a change of user would cut the tie.
+   */
   readonly user?: string;
   /**
-   * Ctrl-C does not reach it: whoever started it ends it after what stands on it. Not for a daemon that changes its user
-   * itself, which cuts its tie to the test's process.
+   * Ctrl-C does not reach it: whoever started it ends it after what depends on it. Not for a daemon that changes its
+   * user itself, which cuts its tie to the test's process.
    */
   readonly ownSession?: boolean;
 }
@@ -66,7 +68,7 @@ export const startDaemon = async (argv: readonly string[], options: DaemonOption
       if (!hasEnded()) {
         const ended = once(child, "exit");
         child.kill(signal);
-        // one that does not listen is ended all the same
+        // a daemon that does not listen is killed all the same
         const timer = setTimeout(() => child.kill("SIGKILL"), 20_000);
         await ended;
         clearTimeout(timer);
@@ -83,7 +85,10 @@ const isFree = (port: number): Promise<boolean> =>
     server.listen({ port, host: "0.0.0.0", exclusive: true }, () => server.close(() => resolve(true)));
   });
 
-/** Ports that nobody listens on, below those that the kernel gives to outgoing connections; at random, so that clusters side by side do not meet. */
+/**
+ * Ports on which nobody listens, below those that the kernel gives to outgoing connections; random, so that clusters
+ * that run side by side do not collide.
+ */
 export const freePorts = async (count: number): Promise<number[]> => {
   const found = new Set<number>();
   while (found.size < count) {

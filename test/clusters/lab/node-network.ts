@@ -8,20 +8,20 @@ import { isDead, readProcessStat } from "../../../src/process-stat.ts";
 import { startDaemon, untilDead, type Daemon } from "./daemons.ts";
 
 /**
- * Machines for a laboratory: each node has a network, host name, process tree and mounts of its own, on a bridge whose
- * other end is this machine. Killing a node ends everything that ran on it, as pulling its plug would.
+ * Machines for a lab: each node has its own network, host name, process tree and mounts, on a bridge whose other end is
+ * this machine. Killing a node ends everything that ran on it, as pulling its plug would.
  */
 export interface NodeNetwork {
   /** This machine's address on the bridge. */
   readonly gateway: string;
-  /** Its name, and the beginning of the names of all its parts. */
+  /** Its name; the names of all its parts start with it. */
   readonly bridge: string;
   addressOf(node: string): string;
-  /** A file for /etc/hosts that names this machine and every node; nodes have it in its place. */
+  /** A file for /etc/hosts that names this machine and every node; nodes have it mounted there. */
   readonly hosts: string;
-  /** Starts a node's one daemon, in the foreground, with this environment and no other: it would leak into jobs. */
+  /** Starts a node's one daemon, in the foreground, with this environment and no other: ours would leak into jobs. */
   start(node: string, command: string, env?: Readonly<Record<string, string>>): Promise<void>;
-  /** What the daemon of a node printed that has ended by itself; undefined while it runs. */
+  /** What a node's daemon printed, if it has ended by itself; undefined while it runs. */
   lastWords(node: string): Promise<string | undefined>;
   kill(node: string): Promise<void>;
   stop(): Promise<void>;
@@ -31,14 +31,14 @@ const BARE = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LANG: "C.UTF-8" };
 
 const ip = async (...args: string[]): Promise<string> => (await promisify(execFile)("ip", args)).stdout;
 
-/** Words that run a program with this environment and no other. */
+/** Words that run the program behind them with this environment and no other. */
 export const withBareEnvironment = (env: Readonly<Record<string, string>>): string[] => [
   "env",
   "-i",
   ...Object.entries({ ...BARE, ...env }).map(([name, value]) => `${name}=${value}`),
 ];
 
-/** Words that run a program, given behind them, that sees another /etc/hosts. */
+/** Words that run the program behind them with another /etc/hosts. */
 export const withHosts = (hosts: string): string[] => [
   "unshare",
   "--mount",
@@ -65,7 +65,7 @@ const MARK = "slipway tests of process ";
 const remove = async (bridge: string): Promise<void> => {
   const made = await readdir("/run/netns").catch(() => []);
   for (const name of made) if (name.startsWith(`${bridge}-`)) await clearNamespace(name);
-  // a bridge that was never made needs no end
+  // a bridge that was never made needs no removal
   await ip("link", "del", bridge).catch(() => undefined);
 };
 
@@ -130,7 +130,7 @@ export const createNodeNetwork = async (root: string, nodes: readonly string[]):
     hosts,
     start: async (node, command, env = {}) => {
       await kill(node);
-      // unshare takes its children with it: killing it is the death of the node
+      // unshare takes its children with it: killing it kills the node
       const namespaces = ["--uts", "--pid", "--fork", "--mount", "--mount-proc", "--kill-child=KILL"];
       // a node that comes back uses other process ids: the old ones must not seem alive
       starts += 1;

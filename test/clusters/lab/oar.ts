@@ -23,15 +23,15 @@ import { becomeUser, holdUsers } from "./users.ts";
 
 /**
  * A real OAR with its PostgreSQL and several nodes on this machine, from Debian's packages, as root. Its paths are
- * compiled in, so there is one at a time on a machine: test files take turns by a lock. Its configuration is put back
- * afterwards, also by the next one when a test's process was killed.
+ * compiled in, so a machine can have only one at a time: test files take turns with a lock. Its configuration is
+ * restored afterwards, or by the next one if a test's process was killed.
  */
 export interface OarLabOptions {
   /** How many nodes, n1 to nN. */
   readonly nodes?: number;
-  /** Of each node; 8192 MB are divided among them (property memcore). */
+  /** Per node; 8192 MB are divided among them (property memcore). */
   readonly cores?: number;
-  /** Accounts beside alice: root may not submit. */
+  /** Accounts in addition to alice: root may not submit. */
   readonly users?: readonly string[];
 }
 
@@ -42,15 +42,15 @@ export interface OarLab {
   readonly nodes: readonly string[];
   /** This machine, as the nodes see it. */
   readonly gateway: string;
-  /** The name of the nodes' network, and the beginning of those of its parts. */
+  /** The name of the nodes' network; the names of its parts start with it. */
   readonly bridge: string;
   /** Somebody who may submit. */
   readonly user: string;
-  /** Runs a command, also in another's name. */
+  /** Runs a command, also in another user's name. */
   readonly run: RunCommand;
   /** The node loses its power. */
   killNode(name: string): Promise<void>;
-  /** It is there again, and the administrator said so. */
+  /** It is back, and the administrator has said so. */
   startNode(name: string): Promise<void>;
   killServer(): Promise<void>;
   startServer(): Promise<void>;
@@ -89,9 +89,9 @@ export const skipReason = (): string | undefined => {
 
 const saved = (path: string): string => `${path}.slw-saved`;
 
-/** Keeps the file as it is, for `restore`. */
+/** Keeps a copy of the file for `restore`. */
 const save = async (path: string): Promise<void> => {
-  // written whole or not at all: a copy cut short must not be put back
+  // written whole or not at all: a truncated copy must not be restored
   const { uid, gid, mode } = await stat(path);
   await copyFile(path, `${saved(path)}-new`);
   await chown(`${saved(path)}-new`, uid, gid);
@@ -102,7 +102,7 @@ const restore = async (path: string): Promise<void> => {
   if (existsSync(saved(path))) await rename(saved(path), path);
 };
 
-/** Lines `NAME="value"` with some of them changed, added where they are missing, or taken out. */
+/** Lines `NAME="value"` with some of them changed, added if missing, or removed. */
 const changed = (text: string, changes: Readonly<Record<string, string | undefined>>): string => {
   const kept = text.split("\n").filter((line) => !Object.hasOwn(changes, line.split("=", 1)[0]!));
   const added = Object.entries(changes).flatMap(([name, value]) => (value === undefined ? [] : [`${name}="${value}"`]));
@@ -138,7 +138,7 @@ export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => 
   let releaseUsers = async (): Promise<void> => undefined;
 
   const clearRuntime = async (): Promise<void> => {
-    // ids start anew with each database
+    // ids start over with each database
     for (const name of await readdir(RUNTIME))
       if (/^\d|^pid_of_oarexec/.test(name)) await rm(join(RUNTIME, name), { recursive: true });
   };
@@ -158,7 +158,7 @@ export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => 
 
   const takeTurn = async (): Promise<void> => {
     const log = join(root, "turn");
-    // without a fork: the lock goes with the process
+    // without a fork: the lock ends with the process
     const words = ["flock", "--no-fork", LOCK, "sh", "-c", "echo mine; exec sleep infinity"];
     turn = await startDaemon(words, { log });
     await until("other tests of OAR", async () => (await readFile(log, "utf8")).includes("mine"), TURN_S);
@@ -212,8 +212,8 @@ export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => 
       FINAUD_FREQUENCY: "0",
       // with 1, a job takes 11 s to start
       SCHEDULER_MIN_TIME_BETWEEN_2_CALLS: "0",
-      // a deletion that came too early is repeated at the next look, ten seconds later; one that is given up would cost
-      // the node, which is suspected then
+      // a deletion that came too early is repeated ten seconds later; giving it up would cost the node, which OAR then
+      // suspects
       JOBDEL_SOFTWALLTIME: "1",
       JOBDEL_WALLTIME: "20",
     });
@@ -229,7 +229,7 @@ export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => 
   };
 
   const startServer = async (): Promise<void> => {
-    // in a process tree of its own: its modules end with it
+    // in a process tree of its own, so that its modules end with it
     const spaces = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "sh", "-c"];
     const words = [...withBareEnvironment({ LANG: "C" }), ...spaces, "/usr/sbin/Almighty & wait"];
     const started = await startDaemon(words, { log: join(root, "almighty.log") });

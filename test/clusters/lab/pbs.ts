@@ -12,22 +12,22 @@ import { startDaemon, type Daemon } from "./daemons.ts";
 import { holdUsers } from "./users.ts";
 
 /**
- * OpenPBS is in no package: this one is pretended (test/fakes/pbs), and behaves as the real one was seen to. Its jobs are
- * real processes. With root each node has its own process and host name spaces, as those of the other labs have.
+ * No package contains OpenPBS: this one is a fake (test/fakes/pbs) that behaves as we saw the real one behave. Its jobs
+ * are real processes. As root, each node has its own pid and host name namespaces, like those of the other labs.
  */
 export interface PbsLab {
   /** What its commands need in their environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly root: string;
   readonly nodes: readonly string[];
-  /** Where the commands are, for whoever has another PATH. */
+  /** Where the commands are, for callers with another PATH. */
   readonly programs: Readonly<Record<string, string>>;
-  /** Runs a command in its environment, also in another's name. */
+  /** Runs a command in its environment, also in another user's name. */
   readonly run: RunCommand;
   /** The node loses its power. */
   killNode(name: string): Promise<void>;
   startNode(name: string): Promise<void>;
-  /** The server cannot be reached, while all that runs goes on. */
+  /** The server cannot be reached, while everything that runs continues. */
   cutServer(): Promise<void>;
   mendServer(): Promise<void>;
   /** Leaves no process, file or account behind. */
@@ -49,9 +49,9 @@ export interface PbsLabOptions extends Partial<
     | "nodeFailMs"
   >
 > {
-  /** Their number, or what each is like. */
+  /** How many nodes, or what each is like. */
   readonly nodes?: number | readonly Partial<NodeConfig>[];
-  /** Beside workq, the default one, and short, which takes ten minutes at most. */
+  /** In addition to workq, the default, and short, which allows ten minutes at most. */
   readonly queues?: readonly (Partial<QueueConfig> & Pick<QueueConfig, "name">)[];
   /** Accounts of this machine that exist while the cluster does. */
   readonly users?: readonly string[];
@@ -99,7 +99,7 @@ const configOf = (root: string, options: PbsLabOptions): PbsConfig => {
   };
 };
 
-/** Server, node daemon and commands, each as one file that needs Node and nothing else. */
+/** Server, node daemon and commands, each as one file that needs only Node. */
 const bundle = async (root: string): Promise<void> => {
   const source = (name: string): string => fileURLToPath(new URL(`../../fakes/pbs/${name}.ts`, import.meta.url));
   await build({
@@ -157,13 +157,13 @@ export const startPbs = async (options: PbsLabOptions = {}): Promise<PbsLab> => 
   };
   const bootNode = async (name: string): Promise<void> => {
     const words = [process.execPath, `${root}/lib/mom.mjs`, root, name];
-    // the shell takes in whatever is orphaned there
+    // the shell adopts whatever is orphaned there
     const script = 'hostname "$4" && { "$@" & wait; }';
     const spaces = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts", "sh", "-c", script, "sh"];
     moms.set(name, await startDaemon([...(isRoot ? spaces : []), ...words], { log: `${root}/log/${name}` }));
   };
   const startNode = async (name: string): Promise<void> => {
-    // one whose death was not noticed would seem to be back at once
+    // a node whose death went unnoticed would seem to be back at once
     await until(`the end of node ${name}`, async () => (await states()).get(name) === "down");
     await bootNode(name);
     await until(`node ${name}`, async () => (await states()).get(name) !== "down");

@@ -1,4 +1,4 @@
-/** The files of a private Grid Engine cell. Settings that matter are named with what happens without them. */
+/** The files of a private Grid Engine cell. Important settings say what happens without them. */
 
 export const bootstrap = (root: string, admin: string): string =>
   [
@@ -36,13 +36,13 @@ export const globalConfiguration = (defaults: string, root: string): string =>
     reporting_params:
       "accounting=true reporting=false flush_time=00:00:01 accounting_flush_time=00:00:00 joblog=false sharelog=00:00:00",
     load_report_time: "00:00:02",
-    // the master writes down when a node's daemon has come
+    // the master logs when a node's daemon has registered
     loglevel: "log_info",
     max_unheard: "00:00:10",
     // a narrow range makes jobs fail at their start when many come at once
     gid_range: "200000-209999",
     finished_jobs: "1000",
-    // else exit 99 runs a job again for ever, and 100 leaves it in error
+    // otherwise exit 99 runs a job again for ever, and 100 leaves it in error
     qmaster_params: "FORBID_RESCHEDULE=1,FORBID_APPERROR=1",
     min_uid: "0",
     min_gid: "0",
@@ -72,7 +72,7 @@ export const complexes = (defaults: string): string =>
     "",
   ].join("\n");
 
-/** Names, and how slots are laid over nodes; `two` takes two of each. */
+/** Names, and how slots are spread over nodes; `two` takes two on each. */
 export const PARALLEL_ENVIRONMENTS = { smp: "$pe_slots", mpi: "$fill_up", spread: "$round_robin", two: "2" };
 
 export const parallelEnvironment = (name: string, rule: string): string =>
@@ -85,7 +85,7 @@ export const parallelEnvironment = (name: string, rule: string): string =>
     "stop_proc_args NONE",
     `allocation_rule ${rule}`,
     "control_slaves TRUE",
-    // the batch script is not one of the slots: a task may be started on each of them
+    // the batch script does not occupy a slot: a task may start on each of them
     "job_is_first_task FALSE",
     "urgency_slots min",
     "accounting_summary FALSE",
@@ -112,7 +112,7 @@ const LIMITS = ["rt", "cpu", "fsize", "data", "stack", "core", "rss", "vmem"].fl
   `h_${limit} INFINITY`,
 ]);
 
-/** A queue over all nodes; each node has a directory of its own for TMPDIR. */
+/** A queue over all nodes; each node has its own directory for TMPDIR. */
 export const queue = (name: string, nodes: readonly string[], slots: number, root: string, limits = ""): string =>
   [
     `qname ${name}`,

@@ -19,16 +19,16 @@ import {
 import { becomeUser, holdUsers } from "./users.ts";
 
 /**
- * A real Grid Engine of several nodes on this machine, from Debian's packages, as root: a cell, ports and networks of its
- * own. Queues all.q and short.q (five minutes at most), parallel environments smp, mpi, spread and two, consumables mem_mb (per
- * slot), tmp_mb (per job) and gpus.
+ * A real Grid Engine of several nodes on this machine, from Debian's packages, as root, with its own cell, ports and
+ * networks. Queues all.q and short.q (five minutes at most), parallel environments smp, mpi, spread and two,
+ * consumables mem_mb (per slot), tmp_mb (per job) and gpus.
  */
 export interface SgeLabOptions {
   /** How many nodes, n1 to nN. */
   readonly nodes?: number;
-  /** Of each node. */
+  /** Per node. */
   readonly slots?: number;
-  /** Accounts beside root. */
+  /** Accounts in addition to root. */
   readonly users?: readonly string[];
 }
 
@@ -41,9 +41,9 @@ export interface SgeLab {
   readonly nodes: readonly string[];
   /** This machine, as the nodes see it. */
   readonly gateway: string;
-  /** The name of the nodes' network, and the beginning of those of its parts. */
+  /** The name of the nodes' network; the names of its parts start with it. */
   readonly bridge: string;
-  /** Runs a command in its environment, also in another's name. */
+  /** Runs a command in its environment, also in another user's name. */
   readonly run: RunCommand;
   /** The node loses its power. */
   killNode(name: string): Promise<void>;
@@ -73,7 +73,7 @@ export const startSge = async (options: SgeLabOptions = {}): Promise<SgeLab> => 
   const root = await mkdtemp(join(tmpdir(), "slw-sge-"));
   await chmod(root, 0o755);
   const sge = join(root, "sge");
-  // fresh ones: a port of a moment ago stalls the master for seconds
+  // fresh ones: a recently used port stalls the master for seconds
   const [master, execd] = await freePorts(2);
   const env = {
     SGE_ROOT: sge,
@@ -110,7 +110,7 @@ export const startSge = async (options: SgeLabOptions = {}): Promise<SgeLab> => 
     await releaseUsers();
   };
 
-  /** Looks names of nodes up on the client's side. */
+  /** Resolves node names on the client's side. */
   const qconf = (...args: string[]): Promise<string> => must([...withHosts(network.hosts), "qconf", ...args]);
   const configure = async (flag: string, text: string): Promise<void> => {
     const file = join(root, "setting");
@@ -139,7 +139,7 @@ export const startSge = async (options: SgeLabOptions = {}): Promise<SgeLab> => 
     return messages.split(`|execd on ${node} registered\n`).length - 1;
   };
   const startNode = async (node: string): Promise<void> => {
-    // the load of one that died stays for a while: it does not tell that the node is back
+    // the load of a dead node stays for a while, so it does not show that the node is back
     const before = await registrations(node);
     await network.start(node, `${BIN}/sge_execd`, daemonEnv);
     await until(`node ${node}`, async () => {
@@ -161,7 +161,7 @@ export const startSge = async (options: SgeLabOptions = {}): Promise<SgeLab> => 
     const common = join(sge, "default/common");
     await writeFile(join(common, "bootstrap"), bootstrap(root, ADMIN));
     await writeFile(join(common, "act_qmaster"), `${me}\n`);
-    // 127.0.0.1 is called localhost here, and this machine's name there
+    // 127.0.0.1 is localhost here, and has this machine's name there
     await writeFile(join(common, "host_aliases"), `${me} localhost\n`);
     const defaults = await readFile("/usr/share/gridengine/default-configuration", "utf8");
     await writeFile(join(root, "configuration"), globalConfiguration(defaults, root));

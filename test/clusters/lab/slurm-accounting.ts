@@ -8,7 +8,7 @@ import { slurmdbdConf, type LabPlan } from "./slurm-config.ts";
 
 const call = promisify(execFile);
 
-/** A database of its own, then slurmdbd over it. The daemons in the order of their start. */
+/** A database of its own, then slurmdbd on top of it. Returns the daemons in the order of their start. */
 export const startAccounting = async (plan: LabPlan, run: RunCommand, started: Daemon[]): Promise<void> => {
   const { root, ports } = plan;
   const data = `${root}/mysql`;

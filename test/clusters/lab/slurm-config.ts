@@ -1,13 +1,13 @@
 import { hostname } from "node:os";
 
-/** What a booted Slurm is made of. */
+/** What a booted Slurm consists of. */
 export interface SlurmLabOptions {
   /** Nodes of the partitions batch (the default), high and short. */
   readonly nodes?: number;
-  /** Of each of them. More than the machine has may be claimed, except with `cgroups`. */
+  /** Per node. May exceed what the machine has, except with `cgroups`. */
   readonly cpus?: number;
   readonly memoryMb?: number;
-  /** Devices by type, of each of them. */
+  /** Devices by type, per node. */
   readonly gpus?: Readonly<Record<string, number>>;
   /** Nodes of the partition big: twice the CPUs, memory and GPUs of the others. */
   readonly bigNodes?: number;
@@ -15,26 +15,26 @@ export interface SlurmLabOptions {
   readonly plainNodes?: number;
   /** With slurmdbd and a database: sacct, accounts, QOS (normal, low, urgent) and enforced limits. */
   readonly accounting?: boolean;
-  /** Known to the accounting; without it any is taken. */
+  /** Known to the accounting; without these it accepts any. */
   readonly wckeys?: readonly string[];
-  /** Accounts of this machine that exist while the cluster does, members of the account proj where there is accounting. */
+  /** Accounts of this machine that exist while the cluster does; members of the account proj if there is accounting. */
   readonly users?: readonly string[];
-  /** proctrack/cgroup, task/cgroup and task/affinity: `scancel` ends also what left the job's session. */
+  /** proctrack/cgroup, task/cgroup and task/affinity: `scancel` also ends what left the job's session. */
   readonly cgroups?: boolean;
   /**
-   * Nodes apart from each other and from this machine, as a site's are: each in a network of its own, with its own /tmp;
-   * what they share is mounted at `shared`.
+   * Nodes that are separate from each other and from this machine, as on a real site: each has its own network and its
+   * own /tmp; what they share is mounted at `shared`.
    */
   readonly apart?: boolean;
   /** Seconds of silence after which a node is down. Small only for tests that kill nodes: a busy machine is silent too. */
   readonly nodeTimeout?: number;
-  /** By partition (high over batch), or by QOS (urgent over low) where there is accounting. */
+  /** By partition (high over batch), or by QOS (urgent over low) with accounting. */
   readonly preemption?: boolean;
   /** How long a job that has ended is still shown. */
   readonly minJobAge?: number;
   /** Seconds between the polite and the hard signal. */
   readonly killWait?: number;
-  /** Seconds a credential lives; a requeued job waits that long. */
+  /** How many seconds a credential lives; a requeued job waits that long. */
   readonly credentialSeconds?: number;
   /** Lines at the end of slurm.conf. */
   readonly extra?: readonly string[];
@@ -59,7 +59,7 @@ export interface LabPlan {
   readonly ports: { readonly controller: number; readonly accounting: number; readonly database: number };
 }
 
-/** One NodeName line for each: nothing asks that ports or sizes lie side by side. */
+/** One NodeName line for each node: ports and sizes need not be consecutive. */
 const nodeLine = (node: LabNode): string => {
   const gpus = Object.entries(node.gpus).map(([type, count]) => `gpu:${type}:${count}`);
   return [
@@ -106,7 +106,7 @@ const preemptionLines = ({ preemption, accounting }: SlurmLabOptions): string[] 
     ? [`PreemptType=preempt/${accounting === true ? "qos" : "partition_prio"}`, "PreemptMode=REQUEUE"]
     : ["PreemptType=preempt/none"];
 
-/** Every timer that would call a busy machine broken is long; those that only cost time are short. */
+/** Timers that would declare a busy machine broken are long; those that only cost time are short. */
 export const slurmConf = (plan: LabPlan): string => {
   const { root, options, address, nodes, ports } = plan;
   const nodeTimeout = options.nodeTimeout ?? 60;

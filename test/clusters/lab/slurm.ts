@@ -14,8 +14,8 @@ import { cgroupConf, gresConf, slurmConf, type LabNode, type LabPlan, type Slurm
 import { holdUsers } from "./users.ts";
 
 /**
- * A real Slurm of several nodes on this machine, from Debian's packages, as root. Each node has its own process and
- * host name spaces: killing it ends all that ran there, as a power cut would.
+ * A real Slurm of several nodes on this machine, from Debian's packages, as root. Each node has its own pid and host
+ * name namespaces: killing it ends everything that ran there, as a power cut would.
  */
 export interface SlurmLab {
   /** What its commands need in their environment. */
@@ -25,7 +25,7 @@ export interface SlurmLab {
   readonly shared: string;
   /** Names of the nodes: the common ones first, then big, then plain. */
   readonly nodes: readonly string[];
-  /** Runs a command in its environment, also in another's name. */
+  /** Runs a command in its environment, also in another user's name. */
   readonly run: RunCommand;
   /** The node loses its power. */
   killNode(name: string): Promise<void>;
@@ -33,20 +33,20 @@ export interface SlurmLab {
   /** The administrator takes it out of service at once, and back. */
   downNode(name: string): Promise<void>;
   upNode(name: string): Promise<void>;
-  /** slurmd stops answering while jobs go on, and answers again; not of nodes `apart`. */
+  /** slurmd stops answering while jobs continue, and answers again; not for nodes `apart`. */
   pauseNode(name: string): Promise<void>;
   resumeNode(name: string): Promise<void>;
   /** Seconds of silence after which a node is down, from now on. */
   setNodeTimeout(seconds: number): Promise<void>;
   killController(): Promise<void>;
   startController(): Promise<void>;
-  /** In good order: what the accounting has not heard yet is kept for it. */
+  /** In good order: keeps what the accounting has not heard yet. */
   stopController(): Promise<void>;
-  /** Of a controller that is stopped: started again it knows of no job, and what has ended is left to the accounting. */
+  /** For a stopped controller: when started again it knows of no job, and only the accounting knows what has ended. */
   forgetJobs(): Promise<void>;
   /**
-   * The controller has written down all that happened before. One that is killed earlier does not know of it: it starts
-   * a job a second time whose start it had not written.
+   * The controller has written down everything that happened before. If it is killed earlier, it does not know: it
+   * starts a job a second time if it had not written down the first start.
    */
   saved(): Promise<void>;
   /** Leaves no process, file, control group or account behind. */
@@ -67,7 +67,7 @@ export const skipReason = (options: Pick<SlurmLabOptions, "accounting"> = {}): s
   return missing === undefined ? undefined : `${missing} is not installed`;
 };
 
-/** Before the nodes' network is known, they are on this machine. */
+/** Until the nodes' network is known, they are on this machine. */
 const planOf = async (root: string, options: SlurmLabOptions): Promise<LabPlan> => {
   const { nodes = 3, cpus = 8, memoryMb = 16_000, gpus = { a100: 4 }, bigNodes = 1, plainNodes = 1 } = options;
   const kinds: readonly LabNode["kind"][] = [
@@ -76,7 +76,7 @@ const planOf = async (root: string, options: SlurmLabOptions): Promise<LabPlan> 
     ...Array<"plain">(plainNodes).fill("plain"),
   ];
   const [controller = 0, accounting = 0, database = 0, ...ports] = await freePorts(kinds.length + 3);
-  // control groups are named after nodes: clusters side by side must not share them
+  // control groups are named after nodes: clusters that run side by side must not share them
   const stem = options.cgroups === true ? `c${randomBytes(3).toString("hex")}n` : "n";
   const real = Math.min(cpus, availableParallelism());
   return {
@@ -131,7 +131,7 @@ const unmount = (path: string): Promise<unknown> =>
     return false;
   });
 
-/** A suspended job's processes are frozen, and what is frozen does not die. */
+/** A suspended job's processes are frozen, and frozen processes do not die. */
 const thaw = async (node: string): Promise<void> => {
   const top = `/sys/fs/cgroup/freezer/slurm_${node}`;
   const below = await readdir(top, { recursive: true }).catch(() => []);
@@ -158,7 +158,7 @@ const removeControlGroups = async (nodes: readonly LabNode[]): Promise<void> => 
     }
 };
 
-/** A network, a directory for temporary files for each node, and one file system for all. */
+/** A network, a temporary directory for each node, and one file system for all. */
 const setApart = async (plan: LabPlan): Promise<{ readonly plan: LabPlan; readonly network: NodeNetwork }> => {
   const names = plan.nodes.map(({ name }) => name);
   const network = await createNodeNetwork(plan.root, names);
@@ -168,7 +168,7 @@ const setApart = async (plan: LabPlan): Promise<{ readonly plan: LabPlan; readon
 
 export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLab> => {
   const apart = options.apart === true;
-  // what a node has of its own hides this machine's
+  // a node's own directories hide this machine's
   const root = await mkdtemp(join(apart ? "/var/tmp" : tmpdir(), "slw-slurm-"));
   const shared = join(root, "shared");
   let plan = await planOf(root, options);
@@ -206,7 +206,7 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
       await chmod(own, 0o1777);
       return network.start(name, `mount --bind ${own} /tmp && exec slurmd -D -N ${name}`, env);
     }
-    // a memory of its own, too: Open MPI's segments are named after host and process id, which other clusters' nodes share
+    // its own shared memory, too: Open MPI names segments after host and process id, which other clusters' nodes share
     const script = 'hostname "$1" && mount -t tmpfs tmpfs /dev/shm && exec slurmd -D -N "$1"';
     const spaces = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts"];
     nodes.set(
@@ -227,7 +227,7 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
     await rm(`${root}/slurmd-${name}.pid`, { force: true });
   };
 
-  /** As the controller tells it: seconds since the epoch. */
+  /** According to the controller: seconds since the epoch. */
   const daemonStarted = async (name: string): Promise<number> => {
     const shown = await must(["scontrol", "show", "node", name]);
     return Date.parse(/SlurmdStartTime=(\S+)/.exec(shown)?.[1] ?? "") / 1000;
@@ -235,12 +235,12 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
   const bringBack = async (name: string): Promise<void> => {
     const from = Math.floor(Date.now() / 1000);
     await startNode(name);
-    // a node whose death was not noticed has every sign of being back but this
+    // a node whose death went unnoticed has every sign of being back but this
     await until(`node ${name}`, async () => (await daemonStarted(name)) >= from);
   };
 
   const startController = async (): Promise<void> => {
-    // -i: a controller that was killed before it wrote anything starts all the same
+    // -i: a controller that was killed before it wrote anything still starts
     const daemon = await startDaemon(["slurmctld", "-D", "-i"], {
       log: `${root}/log/slurmctld.out`,
       env,
@@ -272,7 +272,7 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
 
   let marks = 0;
   const saved = async (): Promise<void> => {
-    // what was packed after this job was taken holds its name, and all that happened before it
+    // state saved after this job was accepted contains its name, and everything that happened before it
     const mark = `slw-saved-${process.pid}-${(marks += 1)}`;
     const id = (await must(["sbatch", "--parsable", "--hold", `--job-name=${mark}`, "--wrap=true"])).trim();
     await until("the controller's state to be written", async () =>

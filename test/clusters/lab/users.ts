@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
 /**
- * Accounts for tests that act in several names. One that is missing is made, and removed by the last test file that
- * holds it; one that was there before stays. Files that run at the same time share them, hence the book of holders.
+ * Accounts for tests that act in several names. A missing one is created, and removed by the last test file that holds
+ * it; one that existed before stays. Test files that run at the same time share them, hence the list of holders.
  */
 
 const BOOK = "/tmp/slw-users";
@@ -29,7 +29,7 @@ exit 0`;
 
 let holds = 0;
 
-/** Resolves with what gives them up again. */
+/** Resolves with a function that gives them up again. */
 export const holdUsers = async (names: readonly string[]): Promise<() => Promise<void>> => {
   holds += 1;
   const holder = `${process.pid}.${holds}`;
@@ -41,7 +41,7 @@ export const holdUsers = async (names: readonly string[]): Promise<() => Promise
   return () => underLock(RELEASE);
 };
 
-/** The words that run a command in another's name, with this environment: what sudo is on a site. */
+/** The words that run a command in another user's name, with this environment: what sudo does on a site. */
 export const becomeUser = (
   user: string,
   argv: readonly string[],

@@ -7,7 +7,10 @@ import { onMessages, sendMessage } from "./lines.ts";
 import { toJson } from "./print.ts";
 import { Refusal, splitOptions } from "./request.ts";
 
-/** Every command of the pretended PBS: what needs the caller's files and environment is read here, the rest is asked. */
+/**
+ * Every command of the fake PBS: reads here what needs the caller's files and environment, and asks the server for the
+ * rest.
+ */
 
 const [command = "", ...argv] = process.argv.slice(2);
 const root = dirname(dirname(process.argv[1]!));
@@ -16,7 +19,7 @@ const config = JSON.parse(readFileSync(`${root}/pbs.json`, "utf8")) as PbsConfig
 const finish = ({ code, stdout, bytes, stderr }: Answer): void => {
   process.stderr.write(stderr ?? "");
   const out = bytes === undefined ? Buffer.from(stdout ?? "") : Buffer.from(bytes, "base64");
-  // exiting at once would cut what a pipe has not taken yet
+  // exiting at once would cut off what a pipe has not taken yet
   process.exitCode = code;
   process.stdout.write(out);
 };

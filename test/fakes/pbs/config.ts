@@ -1,37 +1,43 @@
-/** What a pretended OpenPBS is like. The commands find it beside themselves, as real ones find /etc/pbs.conf. */
+/** What a fake OpenPBS is like. The commands find this beside themselves, as real ones find /etc/pbs.conf. */
 export interface PbsConfig {
-  /** Everything of it lies below: commands in bin, spool, logs, the server's socket. */
+  /** Everything is below it: commands in bin, spool, logs, the server's socket. */
   readonly root: string;
   readonly server: string;
   readonly nodes: readonly NodeConfig[];
   readonly queues: readonly QueueConfig[];
   readonly defaultQueue: string;
   /**
-   * `head` writes JSON; `release` writes what some released builds do: numbers unquoted wherever a text looks like one,
-   * control characters and letters beyond ASCII as bytes, and an empty variable that swallows the next.
+   * `head` writes JSON; `release` writes what some released builds do: text that looks like a number without quotes,
+   * control characters and non-ASCII letters as bytes, and an empty variable that swallows the next.
    */
   readonly json: "head" | "release";
-  /** The build that prints only the first job when JSON is asked for several. */
+  /** The build that prints only the first job when asked for several as JSON. */
   readonly onlyFirst: boolean;
   /** Whether jobs that have ended are remembered (the server's job_history_enable, which is off by default). */
   readonly history: boolean;
   /** Whether root may have jobs (the server's acl_roots). */
   readonly rootMaySubmit: boolean;
-  /** How long a deleted job is still R: 8 to 10 s on the real thing. */
+  /** How long a deleted job is still R: 8 to 10 s on a real PBS. */
   readonly killMs: number;
-  /** How much longer the processes on its other nodes live, which nobody tells: 13 to 23 s after the deletion on the real thing. */
+  /**
+   * How much longer the processes on its other nodes live, which get no signal: 13 to 23 s after the deletion on a real
+   * PBS.
+   */
   readonly sistersMs: number;
-  /** How much later than its walltime a job is ended: 5 s on the real thing. */
+  /** How long after its walltime a job is ended: 5 s on a real PBS. */
   readonly lateMs: number;
-  /** How long output is copied: so long a job is E, its status known and its output not there yet. Seconds for large files. */
+  /**
+   * How long copying output takes: that long a job is E, its status known and its output not there yet. Seconds for
+   * large files.
+   */
   readonly stageMs: number;
-  /** How long a job whose output cannot be brought back stays in E. */
+  /** How long a job stays in E when its output cannot be copied back. */
   readonly copyMs: number;
-  /** Until the server notices that a node is gone. */
+  /** How long the server takes to notice that a node is gone. */
   readonly nodeFailMs: number;
-  /** How long qstat and qdel take over each id that nobody knows. */
+  /** How long qstat and qdel take for each unknown id. */
   readonly unknownMs: number;
-  /** How long the daemon stays that qsub leaves behind: a minute after its last use on the real thing. */
+  /** How long the daemon that qsub leaves behind stays: a minute after its last use on a real PBS. */
   readonly qsubStaysMs: number;
 }
 
@@ -59,7 +65,7 @@ export const socketOf = (root: string): string => `${root}/server.socket`;
 
 export const VERSION = "23.06.06";
 
-/** What a command is answered: bytes, since what it prints may be no text. */
+/** The answer to a command: bytes, since what it prints may not be text. */
 export interface Answer {
   readonly code: number;
   readonly stdout?: string;

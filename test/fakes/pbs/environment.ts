@@ -23,7 +23,7 @@ const common = (config: PbsConfig, job: Job, node: number, task: number, path: s
   ...(job.arrayIndex === undefined ? {} : { PBS_ARRAY_INDEX: String(job.arrayIndex), PBS_ARRAY_ID: job.arrayId ?? "" }),
 });
 
-/** Those of one chunk, whatever else the job has on that node. */
+/** The cpus of one chunk, whatever else the job has on that node. */
 const cpus = (job: Job, node: number): Record<string, string> => {
   const host = [...new Set(job.hosts)][node];
   const ncpus = String(job.chunks[job.hosts.indexOf(host ?? "")]?.ncpus ?? 1);
@@ -39,7 +39,7 @@ export const scriptEnvironment = (config: PbsConfig, job: Job): Record<string, s
   };
 };
 
-/** Of what pbs_tmrsh and pbsdsh start: nothing that the script exported. */
+/** The environment of what pbs_tmrsh and pbsdsh start: nothing that the script exported. */
 export const taskEnvironment = (config: PbsConfig, job: Job, node: number, task: number): Record<string, string> => ({
   ...common(config, job, node, task, "/bin:/usr/bin"),
   ...cpus(job, node),

@@ -1,7 +1,7 @@
 import type { QsubRequest } from "./request.ts";
 import type { Chunk } from "./select.ts";
 
-/** A job of the pretended server, and its attributes as qstat prints them. */
+/** A job of the fake server, and its attributes as qstat prints them. */
 
 export interface Owner {
   readonly user: string;
@@ -30,7 +30,7 @@ export interface Job {
   readonly submitArguments: string;
   readonly created: Date;
   readonly cookie: string;
-  /** Of an array: the whole, or one of its jobs. */
+  /** For an array: the whole, or one of its jobs. */
   readonly arrayIndices?: readonly number[];
   readonly arrayId?: string;
   readonly arrayIndex?: number;
@@ -46,7 +46,7 @@ export interface Job {
   hosts: readonly string[];
   /** Slot numbers of exec_host by host. */
   slots: ReadonlyMap<string, number>;
-  /** Deleted while it ran, or over its limit: what its end will be called. */
+  /** Set if it was deleted while it ran, or exceeded its limit: how its end will be reported. */
   ending?: { readonly exit: number; readonly substate: number; readonly comment: string; readonly until: number };
   timers: NodeJS.Timeout[];
 }
@@ -104,7 +104,7 @@ const used = (job: Job): Attribute[] => [
   ["walltime", clock((job.ended!.getTime() - job.started!.getTime()) / 1000)],
 ];
 
-/** In the order of the real one. */
+/** In the order of the real PBS. */
 export const attributesOf = (job: Job, server: string): Attribute[] => {
   const known = (name: string, value: string | readonly Attribute[] | undefined): Attribute[] =>
     value === undefined ? [] : [[name, value]];

@@ -16,17 +16,17 @@ import { startTimeOf } from "./submit.ts";
  */
 export interface Jobs {
   readonly all: ReadonlyMap<string, Job>;
-  /** By its id; without history those that have ended are forgotten. */
+  /** By its id; without history, jobs that have ended are forgotten. */
   find(id: string): Job | undefined;
   readonly usage: ReadonlyMap<string, Usage>;
   /** By the key `12`, `41[]` or `41[0]`. */
   add(jobs: readonly Job[]): void;
-  /** False: it is ending already. */
+  /** False: it is already ending. */
   remove(job: Job, by: string): boolean;
   hold(job: Job): void;
   release(job: Job): void;
   nodeChanged(name: string, isUp: boolean): void;
-  /** What pbs_tmrsh and pbsdsh ask for; the exit status, or undefined where the host is none of the job's. */
+  /** What pbs_tmrsh and pbsdsh ask for; returns the exit status, or undefined if the host is not one of the job's. */
   spawn(job: Job, host: string, argv: readonly string[]): Promise<number | undefined>;
   schedule(): void;
 }
@@ -109,7 +109,7 @@ export const createJobs = (config: PbsConfig, moms: Moms): Jobs => {
     finish(whole, failed ? 93 : 92);
   };
 
-  /** Whether what it depends on has ended as it should. */
+  /** Checks whether what it depends on has ended as it should. */
   const consider = (job: Job): void => {
     const [how = "", ...ids] = (job.request.depend ?? "").split(":");
     const others = ids.map((id) => all.get(keyOf(id)));
@@ -127,7 +127,7 @@ export const createJobs = (config: PbsConfig, moms: Moms): Jobs => {
     }
   };
 
-  /** Its processes are gone: brings the output back, which may take long, and ends it. */
+  /** Its processes are gone: copies the output back, which may take long, and ends it. */
   const complete = (job: Job, exit: number, substate: number, comment: string): void => {
     job.exit = exit;
     [job.state, job.substate] = ["E", 51];
@@ -157,8 +157,8 @@ export const createJobs = (config: PbsConfig, moms: Moms): Jobs => {
   };
 
   /**
-   * Politely at once, then hard; it stays R until then, whatever its script does meanwhile. Only the first node's mom
-   * does that: what runs on the others hears nothing before it is killed, later still.
+   * TERM at once, KILL later; it stays R until then, whatever its script does meanwhile. Only the first node's mom does
+   * that: processes on the others get no signal before they are killed, later still.
    */
   const end = (job: Job, exit: number, substate: number, comment: string): void => {
     if (job.ending !== undefined) return;
@@ -197,7 +197,7 @@ export const createJobs = (config: PbsConfig, moms: Moms): Jobs => {
       job: job.id,
       cookie: job.cookie,
       argv: [shell],
-      // the shell reads the path of the script, so that the script's own first line counts, and outlives it
+      // the shell reads the script's path, so that the script's own first line counts, and outlives it
       input: `trap : TERM\numask ${job.request.umask ?? "077"}\n${scriptPath(root, job)}\n`,
       env: scriptEnvironment(config, job),
       cwd: job.owner.home,

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 
-/** Messages over a socket: one JSON document a line. */
+/** Messages over a socket: one JSON document per line. */
 export const onMessages = (socket: Socket, take: (message: Record<string, unknown>) => void): void => {
   let rest = "";
   socket.setEncoding("utf8");

@@ -5,8 +5,8 @@ import { socketOf } from "./config.ts";
 import { onMessages, sendMessage } from "./lines.ts";
 
 /**
- * The daemon of one node: starts what the server sends as the job's user, in a session of its own, and ends what belongs
- * to a job. It lives in process and host name spaces of its own where that is allowed: its death is the node's.
+ * The daemon of one node: starts what the server sends as the job's user, in a session of its own, and ends what
+ * belongs to a job. It has its own pid and host name namespaces where that is allowed: its death is the node's.
  */
 
 /** One process that the server wants here. */
@@ -72,7 +72,7 @@ const start = (task: number, what: MomTask): void => {
   child.once("exit", (code, signal) => tell({ code, signal }));
 };
 
-/** Sessions that were started for a job, all that descends from them, and what carries its cookie. */
+/** Sessions that were started for a job, everything that descends from them, and what carries its cookie. */
 const processesOf = ({ cookie, sessions }: Local): number[] => {
   const found = new Set<number>();
   const parents = new Map<number, number>();
@@ -104,7 +104,7 @@ const processesOf = ({ cookie, sessions }: Local): number[] => {
 const signal = (job: string, which: NodeJS.Signals): void => {
   const local = jobs.get(job);
   if (local === undefined) return;
-  // what is born meanwhile is found in the next round
+  // the next round finds what is born meanwhile
   for (let round = 0; round < (which === "SIGKILL" ? 5 : 1); round += 1)
     for (const pid of processesOf(local))
       try {
@@ -125,7 +125,7 @@ onMessages(socket, (message) => {
   }
 });
 
-// without name spaces of its own it takes its jobs along
+// without its own namespaces it takes its jobs along
 if (!isRoot)
   process.on("SIGTERM", () => {
     for (const job of jobs.keys()) signal(job, "SIGKILL");

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { onMessages, sendMessage } from "./lines.ts";
 import type { MomRequest, MomTask } from "./mom.ts";
 
-/** The server's side of its nodes' daemons. */
+/** The server's side of the connections to its nodes' daemons. */
 export interface Moms {
   isUp(name: string): boolean;
   /** How the task ended; undefined when its node went away. */

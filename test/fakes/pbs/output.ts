@@ -1,7 +1,7 @@
 import { appendFileSync, chmodSync, chownSync, copyFileSync, rmSync, writeFileSync } from "node:fs";
 import type { Job } from "./job.ts";
 
-/** A job's output: kept in the spool while it runs, brought to its paths at the end, as its user's. */
+/** A job's output: in the spool while it runs, copied to its paths at the end, as its user. */
 
 const isRoot = process.getuid!() === 0;
 

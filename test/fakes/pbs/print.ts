@@ -1,7 +1,7 @@
 import { VERSION, type PbsConfig } from "./config.ts";
 import type { Attribute } from "./job.ts";
 
-/** Records as the real commands print them: JSON of two kinds of builds, or text. */
+/** Records as the real commands print them: the JSON of two kinds of builds, or text. */
 
 /** Attributes that are numbers by their type; the good build quotes everything else. */
 const NUMERIC = new Set([
@@ -11,12 +11,12 @@ const NUMERIC = new Set([
   ..."ncpus ngpus nodect cpupercent pcpus Port last_state_change_time total_jobs".split(" "),
 ]);
 
-/** What C's strtod takes for a number; a leading zero keeps it a text. */
+/** What C's strtod accepts as a number; a leading zero keeps it text. */
 const LOOKS_LIKE_NUMBER = /^[+-]?(?!0\d)(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|nan|inf(?:inity)?|0[xX][0-9a-fA-F]+)$/i;
 
 const quoteHead = (text: string): string => JSON.stringify(text.replaceAll("\\", "\\\\"));
 
-/** Bytes that are not printable become a circumflex and the byte moved by 64, which is often no text at all. */
+/** Unprintable bytes become a circumflex and the byte shifted by 64, which is often not text at all. */
 const quoteRelease = (text: string): string => {
   let out = "";
   for (const byte of Buffer.from(text, "utf8")) {
@@ -30,7 +30,7 @@ const quoteRelease = (text: string): string => {
   return `"${out}"`;
 };
 
-/** An empty value takes the next variable in. */
+/** An empty value swallows the next variable. */
 const swallowed = (variables: readonly Attribute[]): Attribute[] => {
   const out: Attribute[] = [];
   for (let at = 0; at < variables.length; at += 1) {
@@ -78,7 +78,7 @@ export const toJson = (
 
 const WIDTH = 78;
 
-/** A long value goes on in the next line behind a tab. */
+/** A long value continues on the next line behind a tab. */
 const folded = (name: string, value: string): string => {
   const out: string[] = [];
   let rest = `    ${name} = ${value}`;

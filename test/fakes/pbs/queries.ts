@@ -88,7 +88,7 @@ export const qstat = (config: PbsConfig, jobs: Jobs, argv: readonly string[]): A
       : printed(config, flags, "Queue", "Queue: ", records);
   }
   const past = letters.has("x");
-  // no error, as the status says; but living jobs are not shown either
+  // not an error, going by the status; but living jobs are not shown either
   if (past && !config.history) {
     const told = (rest.length === 0 ? [""] : rest).map(
       (id) => `qstat: PBS is not configured to maintain job history ${id}\n`,

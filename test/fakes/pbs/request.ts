@@ -1,6 +1,6 @@
 import { STATUS } from "./config.ts";
 
-/** What qsub was asked: its options, from the command line and from the script's directives. */
+/** What was asked of qsub: its options, from the command line and from the script's directives. */
 
 const WITH_VALUE = "aAcCejJkKlmMNopPqrRSuvW";
 const FLAGS = "hIVXzf";
@@ -15,7 +15,7 @@ export class Refusal extends Error {
 
 export type Option = readonly [flag: string, value: string];
 
-/** Options until the first word that is none; what follows `--` is a command. */
+/** Options up to the first word that is not one; what follows `--` is a command. */
 export const splitOptions = (argv: readonly string[]): { options: Option[]; rest: string[]; isCommand: boolean } => {
   const options: Option[] = [];
   for (let at = 0; at < argv.length; at += 1) {
@@ -43,7 +43,7 @@ const wordsOf = (line: string): string[] =>
     word.replaceAll(/"([^"]*)"|'([^']*)'/g, "$1$2"),
   );
 
-/** Options of the `#PBS` lines before the first line that is no comment. */
+/** Options of the `#PBS` lines before the first line that is not a comment. */
 export const directivesOf = (script: string, mark = "#PBS"): Option[] => {
   const options: Option[] = [];
   for (const line of script.split("\n")) {
@@ -84,7 +84,7 @@ const checkProject = (project: string): string => {
   return project;
 };
 
-/** Resources that are said for the whole job, beside `select` or instead of it. */
+/** Resources for the whole job, beside `select` or instead of it. */
 const OF_JOB = new Set(["walltime", "cput", "place", "select", "nodes", "software", "min_walltime", "max_walltime"]);
 const OF_CHUNK = new Set([
   "ncpus",
@@ -120,7 +120,7 @@ const readResources = (values: readonly string[], custom: ReadonlySet<string>): 
   for (const value of values)
     for (const part of value.split(",")) {
       const [name = "", ...rest] = part.split("=");
-      // the command line stands first and wins
+      // the command line comes first and wins
       if (!found.has(name)) found.set(name, rest.join("="));
     }
   for (const [name, value] of found) checkResource(name, value, custom);
@@ -165,7 +165,7 @@ export const readRequest = (options: readonly Option[], custom: ReadonlySet<stri
   };
 };
 
-/** `-v A,B`: values that a list with commas cannot carry are refused, as the real one does by failing. */
+/** `-v A,B`: refuses values that a list with commas cannot carry, for which the real one fails. */
 export const readVariables = (
   names: readonly string[],
   env: Readonly<Record<string, string>>,

@@ -1,6 +1,6 @@
 import type { NodeConfig } from "./config.ts";
 
-/** Chunks, where they go, and what is left of the nodes: pure. */
+/** Chunks, where they go, and what is left of the nodes. Pure. */
 
 export interface Chunk {
   readonly ncpus: number;
@@ -23,7 +23,7 @@ export const toKb = (size: string): number => {
 
 export const toSeconds = (time: string): number => time.split(":").reduce((sum, part) => sum * 60 + Number(part), 0);
 
-/** `2:ncpus=2:ngpus=1+1:ncpus=4` as one chunk per unit, in order; each pair is checked before. */
+/** `2:ncpus=2:ngpus=1+1:ncpus=4` as one chunk per unit, in order; each pair is checked first. */
 export const readSelect = (select: string, check: (name: string, value: string) => void): Chunk[] =>
   select.split("+").flatMap((part) => {
     const words = part.split(":");
@@ -54,7 +54,7 @@ export interface Usage {
   ncpus: number;
   ngpus: number;
   memKb: number;
-  /** Jobs with chunks here; one that wants the node alone counts for all. */
+  /** Jobs with chunks here; one that wants the node to itself counts for all. */
   jobs: number;
   exclusive: boolean;
   /** Slot numbers of exec_host in use. */
@@ -98,7 +98,7 @@ const take = (left: Left, chunk: Chunk): void => {
   left.memKb -= chunk.memKb;
 };
 
-/** A node for each chunk, in order; undefined where they do not fit. */
+/** A node for each chunk, in order; undefined if they do not fit. */
 export const place = (chunks: readonly Chunk[], how: string, places: readonly Place[]): Place[] | undefined => {
   const words = how.split(":");
   const isExclusive = words.includes("excl") || words.includes("exclhost");

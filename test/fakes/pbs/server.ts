@@ -10,7 +10,7 @@ import { pbsnodes, qstat } from "./queries.ts";
 import { Refusal } from "./request.ts";
 import { makeJobs, ownerOf, type Submission } from "./submit.ts";
 
-/** The pretended pbs_server with its scheduler: answers commands, and has its nodes run what was submitted. */
+/** The fake pbs_server with its scheduler: answers commands, and has its nodes run what was submitted. */
 
 const root = process.argv[2]!;
 const config = JSON.parse(readFileSync(`${root}/pbs.json`, "utf8")) as PbsConfig;
@@ -34,13 +34,13 @@ const idsOf = (request: Request): string[] => request.argv.filter((word) => !wor
 
 const isUnknown = (id: string): boolean => jobs.find(id) === undefined;
 
-/** This release does not survive a qdel of a job that it knows and, behind it, one that it does not know. */
+/** This release does not survive a qdel of a job that it knows followed by one that it does not know. */
 const crashes = (request: Request): boolean => {
   const unknown = idsOf(request).map(isUnknown);
   return request.command === "qdel" && unknown.lastIndexOf(true) > unknown.indexOf(false) && unknown.includes(false);
 };
 
-/** Does it to each that may be; false: its state does not allow it. The status is that of the last trouble. */
+/** Does it to each job that allows it; false: its state does not. The status is that of the last problem. */
 const toEach = (request: Request, act: (job: Job, by: string) => boolean | void): Answer => {
   const { user } = ownerOf(request.uid);
   let code = 0;
@@ -76,7 +76,7 @@ const tmrsh = async (request: Request): Promise<Answer> => {
   return { code: 255, stderr: `pbs_tmrsh: ${host}: host not found in job\n` };
 };
 
-/** One of each chunk, or of those that are asked for; whatever becomes of them, the answer is 0. */
+/** One for each chunk, or for those asked for; whatever becomes of them, the answer is 0. */
 const pbsdsh = async (request: Request): Promise<Answer> => {
   const job = jobOf(request);
   if (job === undefined) return { code: 1, stderr: "pbsdsh: tm_init failed, rc = TM_ENOTCONNECTED\n" };
@@ -129,7 +129,7 @@ const answer = async (request: Request): Promise<Answer> => {
 };
 
 const server = createServer((socket) => {
-  // whoever asked may have gone meanwhile
+  // the caller may have gone meanwhile
   socket.on("error", () => undefined);
   let isMom = false;
   onMessages(socket, (message) => {

@@ -14,7 +14,7 @@ import {
 } from "./request.ts";
 import { readSelect, toSeconds } from "./select.ts";
 
-/** From what qsub was given to a job that waits. */
+/** From the input of qsub to a waiting job. */
 
 export interface Submission {
   readonly argv: readonly string[];
@@ -35,7 +35,7 @@ export const ownerOf = (uid: number): Owner => {
 
 const customOf = (config: PbsConfig): Set<string> => new Set(config.nodes.flatMap(({ custom }) => Object.keys(custom)));
 
-/** Where output goes: `host:path`, a directory, or beside where qsub was typed. */
+/** Where output goes: `host:path`, a directory, or beside where qsub was run. */
 const pathOf = (written: string | undefined, fallback: string, name: string, cwd: string): string => {
   if (written === undefined) return join(cwd, fallback);
   const path = resolve(cwd, /^[\w.-]*:/.test(written) ? written.slice(written.indexOf(":") + 1) : written);
