@@ -1,6 +1,6 @@
 /**
- * The order of test files: those of real clusters that take longest first, so that none of them runs alone at the end. Those
- * of OAR take turns at the one OAR of a machine and stand apart, so that they do not wait for each other.
+ * The order of test files: the slowest of those on real clusters come first, so that none of them runs alone at the
+ * end. Those of OAR share the one OAR of a machine and are spread out, so that they do not wait for each other.
  */
 import { basename } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";

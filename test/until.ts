@@ -1,14 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Only what hangs reaches it; vitest.config.ts sets it below the limit of a project's tests, so that this error is seen. */
+/**
+ * Only a hang reaches it; vitest.config.ts sets it below the time limit of a project's tests, so that this error is
+ * seen.
+ */
 const patienceMs = (): number => Number(process.env["TEST_PATIENCE_MS"] ?? 120_000);
 const LONGEST_PAUSE_MS = 200;
 
 type Answer<T> = T | undefined | false;
 
 /**
- * Asks until the answer is neither undefined nor false; for what cannot tell by itself that it happened. `what` says in
- * the error what was awaited: "two agents", "the server is gone".
+ * Asks until the answer is neither undefined nor false; for events that give no notice. `what` tells the error what was
+ * awaited: "two agents", "the server is gone".
  */
 export const until = async <T>(
   what: string | (() => string),

@@ -1,5 +1,5 @@
 // A task that leaves a trace: appends "run.task attempt token" to a file of its own, fsynced before anything else
-// happens, then works for a while and succeeds or fails as it is told.
+// happens, then works for a while and succeeds or fails as requested.
 //   appender DIRECTORY MILLISECONDS EVERY TIMES [spawner|agent]
 // Every EVERY-th task (by its number, 0: none) exits with 7 in its attempts 1..TIMES, or kills its spawner or its
 // agent instead.
@@ -34,7 +34,7 @@ static int parent_of(int pid) {
   return end != NULL && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-// Whether one of its arguments holds this text: a process that was given another parent kills nobody.
+// Whether one of its arguments contains this text: a process that has been reparented kills nobody.
 static int is_called(int pid, const char *part) {
   char path[64], text[8192];
   snprintf(path, sizeof path, "/proc/%d/cmdline", pid);

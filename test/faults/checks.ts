@@ -11,7 +11,7 @@ import type { World } from "./world.ts";
 
 const PAGE = 1000;
 
-/** Executions by task, as the tasks themselves wrote them down. */
+/** Executions by task, as the tasks themselves recorded them. */
 export const readExecutions = async (directory: string): Promise<Map<string, Execution[]>> => {
   const found = new Map<string, Execution[]>();
   for (const name of await readdir(directory)) {
@@ -37,7 +37,7 @@ export const allTasks = async (world: World, run: number): Promise<TaskView[]> =
   }
 };
 
-/** Agents that went down with a task that was told to kill them. */
+/** Agents that went down with a task that had to kill them. */
 const noteKillers = (world: World, submitted: readonly Submitted[], executions: ReadonlyMap<string, Execution[]>) => {
   for (const { plan, id } of submitted) {
     if (plan.kills === undefined) continue;
@@ -47,7 +47,7 @@ const noteKillers = (world: World, submitted: readonly Submitted[], executions: 
   }
 };
 
-/** Whether the condition on an earlier run came about; undefined where its end was not its last. */
+/** Whether the condition on an earlier run was met; undefined if that run was reopened after its end. */
 const cameAbout = (one: Submitted, runs: readonly RunView[]): boolean | undefined => {
   const { after } = one;
   if (after === undefined) return true;
@@ -88,7 +88,7 @@ export const checkAll = async (world: World, { submitted, bulks, limits }: Drive
     if (acknowledged && named.length === 0) problems.push(`${name} was acknowledged and is not there`);
     if (named.length > 1) problems.push(`${name} was submitted once and is there ${named.length} times`);
     for (const run of named)
-      // where few losses are allowed, some may be given up
+      // where few losses are allowed, tasks may be given up
       if (
         run.total !== lines ||
         (run.counts["DONE"] ?? 0) + (Math.min(...limits) < DEFAULT_LOSSES ? (run.counts["FAILED"] ?? 0) : 0) !== lines
@@ -100,7 +100,7 @@ export const checkAll = async (world: World, { submitted, bulks, limits }: Drive
   return problems;
 };
 
-/** Everything that can be asked about all tasks, to be compared after a restart. */
+/** Everything that can be asked about all tasks, to compare after a restart. */
 export const describeAll = async (world: World): Promise<Map<string, string>> => {
   const all = new Map<string, string>();
   for (const run of await world.client.runs({ limit: 1000 })) {
@@ -112,8 +112,8 @@ export const describeAll = async (world: World): Promise<Map<string, string>> =>
 };
 
 /**
- * What a server that was asked something unusual did not foresee, as its log tells. Compactions may fail with the disk, and
- * a client that is gone gets no answer.
+ * Errors that the server did not foresee when asked something unusual, from its log. Compactions may fail with the
+ * disk, and a client that is gone gets no answer.
  */
 export const unforeseen = async (world: World): Promise<string[]> =>
   (await readFile(join(world.home, "logs", "server.log"), "utf8").catch(() => ""))

@@ -5,13 +5,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
 import type { Started, World } from "./world.ts";
 
-/** Clients to which things happen. */
+/** Clients that meet with trouble. */
 
-/** A bulk submission whose client was killed or cut off: all of it is there, once, or nothing. */
+/** A bulk submission whose client was killed or cut off: either all of it is there, once, or nothing. */
 export interface Bulk {
   readonly name: string;
   readonly lines: number;
-  /** The client had said that it was taken. */
+  /** The client had said that the server accepted it. */
   readonly acknowledged: boolean;
 }
 
@@ -29,7 +29,7 @@ export const askToCompact = async (world: World): Promise<boolean> => {
   });
 };
 
-/** A command line begins to submit so many lines. */
+/** Starts a command line that submits this many lines. */
 const submitLines = async (world: World, name: string, lines: number): Promise<Started> => {
   await writeFile(
     join(world.root, `${name}.txt`),
@@ -45,7 +45,7 @@ const submitLines = async (world: World, name: string, lines: number): Promise<S
   return world.start(["submit", "--json", `${name}.yaml`]);
 };
 
-/** A command line that submits so many lines is killed so long after it was started. */
+/** Starts a command line that submits this many lines, and kills it after this long. */
 export const killClient = async (world: World, name: string, lines: number, after: number): Promise<Bulk> => {
   const client = await submitLines(world, name, lines);
   await Promise.race([sleep(after), client.ended]);
@@ -56,7 +56,7 @@ export const killClient = async (world: World, name: string, lines: number, afte
   return { name, lines, acknowledged: status === 0 };
 };
 
-/** One whose connections are cut, again and again; it tries again by itself, and it is one request all the same. */
+/** A client whose connections are cut again and again; it retries by itself, and it is still one request. */
 export const cutClient = async (world: World, name: string, lines: number, cuts: readonly number[]): Promise<Bulk> => {
   const client = await submitLines(world, name, lines);
   for (const after of cuts) {

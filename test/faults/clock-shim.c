@@ -1,4 +1,4 @@
-// LD_PRELOAD: the wall clock is off by as many seconds as the file $SHIM_CLOCK says, looked at again and again, so that
+// LD_PRELOAD: the wall clock is off by as many seconds as the file $SHIM_CLOCK says. The file is read again and again, so
 // the clock of a running process steps when the file changes. Monotonic clocks are left alone.
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -7,7 +7,7 @@ export interface Count {
   requests: number;
 }
 
-/** The same client, each request of which is counted. */
+/** The same client, with every request counted. */
 export const counted = (client: Client, count: Count): Client =>
   new Proxy(client, {
     get: (target, name) => {

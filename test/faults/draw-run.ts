@@ -1,7 +1,9 @@
 import type { Random } from "./random.ts";
 import type { RunPlan } from "./schedule.ts";
 
-/** The cost of a task that does nothing, on a slow machine; with it the work lasts about as long as the trouble does. */
+/**
+ * The cost of a task that does nothing, on a slow machine; it makes the work last about as long as the trouble does.
+ */
 const OVERHEAD_MS = 4;
 const MOST_TASKS = 700;
 
@@ -21,7 +23,7 @@ export const drawRun = (random: Random, at: number, slots: number): RunPlan => {
       : Math.max(1, Math.min(MOST_TASKS, Math.round((lasting * slots) / (ms + OVERHEAD_MS * slots)))),
     ms,
     every,
-    // mostly they succeed in the end
+    // most of them succeed in the end
     times:
       every > 0
         ? random.weighed([

@@ -38,7 +38,7 @@ const drawStep = (random: Random, slots: number, byHand: number): Step =>
     [2, () => ({ kind: "split", ms: random.int(200, 900) })],
     [2, () => ({ kind: "compact" })],
     [2, () => ({ kind: "fsync" })],
-    // the lease of agents by hand is long: those are never killed
+    // agents started by hand have a long lease, so they are never killed
     [
       byHand === 0 ? 2 : 0,
       () => ({ kind: "power", restart: random.chance(0.6) ? 0 : random.int(50, 900), bytes: "all", names: "kept" }),
@@ -48,7 +48,7 @@ const drawStep = (random: Random, slots: number, byHand: number): Step =>
     [1, () => ({ kind: "down", now: random.chance(0.5) })],
   ])();
 
-/** The plain trouble alone has the same numbers whatever else is wanted: each feature draws from a fork of its own. */
+/** The plain trouble draws the same numbers whatever else is wanted: each feature draws from its own fork. */
 export const drawSchedule = (seed: number, wanted: readonly Feature[] = FEATURES): Schedule => {
   const random = createRandom(seed);
   const shape = random.fork("shape");

@@ -7,7 +7,7 @@ import { createWitness } from "./witness.ts";
 import { type Submitted, createSubmitted, submitSurely } from "./workload.ts";
 import type { World } from "./world.ts";
 
-/** Carries a schedule out: work goes in while things break. */
+/** Carries out a schedule: work goes in while things break. */
 
 export interface Driven {
   readonly submitted: Submitted[];
@@ -16,14 +16,14 @@ export interface Driven {
   readonly limits: number[];
 }
 
-/** Runs that failed are retried, and the server is killed while they run again. */
+/** Retries runs that failed, and kills the server while they run again. */
 const retryFailed = async (world: World, { submitted, limits }: Driven): Promise<void> => {
   await untilFinished(world, submitted, limits);
   const failed = new Set(
     (await world.client.runs({ limit: 1000 })).filter(({ state }) => state === "FAILED").map(({ id }) => id),
   );
   for (const one of submitted) {
-    // one that kills its agent would only do so again
+    // a task that kills its agent would only do so again
     if (one.id === undefined || !failed.has(one.id) || one.plan.kills !== undefined) continue;
     one.retried += 1;
     const { reopened } = await world.client.retry(one.id);
@@ -38,7 +38,7 @@ export const drive = async (world: World, schedule: Schedule): Promise<Driven> =
   const submitted: Submitted[] = [];
   const witness = createWitness(world, submitted);
   const driven: Driven = { submitted, bulks: [], limits: [schedule.losses] };
-  /** Submissions under way, so that an error in one of them is not forgotten. */
+  /** Submissions under way, so that no error in one of them is lost. */
   const busy: Promise<void>[] = [];
   const take = (plan: Parameters<typeof createSubmitted>[0]): Submitted => {
     const after = plan.after === undefined ? undefined : submitted[plan.after.nth];
@@ -52,7 +52,7 @@ export const drive = async (world: World, schedule: Schedule): Promise<Driven> =
   const began = performance.now();
   for (const plan of schedule.runs) {
     const one = take(plan);
-    // a run that waits for another names it, so that one is acknowledged first
+    // a run that waits for another names it, so the other must be acknowledged first
     const named = plan.after === undefined ? undefined : busy[plan.after.nth];
     busy.push(
       sleep(Math.max(0, plan.at - (performance.now() - began)))
@@ -60,7 +60,7 @@ export const drive = async (world: World, schedule: Schedule): Promise<Driven> =
         .then(() => submitSurely(world, one)),
     );
   }
-  // the first error counts, also while the other side still waits
+  // the first error counts, even while the other side still waits
   const failed = Promise.all(busy).then(() => undefined);
   failed.catch(() => undefined);
   for (const { pause, ...step } of schedule.steps) {

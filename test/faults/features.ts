@@ -3,25 +3,25 @@ import { LIES } from "./lies.ts";
 import type { Random } from "./random.ts";
 import type { Paused, RunPlan, Step } from "./schedule.ts";
 
-/** What the world can do besides the plain trouble. Each is drawn by itself and can be wanted alone. */
+/** What the world can do besides the plain trouble. Each feature is drawn by itself and can be requested alone. */
 
 /** How many of a hundred seeds have it when all are wanted. */
 const WEIGHTS = {
   /** Runs wait for runs. */
   after: 45,
-  /** Groups that begin when another failed, or has ended however. */
+  /** Groups that begin when another failed, or when it ended in any way. */
   handlers: 35,
-  /** `retry` of runs that have ended, while others go on. */
+  /** `retry` of runs that have ended, while others continue. */
   retries: 35,
-  /** The journal is folded at any moment, also without a server. */
+  /** The journal is compacted at any moment, even without a server. */
   compaction: 40,
   /** `limits.losses` changes between two starts. */
   limits: 18,
   /** Power loss that keeps what was synced. */
   power: 32,
-  /** Equal requests again and at the same time, and connections of clients that are cut. */
+  /** Repeated and simultaneous equal requests, and clients whose connections are cut. */
   repeat: 25,
-  /** Words that no agent says, from one with a good token. */
+  /** Messages that no agent sends, from one with a good token. */
   frames: 18,
   /** Tasks that kill their spawner or their agent. */
   killers: 12,
@@ -30,7 +30,7 @@ const WEIGHTS = {
 export type Feature = keyof typeof WEIGHTS;
 export const FEATURES = Object.keys(WEIGHTS) as Feature[];
 
-/** A schedule before it is whole. */
+/** A schedule before it is complete. */
 export interface Draft {
   readonly slots: number;
   runs: RunPlan[];
@@ -39,11 +39,11 @@ export interface Draft {
   disk: number | undefined;
   apiProxy: boolean;
   replay: boolean;
-  /** Steps that follow each other, to be mixed into the others. */
+  /** Steps that follow each other, to be mixed with the others. */
   readonly extra: Step[][];
   /** Steps after all others. */
   readonly last: Step[];
-  /** No task is lost without end, so that a high limit does no harm. */
+  /** No task is lost endlessly, so that a high limit does no harm. */
   patient: boolean;
 }
 
@@ -53,7 +53,7 @@ const smallRun = (random: Random, draft: Draft, at: number): RunPlan => {
   return { ...run, tasks: Math.min(run.tasks, SMALL_RUN) };
 };
 
-/** So many tasks that take their agent with them, and others that they share it with. */
+/** This many tasks that take their agent down, and others that share it with them. */
 const killerRun = (random: Random, kills: "spawner" | "agent", tasks: number, times: number): RunPlan => ({
   at: random.int(0, 800),
   tasks,
@@ -130,7 +130,7 @@ const ADD: Record<Feature, (random: Random, draft: Draft) => void> = {
     const kills = random.pick(["spawner", "agent"] as const);
     if (draft.patient && random.chance(0.5)) {
       draft.losses = 50;
-      // more losses than are allowed without a word take their time
+      // more losses than the default limit allows take their time
       draft.runs.push(killerRun(random, kills, 1, random.chance(0.1) ? 6 : random.int(1, 2)));
       draft.extra.push([change(random.chance(0.5) ? 50 : random.int(0, 2), false)]);
       draft.last.push(change(random.int(0, 2), true));
@@ -198,10 +198,10 @@ const ADD: Record<Feature, (random: Random, draft: Draft) => void> = {
   },
 };
 
-/** Those that others look back on come first. */
+/** Features that others depend on come first. */
 const ORDER: readonly Feature[] = ["killers", ...FEATURES.filter((feature) => feature !== "killers")];
 
-/** What is wanted alone is there for sure. */
+/** A feature that is requested alone is always present. */
 export const addFeatures = (random: Random, wanted: readonly Feature[], draft: Draft): Feature[] => {
   const all = wanted.length === FEATURES.length;
   return ORDER.filter((feature) => {
@@ -212,7 +212,7 @@ export const addFeatures = (random: Random, wanted: readonly Feature[], draft: D
   });
 };
 
-/** A seed takes about as long whatever is in it: what comes in lets others go. */
+/** A seed takes about as long whatever it contains: what is added replaces something else. */
 export const mixIn = (random: Random, steps: readonly Paused[], { extra, last }: Draft): Paused[] => {
   const more = extra.flat().length + last.length;
   const groups: Paused[][] = steps.slice(0, Math.max(1, steps.length - more)).map((step) => [step]);

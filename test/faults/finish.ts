@@ -5,11 +5,13 @@ import { until } from "../until.ts";
 
 /** Only a hang takes this long. */
 const FINISH_MS = 180_000;
-/** How many losses of one task more than allowed are no accident: some, such as those of an agent told to end, cost nothing. */
+/**
+ * How many losses of one task above the limit are too many: some, such as those of an agent asked to end, cost nothing.
+ */
 const FREE_LOSSES = 6;
 const LOOK_MS = 1000;
 
-/** A task that takes its agent with it, run again and again, would never end. */
+/** A task that takes down its agent again and again would never end. */
 const refuseEndless = async (
   world: World,
   submitted: readonly Submitted[],
@@ -26,7 +28,7 @@ const refuseEndless = async (
     }
 };
 
-/** Waits until every run has ended; a hang says what everybody waits for. */
+/** Waits until every run has ended; if one hangs, says what everybody waits for. */
 export const untilFinished = async (
   world: World,
   submitted: readonly Submitted[] = [],

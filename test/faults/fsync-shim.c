@@ -3,12 +3,12 @@
 //   $SHIM_PATH, $SHIM_FLAG  fdatasync and fsync of files whose path contains $SHIM_PATH fail with EIO while $SHIM_FLAG
 //                           exists; each failure removes the flag, so that one flag is one failure.
 //   $SHIM_HOME, $SHIM_DISK  what is synced below $SHIM_HOME/journal and $SHIM_HOME/runs is copied to the directory
-//                           $SHIM_DISK: there is what a machine without power still has (power.ts puts it back).
-//   $SHIM_SYNC_MS           each of these syncs takes so many milliseconds longer.
+//                           $SHIM_DISK: this is what survives a power loss (power.ts puts it back).
+//   $SHIM_SYNC_MS           each of these syncs takes this many milliseconds longer.
 //
 // On the disk: f.INODE is what was synced of a file, d.INODE the names of a directory as it was synced ("inode name"
 // lines), h.INODE a link to a file that lost its name, because the loss of a name is not on the disk before its
-// directory is synced; it also keeps the inode's number from being given again.
+// directory is synced; it also keeps the inode's number from being reused.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LARGEST (32L << 20) // what is larger is no journal of the harness
+#define LARGEST (32L << 20) // anything larger is not a journal of the harness
 #define PATH_BYTES 4096
 #define NEXT(name) (__typeof__(&name)) dlsym(RTLD_NEXT, #name)
 

@@ -6,11 +6,11 @@ import { endedPart, joinAs } from "../cli/protocol-peer.ts";
 import type { World } from "./world.ts";
 
 /**
- * What no agent says, said by one with a good token: the server lets go of it or does not listen, and nobody else notices.
- * None of it is true of an attempt, so that whatever the server makes of it, no task may be the worse for it.
+ * What no agent says, from one with a good token: the server drops it or ignores it, and nobody else notices. None of
+ * it is true of any attempt, so whatever the server makes of it, no task may suffer from it.
  */
 
-/** A run that the server has, and an attempt that the liar was really given, if any. */
+/** A run that the server has, and an attempt that the liar really got, if any. */
 interface Facts {
   readonly run: number;
   readonly row: number;
@@ -71,7 +71,7 @@ const WORDS = {
   "a second hello": () => [{ t: "hello" }],
 } as const satisfies Record<string, (facts: Facts) => unknown[]>;
 
-/** Things in a hello that nobody has. */
+/** Claims in a hello that nobody makes. */
 const HELLOS = {
   "a hello of many held tasks": {
     held: [{ run: 1, rows: [HUGE, 0, 5], attempts: [1] }],
@@ -84,9 +84,9 @@ const HELLOS = {
 export type Lie = keyof typeof WORDS | keyof typeof HELLOS;
 export const LIES = [...Object.keys(WORDS), ...Object.keys(HELLOS)] as Lie[];
 
-/** It is given a task, or nothing waits. */
+/** How long to wait for a task, if one is waiting. */
 const GIVEN_MS = 300;
-/** So long a server that has something against a message may take to say so. */
+/** How long a server may take to object to a message. */
 const HEARD_MS = 250;
 
 const within = async <T>(ms: number, what: Promise<T>): Promise<T | undefined> => {
@@ -98,10 +98,10 @@ const within = async <T>(ms: number, what: Promise<T>): Promise<T | undefined> =
   }
 };
 
-/** Only a server that hangs makes somebody wait so long. */
+/** Only a server that hangs makes somebody wait this long. */
 const HANG_MS = 30_000;
 
-/** Tells one lie, and takes its leave in order, so that nothing waits for the liar. */
+/** Tells one lie and leaves in good order, so that nothing waits for the liar. */
 export const lie = async (world: World, kind: Lie, run: number): Promise<void> => {
   const told = await within(
     HANG_MS,
@@ -126,7 +126,7 @@ const tell = async (world: World, kind: Lie, run: number): Promise<void> => {
   }
   peer.channel.destroy("told");
   await peer.closed;
-  // under its name once more: what it was given is placed anew, then it goes
+  // once more under its name: the server places again what it had, then it leaves
   const last = await joinAs(world.home, { uuid, resources: {} });
   if ((await within(HEARD_MS * 10, last.saw("welcome"))) !== undefined)
     last.channel.send({ t: "bye", reason: "the harness" });

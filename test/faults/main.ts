@@ -110,7 +110,7 @@ const showScenario = ({ name, skipped, problems, report, ms }: ScenarioVerdict, 
   count[passed ? "passed" : "failed"] += 1;
 };
 
-/** Those that mostly wait run together; the others one after the other. */
+/** Scenarios that mostly wait run together; the others run one after the other. */
 const runScenarios = async (options: Options, count: Count): Promise<void> => {
   const wanted = scenarios.filter(
     ({ name, waits }) => name.includes(values.only ?? "") && !(values.short === true && waits === true),
@@ -152,7 +152,7 @@ const main = async (): Promise<number> => {
     }
     if (values["no-scenarios"] !== true && values.seed === undefined) await runScenarios(options, count);
   } finally {
-    // an interrupt takes everything away by itself
+    // an interrupt cleans everything up by itself
     if (!interrupted) await tools.remove();
   }
   console.log(`${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`);

@@ -6,7 +6,7 @@ import { ROOT } from "../cli/slipway-process.ts";
 import { FEATURES, type Feature } from "./features.ts";
 import type { Verdict } from "./seed.ts";
 
-/** What a run of seeds came to, and its place in docs/faults.md. */
+/** The results of a run of seeds, and their place in docs/faults.md. */
 
 export interface Numbers {
   readonly first: number;
@@ -51,7 +51,7 @@ const [BEGIN, END] = ["<!-- numbers: written by `npm run test:faults -- --write-
 const git = async (...args: string[]): Promise<string> =>
   (await promisify(execFile)("git", args, { cwd: ROOT })).stdout.trim();
 
-/** The numbers name a commit: what was tried must be that. Documents do not count. */
+/** The numbers name a commit, so exactly that commit must have been tested. Documents do not count. */
 export const refuseChanges = async (): Promise<void> => {
   const changed = (await git("status", "--porcelain"))
     .split("\n")

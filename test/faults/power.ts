@@ -8,17 +8,18 @@ import type { PowerLoss } from "./schedule.ts";
 import type { World } from "./world.ts";
 
 /**
- * A machine that loses its power: nothing runs any more, and of what was written there is what was synced, as
- * fsync-shim.c kept it, and as much more as the loss says. Output of tasks, their own traces and logs are left alone.
+ * A machine that loses its power: nothing runs any more, and what was written survives only as far as it was synced
+ * (fsync-shim.c keeps that), and as much beyond as the loss says. Tasks' output, their own traces and logs are left
+ * alone.
  */
 
-/** Directories whose names and bytes count only when they were synced. */
+/** Directories whose names and bytes survive only if they were synced. */
 const WATCHED = ["journal", "runs"];
 /** Files that are written without a sync: nobody may rely on them. */
 const PASSING = ["lease.json", "server.json"];
 const PAGE = 4096;
 
-/** Ends everything at once, and whatever begins meanwhile too. */
+/** Ends everything at once, and whatever starts meanwhile too. */
 const killAll = async (world: World): Promise<void> => {
   for (let quiet = 0; quiet < 2;) {
     const living = await processesUnder(world.root);
@@ -30,7 +31,7 @@ const killAll = async (world: World): Promise<void> => {
   world.endedAll();
 };
 
-/** What is left of a file: what was synced, and of the rest none, all, or a beginning with perhaps a page missing. */
+/** What is left of a file: what was synced, and of the rest none, all, or a beginning that may lack a page. */
 const remains = (random: Random, bytes: PowerLoss["bytes"], synced: Buffer, written: Buffer | undefined): Buffer => {
   if (bytes === "none" || written === undefined) return synced;
   if (bytes === "all") return written;
@@ -46,7 +47,7 @@ const remains = (random: Random, bytes: PowerLoss["bytes"], synced: Buffer, writ
 
 const readIfThere = (path: string): Promise<Buffer | undefined> => readFile(path).catch(() => undefined);
 
-/** Names of a directory by the number of their file: as it is, and as it was synced. */
+/** Names in a directory by inode: as it is, and as it was synced. */
 const namesIn = async (path: string): Promise<Map<string, number>> => {
   const names = new Map<string, number>();
   for (const entry of await readdir(path, { withFileTypes: true }))
@@ -61,7 +62,7 @@ const syncedNames = async (path: string): Promise<Map<string, number>> =>
       .map((line) => [line.slice(line.indexOf(" ") + 1), Number(line.slice(0, line.indexOf(" ")))]),
   );
 
-/** Puts one directory into the state that the loss leaves. Returns what is different now. */
+/** Puts one directory into the state that the loss leaves. Returns what has changed. */
 const undo = async (random: Random, disk: string, path: string, loss: PowerLoss): Promise<string[]> => {
   const now = await namesIn(path);
   const then = await syncedNames(join(disk, `d.${(await stat(path)).ino}`));
@@ -84,7 +85,7 @@ const undo = async (random: Random, disk: string, path: string, loss: PowerLoss)
   return changes;
 };
 
-/** After a start of the machine all that is there is on the disk. */
+/** When the machine has started, everything that is there is on the disk. */
 const settle = async (disk: string, paths: readonly string[]): Promise<void> => {
   await rm(disk, { recursive: true, force: true });
   await mkdir(disk);
@@ -98,11 +99,11 @@ const settle = async (disk: string, paths: readonly string[]): Promise<void> => 
   }
 };
 
-/** Everything ends, and what was not synced is undone where the world keeps a disk. The caller starts it again. */
+/** Ends everything, and undoes what was not synced if the world keeps a disk. The caller starts it again. */
 export const losePower = async (world: World, loss: PowerLoss, random: Random): Promise<void> => {
   await killAll(world);
   world.count.powerLosses += 1;
-  // node-local scratch is empty after a start of the machine
+  // node-local scratch is empty after the machine has started
   for (const name of await readdir(world.tmp)) await rm(join(world.tmp, name), { recursive: true, force: true });
   const { disk } = world;
   if (disk === undefined) return world.note("the power failed");

@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { until } from "../until.ts";
 
-/** Looking at processes as the system shows them, and signals that do not mind a process that has just ended. */
+/** Looks at processes as the system shows them, and sends signals that tolerate a process that has just ended. */
 
 const read = (path: string): string => {
   try {
@@ -22,7 +22,7 @@ export interface Seen {
   readonly words: readonly string[];
 }
 
-/** Living processes whose arguments satisfy a condition. */
+/** Living processes whose arguments meet a condition. */
 export const processesWith = (matches: (words: readonly string[]) => boolean): Seen[] => {
   const found: Seen[] = [];
   for (const name of readdirSync("/proc")) {
@@ -36,7 +36,7 @@ export const processesWith = (matches: (words: readonly string[]) => boolean): S
   return found;
 };
 
-/** False if it had ended already. */
+/** False if it had already ended. */
 export const signal = (pid: number, name: NodeJS.Signals): boolean => {
   try {
     process.kill(pid, name);

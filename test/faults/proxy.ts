@@ -4,11 +4,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "./random.ts";
 
 /**
- * A network between agents, or clients, and server that misbehaves as it is told. What it does to bytes (delay, split, freeze)
- * applies to all that passes; what it does to connections (cut, half-open, drop) to those that are there.
+ * A network between agents, or clients, and server that misbehaves on demand. What it does to bytes (delay, split,
+ * freeze) applies to everything that passes; what it does to connections (cut, half-open, drop) applies to those that
+ * are open.
  */
 export interface Proxy {
-  /** 0 where it listens at a unix socket. */
+  /** 0 if it listens on a unix socket. */
   readonly port: number;
   /** Where the server is now, a port or a unix socket; undefined: connections are refused. */
   target: number | string | undefined;
@@ -16,10 +17,10 @@ export interface Proxy {
   delayMs: number;
   /** Pieces become crumbs. */
   split: boolean;
-  /** Nothing passes, nothing is closed: what was sent waits. */
+  /** Nothing passes, nothing closes: what was sent waits. */
   frozen: boolean;
   cut(): void;
-  /** One side is closed, the other hears nothing of it, and nothing more at all. */
+  /** Closes one side; the other does not hear of it, nor of anything else. */
   halfOpen(closed: "agents" | "server"): void;
   /** The next piece of each connection vanishes. */
   drop(): void;
@@ -31,15 +32,15 @@ interface Pair {
   readonly server: Socket;
   /** Pieces still to vanish. */
   drops: number;
-  /** The end of one side is kept from the other. */
+  /** One side does not learn of the other's end. */
   severed: boolean;
 }
 
-/** How often a frozen connection looks whether it may go on. */
+/** How often a frozen connection checks whether it may continue. */
 const LOOK_MS = 10;
 const LARGEST_CRUMB = 400;
 
-/** At a port of its own, or at a unix socket. */
+/** On its own port, or on a unix socket. */
 export const createProxy = async (random: Random, at?: string): Promise<Proxy> => {
   const pairs = new Set<Pair>();
   let closed = false;
@@ -101,7 +102,7 @@ export const createProxy = async (random: Random, at?: string): Promise<Proxy> =
   else server.listen(at);
   await once(server, "listening");
 
-  /** A unix socket knows no reset. */
+  /** A unix socket has no reset. */
   const reset = (socket: Socket): void => {
     if (at === undefined) socket.resetAndDestroy();
     else socket.destroy();

@@ -8,7 +8,7 @@ export interface Random {
   pick<T>(choices: readonly T[]): T;
   /** One of several, by weight. */
   weighed<T>(choices: readonly (readonly [weight: number, value: T])[]): T;
-  /** Another sequence that depends on this seed and a name: what one part draws does not move another's numbers. */
+  /** Another sequence that depends on this seed and a name: what one part draws does not shift another's numbers. */
   fork(name: string): Random;
 }
 

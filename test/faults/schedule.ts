@@ -1,22 +1,22 @@
 import type { Feature } from "./features.ts";
 import type { Lie } from "./lies.ts";
 
-/** What will happen, drawn from a seed alone. How it falls out depends on the machine; what must hold does not. */
+/** What will happen, drawn from a seed alone. How it turns out depends on the machine; what must hold does not. */
 
 /** A run, and what its tasks do. */
 export interface RunPlan {
   /** Milliseconds after the start at which it is submitted. */
   readonly at: number;
   readonly tasks: number;
-  /** Each task works so long. */
+  /** How long each task works. */
   readonly ms: number;
-  /** Every so many-th task fails in its first `times` attempts; 0: none. */
+  /** One task in this many fails in its first `times` attempts; 0: none. */
   readonly every: number;
   readonly times: number;
   readonly retries: number;
-  /** Tasks of a second group that begin when all of the first have ended well. */
+  /** Tasks of a second group that begin when all of the first have succeeded. */
   readonly behind: number;
-  /** Items travel as a stream of lines, not as a range. */
+  /** Items are sent as a stream of lines, not as a range. */
   readonly lines: boolean;
   readonly by: "sdk" | "cli";
   /** Seconds between a failure and the next attempt. */
@@ -27,32 +27,32 @@ export interface RunPlan {
   readonly after?: { readonly nth: number; readonly on: "ok" | "any" | "failed" };
   /** Tasks of a handler that is needed only if some task of the first group did not succeed. */
   readonly alarm?: number;
-  /** Tasks that begin when all of the first group have ended, however. */
+  /** Tasks that begin when all of the first group have ended in any way. */
   readonly always?: number;
   /** Tasks that would fail kill their spawner or their agent instead. */
   readonly kills?: "spawner" | "agent";
-  /** The same request is sent so often, one `apart` ms after the other, each with `pace` ms between its pieces. */
+  /** The same request is sent this often, `apart` ms after one another, each with `pace` ms between its pieces. */
   readonly repeat?: { readonly times: number; readonly apart: number; readonly pace: number };
 }
 
 export type Moment =
   | { readonly when: "now" }
-  /** So long after a submission of this run was begun. */
+  /** This long after a submission of this run began. */
   | { readonly when: "submit"; readonly run: RunPlan; readonly after: number }
-  /** When so many more tasks have been executed. */
+  /** When this many more tasks have been executed. */
   | { readonly when: "results"; readonly count: number }
   | { readonly when: "compaction"; readonly after: number }
-  /** Twice: now, and again so long after the next start was begun. */
+  /** Twice: now, and again this long after the next start began. */
   | { readonly when: "start"; readonly after: number };
 
 export interface PowerLoss {
   readonly kind: "power";
   readonly restart: number;
-  /** Of bytes that were not synced: none, some, all. */
+  /** How many of the bytes that were not synced are left: none, some, all. */
   readonly bytes: "none" | "some" | "all";
-  /** Names in a directory that was not synced since: as they were then, or as they are. */
+  /** Names in a directory that was not synced since: as they were at the last sync, or as they are. */
   readonly names: "synced" | "kept";
-  /** So long after a start was begun; undefined: now. */
+  /** This long after a start began; undefined: now. */
   readonly starting?: number | undefined;
 }
 
@@ -62,19 +62,21 @@ export type Step =
   | { readonly kind: "stop-server"; readonly ms: number }
   | { readonly kind: "stop-agent"; readonly nth: number; readonly ms: number }
   | { readonly kind: "cut" | "drop" | "compact" }
-  /** Asked for, and not waited for. */
+  /** Requested, but not waited for. */
   | { readonly kind: "compact-meanwhile" }
   /** The server is killed, and the command line compacts without one. */
   | { readonly kind: "compact-alone" }
-  /** Everything is killed in the same moment, and of what was written only what was synced, or a little more, is kept. */
+  /**
+   * Everything is killed at the same moment, and what was written survives only if it was synced, or a little beyond.
+   */
   | PowerLoss
-  /** The next start reads another `limits.losses`; `late`: when all that was submitted has ended. */
+  /** The next start reads another `limits.losses`; `late`: when everything submitted has ended. */
   | { readonly kind: "limits"; readonly losses: number; readonly late: boolean; readonly by: "kill" | "down" }
-  /** A run that has ended is told to run again. */
+  /** A run that has ended is run again. */
   | { readonly kind: "retry"; readonly nth: number; readonly all: boolean }
   /** An agent with a good token says what no agent says. */
   | { readonly kind: "lie"; readonly lies: readonly Lie[]; readonly nth: number }
-  /** A command line submits so many lines, and its connection is cut so long after its start, again and again. */
+  /** A command line submits this many lines, and its connection is cut at these times after its start. */
   | { readonly kind: "cut-submit"; readonly lines: number; readonly cuts: readonly number[] }
   /** The next fsync in the journal fails. */
   | { readonly kind: "fsync" }
@@ -94,9 +96,9 @@ export interface Schedule {
   readonly features: readonly Feature[];
   /** `limits.losses` at the first start. */
   readonly losses: number;
-  /** Compaction deletes nothing, so that `journal verify --deep` can replay all. */
+  /** Compaction deletes nothing, so that `journal verify --deep` can replay everything. */
   readonly keepHistory: boolean;
-  /** Milliseconds that a sync takes longer; undefined: nobody keeps what was synced. */
+  /** Milliseconds by which a sync takes longer; undefined: nobody keeps what was synced. */
   readonly disk: number | undefined;
   /** Clients on this machine go through a proxy of their own. */
   readonly apiProxy: boolean;
@@ -108,15 +110,15 @@ export interface Schedule {
   readonly proxyForAll: boolean;
   readonly spawner: "auto" | "node";
   readonly runs: readonly RunPlan[];
-  /** Each begins so long after the one before has ended. */
+  /** Each begins this long after the one before has ended. */
   readonly steps: readonly Paused[];
-  /** At the end the server is killed once more, and its successor must tell the same of every task. */
+  /** At the end the server is killed once more, and its successor must say the same of every task. */
   readonly replay: boolean;
-  /** At the end failed runs are retried, and the server is killed in the middle of it. */
+  /** At the end failed runs are retried, and the server is killed in the middle of that. */
   readonly retry: boolean;
 }
 
-/** What clusters.yaml means without a word. */
+/** The default of clusters.yaml. */
 export const DEFAULT_LOSSES = 5;
 
 /** One fleet on this machine. */
@@ -150,7 +152,7 @@ const showStep = ({ kind, pause, ...facts }: Paused): string => {
   return `+${pause} ms ${kind}${rest.length === 0 ? "" : `: ${rest.join(", ")}`}`;
 };
 
-/** For people; the seed alone says it all. */
+/** For people; the seed alone determines all of it. */
 export const showSchedule = (schedule: Schedule): string =>
   [
     `seed ${schedule.seed}: ${schedule.pilots} pilots and ${schedule.byHand} agents by hand, ${schedule.cpus} cpus each` +

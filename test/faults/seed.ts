@@ -11,7 +11,7 @@ import { journalProblems, refusedMoves } from "./verify.ts";
 import { expectedTotal } from "./workload.ts";
 import { type World, createWorld } from "./world.ts";
 
-/** One seed: its schedule carried out, everything checked, nothing left. */
+/** One seed: carries out its schedule, checks everything, leaves nothing. */
 
 export interface SeedOptions {
   readonly tools: Tools;
@@ -22,7 +22,7 @@ export interface SeedOptions {
 export interface Verdict {
   readonly seed: number;
   readonly problems: readonly string[];
-  /** For people, when something is wrong: schedule, what happened when, logs, where the home is. */
+  /** For people, when something is wrong: the schedule, what happened when, logs, where the home is. */
   readonly report: string;
   readonly ms: number;
   readonly tasks: number;

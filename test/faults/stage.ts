@@ -2,7 +2,7 @@ import { type Play, type Scenario, openPlay } from "./scenarios/scenario.ts";
 import type { Tools } from "./tools.ts";
 import { journalProblems, refusedMoves } from "./verify.ts";
 
-/** Runs one scenario in worlds of its own, and sees to it that nothing is left of them. */
+/** Runs one scenario in its own worlds, and makes sure that nothing is left of them. */
 
 export interface ScenarioVerdict {
   readonly name: string;

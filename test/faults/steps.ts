@@ -17,9 +17,9 @@ import type { LiveAgent, World } from "./world.ts";
 
 /** How each step of a schedule is carried out. */
 
-/** So many more tasks may never run (nothing is left to do): then it happens anyway. */
+/** This many more tasks may never run (nothing is left to do): then it happens anyway. */
 const RESULTS_MS = 1500;
-/** Runs with more tasks than this are not run again as a whole. */
+/** Runs with more tasks than this are not rerun as a whole. */
 const MOST_AGAIN = 200;
 
 interface Work {
@@ -52,7 +52,7 @@ export const createSteps = (
     await world.publish();
   };
 
-  /** Waits for the moment at which the server is to be killed. */
+  /** Waits for the moment at which to kill the server. */
   const moment = async (at: Moment): Promise<void> => {
     switch (at.when) {
       case "now":
@@ -83,7 +83,7 @@ export const createSteps = (
   };
 
   const endAgent = async (kind: "kill-agent" | "term-agent" | "kill-spawner", nth: number): Promise<void> => {
-    // the lease of an agent by hand is long: those are told to end, never killed
+    // agents started by hand have a long lease: they are asked to end, never killed
     const agent = oneOf(nth, ({ pilot }) => pilot > 0 || kind === "term-agent");
     if (agent === undefined) return;
     world.willEnd(agent);
@@ -109,7 +109,7 @@ export const createSteps = (
     if (proxy !== undefined) await act(proxy);
   };
 
-  /** All is gone at once, now or while a server starts; then the machine is there again. */
+  /** Everything is gone at once, now or while a server starts; then the machine comes back. */
   const failPower = async (loss: PowerLoss): Promise<void> => {
     let starting: Promise<unknown> | undefined;
     if (loss.starting !== undefined) {
@@ -275,7 +275,8 @@ export const createSteps = (
         world.note(`the server was stopped${step.now ? " now" : ""}`);
         await world.up();
         if (!step.now) return;
-        // those by hand were told to end if they were connected; with new ones the schedule goes on as it began
+        // agents started by hand were asked to end if they were connected; new ones let the schedule continue as it
+        // began
         for (const agent of world.agents().filter(({ pilot }) => pilot === 0)) {
           signal(agent.pid, "SIGTERM");
           await untilDead(agent.pid);

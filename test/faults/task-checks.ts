@@ -2,7 +2,7 @@ import type { RunView, TaskView } from "../../src/api/schemas.ts";
 import { type Submitted, groupsOf } from "./workload.ts";
 import type { World } from "./world.ts";
 
-/** What must hold of one task and of one run, by what was asked for and what was done to agents. */
+/** What must hold of one task and of one run, given what was asked for and what was done to agents. */
 
 const FINAL = new Set(["DONE", "FAILED", "CANCELED"]);
 const OWN_FAILURE = 7;
@@ -18,9 +18,9 @@ export interface Execution {
 /** What a run's tasks are judged by. */
 export interface Facts {
   readonly one: Submitted;
-  /** Whether the first group ended well in all its tasks. */
+  /** Whether all tasks of the first group succeeded. */
   readonly firstDone: boolean;
-  /** Whether what it waited for came about; undefined: that changed meanwhile. */
+  /** Whether the condition it waited for was met; undefined: that changed meanwhile. */
   readonly begun: boolean | undefined;
   /** The lowest `limits.losses` that was ever in force. */
   readonly fewestLosses: number;
@@ -30,14 +30,14 @@ const describe = (task: TaskView, executions: readonly Execution[]): string =>
   `attempts ${JSON.stringify(task.attempts.map(({ n, agent, pilot, exitCode, lost, reason }) => ({ n, agent, pilot, exitCode, lost, reason })))}, ` +
   `executions ${JSON.stringify(executions)}`;
 
-/** Which group a task is in: they follow each other. */
+/** The group of a task: groups follow each other. */
 const groupAt = (one: Submitted, index: number): string => {
   let end = 0;
   for (const { name, tasks } of groupsOf(one.plan)) if (index < (end += tasks)) return name;
   return "none";
 };
 
-/** It failed because it was lost too often, which is no failure of its own. */
+/** It failed because it was lost too often, which is not a failure of its own. */
 export const isGivenUp = (task: TaskView, fewestLosses: number): boolean => {
   const last = task.attempts.at(-1);
   if (task.state !== "FAILED" || last === undefined || last.exitCode === OWN_FAILURE) return false;
@@ -45,7 +45,7 @@ export const isGivenUp = (task: TaskView, fewestLosses: number): boolean => {
   return lost > fewestLosses || task.attempts.length >= ALWAYS_SHOWN;
 };
 
-/** The attempts of a task against what was executed, and each loss against what was done to agents. */
+/** Compares the attempts of a task with what was executed, and each loss with what was done to agents. */
 const checkAttempts = (world: World, { one }: Facts, task: TaskView, executions: readonly Execution[]): string[] => {
   const problems: string[] = [];
   const { plan } = one;
@@ -64,7 +64,7 @@ const checkAttempts = (world: World, { one }: Facts, task: TaskView, executions:
     if (some ? n <= (attempts[i - 1]?.n ?? 0) : n !== i + 1)
       problems.push(`attempt ${n} is recorded as number ${i + 1}`);
     const ownFailure = !lost && exitCode === OWN_FAILURE && fails && n <= plan.times;
-    // only retry follows an attempt that was cancelled, given up, or with --all went well
+    // only retry follows an attempt that was cancelled or given up or, with --all, one that succeeded
     const reopened = one.retried > 0 && (one.canceled || one.retriedAll || exitCode !== 0);
     if (i < attempts.length - 1 && !lost && !ownFailure && !reopened)
       problems.push(`attempt ${n} was followed by another without having failed or been lost`);
@@ -84,7 +84,7 @@ const checkAttempts = (world: World, { one }: Facts, task: TaskView, executions:
   return problems;
 };
 
-/** The end of a task against what the run's file says. */
+/** Compares the end of a task with what the run's file says. */
 const checkEnd = (facts: Facts, task: TaskView): string[] => {
   const { one, firstDone, begun } = facts;
   const { plan } = one;
@@ -98,7 +98,7 @@ const checkEnd = (facts: Facts, task: TaskView): string[] => {
   const group = groupAt(one, index);
   if (group === "behind" && !firstDone) return state === "CANCELED" ? [] : [`is ${state} behind a failure`];
   if (group === "alarm" && firstDone) {
-    // it was needed before the retry that went well
+    // it was needed before the retry that succeeded
     if (state === "CANCELED" || one.retried > 0) return [];
     return [`is ${state}, a handler that was not needed`];
   }
@@ -107,7 +107,7 @@ const checkEnd = (facts: Facts, task: TaskView): string[] => {
   if (!fails || state !== "FAILED") return [`is ${state}, not DONE`];
   const failures = task.attempts.filter(({ lost, exitCode }) => !lost && exitCode === OWN_FAILURE).length;
   const series = failures / (plan.retries + 1);
-  // after a retry, a series of failures may have been interrupted by losses that were too many
+  // after a retry, too many losses may have interrupted a series of failures
   const right = one.retried === 0 ? series === 1 : series > 0 && series <= one.retried + 1;
   return right || task.attempts.length >= ALWAYS_SHOWN
     ? []
@@ -131,14 +131,14 @@ export const checkRun = (run: RunView, tasks: readonly TaskView[], { one, fewest
       sum + task.attempts.filter((attempt) => attempt.lost).length + (isGivenUp(task, fewestLosses) ? 1 : 0),
     0,
   );
-  // one that was given up and then told to run again has an attempt that is not called lost
+  // a task that was given up and then retried has an attempt that is not called lost
   if (run.losses > lost && one.retried === 0)
     problems.push(`run ${run.id} counts ${run.losses} losses, its attempts ${lost}`);
   const retried = tasks.reduce(
     (sum, { attempts }) => sum + attempts.slice(0, -1).filter((attempt) => !attempt.lost).length,
     0,
   );
-  // a retry that was cancelled before it began has no attempt, and what `slipway retry` reopens is none of them
+  // a retry that was cancelled before it began has no attempt, and those of `slipway retry` do not count
   if (run.retries !== retried && !one.canceled && one.retried === 0)
     problems.push(`run ${run.id} counts ${run.retries} retries, its attempts ${retried}`);
   return problems;

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ROOT } from "../cli/slipway-process.ts";
 
-/** The small programs that the harness needs, made once per run where a C compiler is found. */
+/** The small programs that the harness needs, built once per run if there is a C compiler. */
 export interface Tools {
-  /** Whether this Slipway knows `keep-history` in clusters.yaml, by its own word. */
+  /** Whether this Slipway knows `keep-history` in clusters.yaml; it says so itself. */
   readonly keepsHistory: boolean;
   /** What tasks execute; see appender.c. */
   readonly appender: string;
@@ -17,7 +17,7 @@ export interface Tools {
   remove(): Promise<void>;
 }
 
-/** The same in sh, for a machine without a compiler: slower, and `dd` does the appending and the fsync. */
+/** The same in sh, for a machine without a compiler: slower, with `dd` for the append and the fsync. */
 const SCRIPT = `#!/bin/sh
 printf '%s.%s %s %s\\n' "$SLIPWAY_RUN" "$SLIPWAY_TASK" "$SLIPWAY_ATTEMPT" "$SLIPWAY_TOKEN" |
   dd of="$1/$SLIPWAY_RUN.$SLIPWAY_TASK" oflag=append conv=notrunc,fsync status=none || exit 9

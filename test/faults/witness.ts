@@ -4,11 +4,11 @@ import type { Submitted } from "./workload.ts";
 import type { World } from "./world.ts";
 
 /**
- * Remembers what the server said of runs that had ended, and of those that it had taken: a successor must say the same.
- * Only `retry` reopens a run.
+ * Remembers what the server said of runs that had ended, and of those that it had accepted: its successor must say the
+ * same. Only `retry` reopens a run.
  */
 export interface Witness {
-  /** Asks, and throws when the answer is another than before; a server that is away just now is no problem. */
+  /** Asks, and throws if the answer differs from before; a server that is away at the moment is not a problem. */
   look(): Promise<void>;
 }
 
@@ -30,14 +30,14 @@ const limited = async <T>(what: Promise<T>): Promise<T> => {
 const factsOf = ({ state, counts, unneeded, started, finished, retries, losses }: RunView): string =>
   JSON.stringify({ state, counts, unneeded, started, finished, retries, losses });
 
-/** The end of a run is told there when it is on disk; a listing may be ahead of the disk. */
+/** This reports the end of a run once it is on disk; a listing may be ahead of the disk. */
 const firstOf = async (views: AsyncGenerator<RunView>): Promise<RunView | undefined> => {
   for await (const view of views) return view;
   return undefined;
 };
 
 export const createWitness = (world: World, submitted: readonly Submitted[]): Witness => {
-  /** By run: what was said, and how often it had been told to run again then. */
+  /** By run: what the server said, and how often the run had been retried by then. */
   const ended = new Map<number, { facts: string; retried: number }>();
 
   const look = async (): Promise<void> => {

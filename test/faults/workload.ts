@@ -7,7 +7,7 @@ import { SlipwayError } from "../../src/errors.ts";
 import type { RunPlan } from "./schedule.ts";
 import type { World } from "./world.ts";
 
-/** A run on its way: what was asked for, and what the server said. */
+/** A run under way: what was asked for, and what the server said. */
 export interface Submitted {
   readonly plan: RunPlan;
   readonly uuid: string;
@@ -16,19 +16,19 @@ export interface Submitted {
   readonly after: Submitted | undefined;
   /** Its number; undefined before it was acknowledged. */
   id: number | undefined;
-  /** A request to cancel it was made; it may or may not have arrived. */
+  /** We asked to cancel it; the request may or may not have arrived. */
   canceled: boolean;
-  /** How often it was told to run again, and whether that was said of all tasks once. */
+  /** How often it was retried, and whether that ever included all tasks. */
   retried: number;
   retriedAll: boolean;
-  /** The command line gave up on it: it may be there under a uuid that nobody knows, besides the one acknowledged. */
+  /** The command line gave up on it: it may exist a second time, under a uuid that nobody knows. */
   maybeTwice: boolean;
 }
 
 const PATIENCE_MS = 120_000;
 const RETRY_MS = 50;
 
-/** Errors after which the same request is sent again: the server is gone, or on its way out. */
+/** Errors after which the same request is sent again: the server is gone or about to go. */
 export const isPassing = (error: unknown): boolean =>
   error instanceof SlipwayError && ["no-server", "server-gone", "stopping"].includes(error.code);
 
@@ -98,7 +98,7 @@ export const submitOnce = async (world: World, submitted: Submitted): Promise<nu
   const { plan } = submitted;
   const lines = Array.from({ length: plan.tasks }, (_, i) => `line ${i}`);
   const pace = plan.repeat?.pace ?? 0;
-  // `once`: a lost connection is told, not hidden by the client's own tries
+  // `once`: reports a lost connection instead of hiding it behind the client's own retries
   const stream = plan.lines
     ? { group: 0, batches: () => paced(inBatches(lines, 50), pace), once: true }
     : { group: -1, batches: () => paced(inBatches([]), pace), once: true };
@@ -107,7 +107,7 @@ export const submitOnce = async (world: World, submitted: Submitted): Promise<nu
   return run;
 };
 
-/** The command line makes a new uuid at each call, so that only a whole failure may be tried again. */
+/** The command line makes a new uuid at each call, so only a complete failure may be retried. */
 const submitByCli = async (world: World, submitted: Submitted): Promise<boolean> => {
   const file = join(world.root, `${submitted.name}.yaml`);
   const { uuid: _, environment: __, ...document } = documentOf(world, submitted) as Record<string, unknown>;
@@ -123,7 +123,7 @@ const submitByCli = async (world: World, submitted: Submitted): Promise<boolean>
   return true;
 };
 
-/** Equal requests, one soon after the other: all that are answered name the same run. */
+/** Equal requests in quick succession: all that are answered name the same run. */
 const submitRepeated = async (world: World, submitted: Submitted): Promise<void> => {
   const { times, apart } = submitted.plan.repeat!;
   const answers = await Promise.allSettled(
@@ -132,7 +132,7 @@ const submitRepeated = async (world: World, submitted: Submitted): Promise<void>
   const runs = new Set<number>();
   for (const answer of answers) {
     if (answer.status === "fulfilled") runs.add(answer.value);
-    // one that comes while the first is under way may be told so; that something broke it may not
+    // one that comes while the first is under way may be refused for that reason, but not with an internal error
     else if (!(answer.reason instanceof SlipwayError) || answer.reason.code === "internal") throw answer.reason;
   }
   world.note(`${submitted.name} was sent ${times} times and acknowledged as run ${[...runs].join(" and ") || "none"}`);

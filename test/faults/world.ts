@@ -15,8 +15,8 @@ import type { Proxy as Network } from "./proxy.ts";
 import type { Tools } from "./tools.ts";
 
 /**
- * One home with all that belongs to it: the server and the agents as processes of their own, started from the built
- * files as a user's are, and an account of what was done to them. `leave` proves that nothing is left.
+ * One home with everything that belongs to it: the server and the agents as separate processes, started from the built
+ * files as users start them, and a record of what was done to them. `leave` proves that nothing is left.
  */
 
 export interface Outcome {
@@ -34,13 +34,13 @@ export interface CliOptions {
   readonly stdin?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
-  /** A command around it, such as `unshare --uts`. */
+  /** A command to run it through, such as `unshare --uts`. */
   readonly through?: readonly string[];
 }
 
 export interface LiveAgent {
   readonly pid: number;
-  /** First letters of its uuid, as tokens of tasks carry them; empty before its log says so. */
+  /** First letters of its uuid, as in the tokens of tasks; empty before its log says so. */
   readonly uuid: string;
   /** 0: started by hand. */
   readonly pilot: number;
@@ -52,19 +52,19 @@ export interface WorldOptions {
   readonly binaries?: string;
   readonly clusters?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Keep apart what was synced, and let a sync take so many milliseconds longer (needs the shim). */
+  /** Keep what was synced separately, and make a sync take this many milliseconds longer (needs the shim). */
   readonly disk?: number | undefined;
 }
 
 export interface World {
   readonly root: string;
   readonly home: string;
-  /** Tasks append here, each to a file of its own. */
+  /** Tasks append here, each to its own file. */
   readonly ran: string;
   readonly tmp: string;
   readonly client: Client;
   readonly tools: Tools;
-  /** Whether an agent was ended by us, known by the first letters of its uuid or by its pilot. */
+  /** Whether we ended an agent, named by the first letters of its uuid or by its pilot. */
   wasEnded(agent: string | number): boolean;
   /** Where fsync-shim.c keeps what was synced, if it does. */
   readonly disk: string | undefined;
@@ -81,33 +81,33 @@ export interface World {
   start(args: readonly string[], options?: CliOptions): Started;
   cli(args: readonly string[], options?: CliOptions): Promise<Outcome>;
   up(options?: CliOptions): Promise<void>;
-  /** After a start: tells proxy and agents by hand where the server is. */
+  /** After a start: shows the proxy and the agents started by hand where the server is. */
   publish(): Promise<void>;
   serverPids(): number[];
   killServer(): Promise<void>;
   agents(): LiveAgent[];
-  /** Writes down that it ends by our hand, whatever happens to its tasks. */
+  /** Records that we end it, whatever happens to its tasks. */
   willEnd(agent: LiveAgent): void;
-  /** An agent, known by its uuid's first letters, was ended by a task of ours. */
+  /** A task of ours ended an agent, named by the first letters of its uuid. */
   tookDown(uuid: string): void;
   /** Every agent of any pilot so far was ended. */
   endedAll(): void;
-  /** Starts an agent that belongs to no pilot, through the proxy where there is one. */
+  /** Starts an agent that belongs to no pilot, through the proxy if there is one. */
   addAgent(cpus: number): Promise<void>;
-  /** The next fsync of the server in its journal fails, where there is a compiler for the shim. */
+  /** The server's next fsync in its journal fails, if there is a compiler for the shim. */
   failFsync(): Promise<void>;
   executions(): Promise<number>;
   logs(): Promise<string>;
-  /** Ends agents by hand, stops the server in order, and names what is left. */
+  /** Ends agents started by hand, stops the server in order, and names what is left. */
   leave(): Promise<string[]>;
-  /** Ends everything and removes all files, or keeps them for a look. */
+  /** Ends everything and removes all files, or keeps them for inspection. */
   destroy(keep: boolean): Promise<void>;
 }
 
 const TIMEOUT_MS = 120_000;
 const ENDING_MS = 60_000;
 
-/** Every world that is not destroyed yet: for Ctrl-C. */
+/** Every world that is not yet destroyed: for Ctrl-C. */
 const worlds = new Set<World>();
 export const destroyAll = async (): Promise<void> => {
   for (const world of worlds) await world.destroy(false);
@@ -225,7 +225,7 @@ export const createWorld = async (options: WorldOptions): Promise<World> => {
       sockets.add(endpoint.socket);
       if (apiProxy !== undefined) apiProxy.target = endpoint.socket;
     }
-    // published before: the port in it is the proxy's own
+    // published before: its port is the proxy's own
     const real = proxy !== undefined && endpoint.port === proxy.port ? (proxy.target as number) : endpoint.port;
     if (proxy !== undefined) proxy.target = real;
     await put(join(shadow, "server.json"), endpoint, proxy?.port ?? endpoint.port);
@@ -346,7 +346,7 @@ export const createWorld = async (options: WorldOptions): Promise<World> => {
           left.push(`agent ${child.pid}, told to end by SIGTERM`);
       }
       const down = await cli(["down"]);
-      // 3: there is none, which is as good
+      // 3: there is no server, which is just as good
       if (down.status !== 0 && (down.status !== 3 || serverPids().length > 0))
         left.push(`slipway down: exit status ${down.status}: ${down.stderr}`);
       const start = performance.now();

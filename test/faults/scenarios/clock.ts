@@ -11,7 +11,7 @@ import { type Scenario, expect, fleetOf } from "./scenario.ts";
 
 const HOUR = 3600;
 
-/** Whether the shim moves the clock of Node here (one that is linked statically would not be moved). */
+/** Whether the shim shifts Node's clock here (it could not in a static build). */
 const moves = ({ clockShim }: Tools): boolean => {
   if (clockShim === undefined) return false;
   const read = (env: Record<string, string>): number =>

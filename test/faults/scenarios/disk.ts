@@ -5,7 +5,7 @@ import { until } from "../../until.ts";
 import type { World } from "../world.ts";
 import { type Scenario, expect, fleetOf } from "./scenario.ts";
 
-/** A disk that is full, and has room again. */
+/** A disk that is full, and then has room again. */
 
 const mayMount = (): boolean => process.getuid?.() === 0 && spawnSync("unshare", ["-m", "true"]).status === 0;
 
@@ -35,7 +35,7 @@ export const diskScenarios: readonly Scenario[] = [
         await play.submit({ tasks: 300, ms: 10 });
         await until("the work to begin", async () => (await world.executions()) > 10);
         await fillUp(world);
-        // the journal lives on its reserve first: what that gives back is filled too
+        // the journal uses its reserve first: fill up what it releases, too
         await until("the server to notice", async () => {
           const { state } = await world.client.server();
           if (state === "running") await fillUp(world);
@@ -46,14 +46,14 @@ export const diskScenarios: readonly Scenario[] = [
           refused.status === 3 && /nothing was submitted/.test(refused.stderr),
           `a submit on a full disk: ${refused.status}: ${refused.stderr}`,
         );
-        // it can be looked at all the same
+        // it still answers questions
         expect((await world.cli(["status"])).status === 0, "status fails on a full disk");
         await makeRoom(world);
         await play.settle();
         // killed while full, started while full
         await play.submit({ tasks: 300, ms: 10 });
         await fillUp(world);
-        // the journal lives on its reserve first: what that gives back is filled too
+        // the journal uses its reserve first: fill up what it releases, too
         await until("the server to notice", async () => {
           const { state } = await world.client.server();
           if (state === "running") await fillUp(world);

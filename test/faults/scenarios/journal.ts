@@ -15,7 +15,7 @@ const directoryOf = (world: World): string => join(world.home, "journal");
 const segmentsOf = async (world: World): Promise<string[]> =>
   (await readdir(directoryOf(world))).filter((name) => name.endsWith(".log")).toSorted();
 
-/** Of every file in the journal, to see that a refusal changes nothing. */
+/** A hash of every file in the journal, to see that a refusal changes nothing. */
 const fingerprint = async (world: World): Promise<string> => {
   const hash = createHash("sha256");
   for (const name of (await readdir(directoryOf(world))).toSorted()) {
@@ -25,7 +25,7 @@ const fingerprint = async (world: World): Promise<string> => {
   return hash.digest("hex");
 };
 
-/** Several segments, each of a server that was killed, with a finished run in each. */
+/** Several segments, each from a server that was killed, with a finished run in each. */
 const history = async (stage: Stage, servers: number): Promise<Play> => {
   const play = await stage.open();
   for (let i = 0; i < servers; i += 1) {
@@ -48,8 +48,8 @@ const refuses = async (world: World, words: RegExp): Promise<void> => {
 };
 
 /**
- * The repair makes the server start again and keeps the runs that the damage did not touch. What was damaged may be gone
- * or run again; what comes now is whole.
+ * The repair makes the server start again and keeps the runs that the damage did not touch. What was damaged may be
+ * gone or run again; what comes next is complete.
  */
 const repairs = async ({ world, submit, driven }: Play, untouched: readonly number[]): Promise<void> => {
   const { status, stdout, stderr } = await world.cli(["journal", "repair"]);
@@ -71,7 +71,7 @@ export const journalScenarios: readonly Scenario[] = [
       const { world } = play;
       const newest = join(directoryOf(world), (await segmentsOf(world)).at(-1)!);
       const bytes = await readFile(newest);
-      // a write that was cut off: the beginning of a record, never acknowledged
+      // a truncated write: the beginning of a record, never acknowledged
       await appendFile(newest, bytes.subarray(bytes.length - 60, bytes.length - 20));
       await world.up();
       await play.check();
@@ -79,7 +79,7 @@ export const journalScenarios: readonly Scenario[] = [
       expect(/cut a torn tail of \d+ bytes at offset \d+/.test(log), "no warning of a torn tail in server.log");
       await play.submit();
       await play.settle();
-      // and one whose last record lost its end: all before it loads
+      // and one whose last record lost its end: everything before it loads
       await world.killServer();
       const last = join(directoryOf(world), (await segmentsOf(world)).at(-1)!);
       await truncate(last, (await stat(last)).size - 3);
@@ -101,7 +101,7 @@ export const journalScenarios: readonly Scenario[] = [
       bytes[at]! ^= 0x10;
       await writeFile(path, bytes);
       await refuses(world, new RegExp(`${middle} at offset \\d+`));
-      // nothing more was lost: with the byte in its place all is there
+      // nothing more was lost: with the byte back in its place everything is there
       await copyFile(join(world.root, "whole"), path);
       await world.up();
       await play.check();
@@ -151,7 +151,7 @@ export const journalScenarios: readonly Scenario[] = [
       await world.killServer();
       await world.up();
       await play.check();
-      // the first of a server's life, that of its new segment
+      // the first fsync of a server's life, that of its new segment
       await world.killServer();
       await world.failFsync();
       await world.up();
@@ -169,7 +169,7 @@ export const journalScenarios: readonly Scenario[] = [
       for (let round = 0; round < 12; round += 1) {
         await play.submit({ tasks: 40, every: 5, times: 1, retries: 1 });
         if (round % 3 === 0) await play.settle();
-        // some are still going on: the snapshot holds them too
+        // some are still running: the snapshot contains them too
         const compacted = askToCompact(world);
         await new Promise((resolve) => void setTimeout(resolve, round * 25));
         await world.killServer();

@@ -11,7 +11,7 @@ export interface Scenario {
   readonly name: string;
   /** Why it cannot run here; undefined if it can. */
   readonly absent?: (tools: Tools) => string | undefined;
-  /** It mostly waits (for leases, heartbeats): it may run beside others. */
+  /** It mostly waits (for leases, heartbeats), so it may run beside others. */
   readonly waits?: boolean;
   /** Throws when a promise is broken. */
   run(stage: Stage): Promise<void>;
@@ -19,17 +19,17 @@ export interface Scenario {
 
 export interface Stage {
   readonly tools: Tools;
-  /** A home of its own; at the end all of them must leave nothing behind. */
+  /** Opens a home of its own; in the end none of them may leave anything behind. */
   open(options?: Partial<WorldOptions>): Promise<Play>;
 }
 
-/** A world and the work that was put into it. */
+/** A world and the work submitted to it. */
 export interface Play {
   readonly world: World;
   readonly driven: Driven;
-  /** Submits, and returns when it is acknowledged. */
+  /** Submits, and returns once it is acknowledged. */
   submit(plan?: Partial<RunPlan>): Promise<Submitted>;
-  /** Waits for the end of all runs and checks every task of theirs. */
+  /** Waits for all runs to end and checks each of their tasks. */
   settle(): Promise<void>;
   /** Checks what is there now. */
   check(): Promise<void>;

@@ -9,7 +9,7 @@ import { killClient } from "../clients.ts";
 import { isAlive, signal, untilDead } from "../processes.ts";
 import { type Scenario, expect, fleetOf } from "./scenario.ts";
 
-/** Servers: several at once, from several hosts, killed between two words. */
+/** Servers: several at once, from several hosts, killed between two steps. */
 
 const OTHER_HOST = "faults-other-host";
 const THROUGH = ["unshare", "--uts", "sh", "-c", `hostname ${OTHER_HOST} && exec "$@"`, "sh"];
@@ -31,7 +31,8 @@ export const serverScenarios: readonly Scenario[] = [
       for (let round = 0; round < 4; round += 1) {
         const outcomes = await Promise.all(Array.from({ length: 3 }, () => world.cli(["up"])));
         expect(outcomes.filter(({ status }) => status === 0).length === 1, `round ${round}: not one server runs`);
-        // one that has said that it does not start takes a moment to be gone, as does a child on its way to another program
+        // a server that has said that it will not start takes a moment to go, as does a child on its way to another
+        // program
         for (let waited = 0; waited < 100 && world.serverPids().length > 1; waited += 1) await sleep(50);
         expect(world.serverPids().length === 1, `round ${round}: ${world.serverPids().length} processes`);
         for (const { status, stderr } of outcomes)
@@ -82,7 +83,7 @@ export const serverScenarios: readonly Scenario[] = [
       const taken = (await readEndpoint(world.home))!;
       expect(taken.epoch > epoch && taken.host === OTHER_HOST, `epoch ${taken.epoch} on ${taken.host}`);
       await world.publish();
-      // our own connections are still those to the first one
+      // our own connections still go to the first one
       world.client.close();
       await play.submit({ tasks: 20 });
       signal(first!, "SIGCONT");
@@ -91,7 +92,7 @@ export const serverScenarios: readonly Scenario[] = [
       await play.settle();
       const log = await readFile(join(world.home, "logs", "server.log"), "utf8");
       expect(/lost its home|has taken over/.test(log), "the first server did not say why it ended");
-      // what it may have written late is no part of the history
+      // what it may have written late is not part of the history
       await world.killServer();
       await world.up({ through: THROUGH });
       await play.check();

@@ -7,9 +7,9 @@ import { type Scenario, expect, fleetOf } from "./scenario.ts";
 
 /** Rule 5: silence is not death. Longer than heartbeats, and longer than leases. */
 
-/** Four heartbeats of five seconds, and some. */
+/** Four heartbeats of five seconds, and a little more. */
 const SILENCE_MS = 27_000;
-/** The lease of a local agent, and some. */
+/** The lease of a local agent, and a little more. */
 const LEASE_MS = 75_000;
 
 const connected = (agents: readonly { readonly state: string }[]): number =>
@@ -83,7 +83,7 @@ export const silenceScenarios: readonly Scenario[] = [
       await play.submit({ tasks: 60, ms: 300 });
       await until("the work to begin", async () => (await world.executions()) > 8);
       const [agent] = world.agents();
-      // its lease runs out by our hand: what it had is lost
+      // we let its lease run out: what it had is lost
       world.willEnd(agent!);
       signal(agent!.pid, "SIGSTOP");
       await sleep(LEASE_MS);

@@ -8,7 +8,7 @@ import { until } from "../../until.ts";
 import type { World } from "../world.ts";
 import { type Scenario, expect, fleetOf } from "./scenario.ts";
 
-/** Those who should not be at the door, while others work. */
+/** Strangers at the door, while others work. */
 
 const residentOf = async (pid: number): Promise<number> =>
   Number(/^VmRSS:\s*(\d+) kB/m.exec(await readFile(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
@@ -18,7 +18,7 @@ const HUGE = Buffer.from([0, 0, 0, 0x80]);
 const DRIP_MS = 300;
 const PATIENCE_MS = 90_000;
 
-/** Sends bytes one by one until the server has enough of it. Resolves with what is wrong, if it never has. */
+/** Sends bytes one by one until the server has had enough. Resolves with what is wrong, if that never happens. */
 const drip = async (what: string, socket: Socket, bytes: Buffer): Promise<string | undefined> => {
   let closed = false;
   socket.on("error", () => undefined);
