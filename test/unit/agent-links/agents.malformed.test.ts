@@ -28,7 +28,10 @@ interface Server {
 
 const plainPages = { pack: (bytes: Uint8Array) => bytes, unpack: (bytes: Uint8Array) => bytes };
 
-/** The part of a server that agents speak to, on a disk in memory. Fails as `up` would when the journal cannot be applied. */
+/**
+ * The part of a server that agents talk to, on a disk in memory. Fails as `up` would when the journal cannot be
+ * applied.
+ */
 const startServer = async (disk: FakeDisk, epoch: number): Promise<Server> => {
   const state = createState();
   const replay = createReplay(state, plainPages, {
@@ -169,7 +172,7 @@ describe("whatever an agent with the token says", () => {
     expect(() => agents.importSpool(uuid, [good, bad])).toThrow(/details/);
     expect(() => agents.importSpool(uuid, [{ t: "ping" } as never])).toThrow(/'ping' among results/);
     expect([journal.appended, state.agents.get(1)?.seq]).toEqual([before, 0]);
-    // texts are cut and what nobody knows is left out: no reason to refuse the results of a task
+    // texts are cut and unknown fields left out: neither is a reason to refuse the results of a task
     const long = { ...good.parts[0]!, details: [[1, "x".repeat(100_000)] as const], more: "y".repeat(100_000) };
     const bytes = journal.pendingBytes;
     expect(agents.importSpool(uuid, [{ ...good, parts: [long] }])).toBe(true);

@@ -10,7 +10,7 @@ import { sendAssignments } from "../../../src/agent-links/assignments.ts";
 import { resultsKept, tellInPassing } from "../../../src/agent-links/in-passing.ts";
 import { group, spec } from "../core/model.ts";
 
-/** An agent that keeps what it is told. */
+/** An agent that records what it receives. */
 const listener = (id: number): { link: AgentLink; heard: ServerMessage[] } => {
   const heard: ServerMessage[] = [];
   const channel: AgentLink["channel"] = {
@@ -55,7 +55,7 @@ describe("what an agent is told", () => {
     state.runs.set(1, run);
     hold(run, 7, [0, 1, 2, 3, 50, 51, 100]);
     const { link, heard } = listener(7);
-    // row 4 is another's by now
+    // row 4 belongs to another agent by now
     sendAssignments(state, link, [{ run: 1, ranges: [0, 5, 50, 2, 100, 1] }]);
     expect(heard.map(({ t }) => t)).toEqual(["define", "assign", "define", "assign"]);
     expect(heard[1]).toMatchObject({ group: 0, ranges: [0, 4, 50, 2], attempts: 1 });
@@ -95,7 +95,7 @@ describe("what an agent is told", () => {
       { t: "forget", run: 2 },
       { t: "forget", run: 3 },
     ]);
-    // one that leaves waits for it
+    // a leaving agent waits for it
     link.draining = true;
     resultsKept(link, 6);
     expect(heard.at(-1)).toEqual({ t: "ack", seq: 6 });

@@ -47,7 +47,7 @@ afterEach(() => close());
 
 interface Played {
   say(message: AgentMessage): void;
-  /** Settles with what it was told, when it was told a ping; both sides keep their order. */
+  /** Settles with what it received before a ping; both sides keep their order. */
   heard(): Promise<ServerMessage[]>;
   hangUp(): void;
 }

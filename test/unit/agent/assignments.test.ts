@@ -12,7 +12,7 @@ import { Ending } from "../../../src/core/events.ts";
 import type { AgentMessage } from "../../../src/protocol/messages.ts";
 import { RESOURCES, RUN } from "./rank-nodes.ts";
 
-/** An agent of one cpu, with tasks whose processes end when a test says so. */
+/** An agent with one cpu and tasks whose processes end when a test says so. */
 
 interface Node {
   readonly assignments: Assignments;

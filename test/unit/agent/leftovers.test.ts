@@ -9,7 +9,7 @@ import { removeLeftovers } from "../../../src/agent/leftovers.ts";
 import { type Owners, keepOwners, machineId, ownersDirectory } from "../../../src/agent/owners.ts";
 import { type ProcessIdentity, identify } from "../../../src/process-identity.ts";
 
-/** What agents that were killed have left on this node: removed if their owners are proven dead, and only then. */
+/** What killed agents have left on this node: removed only if their owners are provably dead. */
 
 const UUID = "01234567-89ab-4cde-8f01-23456789abcd";
 const NAME = "slipway-01234567-1.0.1";

@@ -3,12 +3,12 @@ import { createExitTimes, createNodeClock } from "../../../src/agent/node-clock.
 
 const STEP = 1_500_000_000_000;
 
-/** The wall clock of this process is off by so much. */
+/** Shifts the wall clock of this process by this much. */
 const step = (ms: number): void => void vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ms });
 
 afterEach(() => vi.useRealTimers());
 
-/** As a spawner's: set when it started, then monotonic. */
+/** Like a spawner's: set when it started, then monotonic. */
 const spawnerClock = (off: number): (() => number) => {
   const start = Date.now() + off - performance.now();
   return () => start + performance.now();
@@ -27,7 +27,7 @@ describe("rule 10: the times an agent tells", () => {
       expect(clock.now() - server).toBeLessThan(60_000);
       vi.useRealTimers();
     }
-    // a server that does not tell, or nonsense, changes nothing
+    // a server that sends nothing, or nonsense, changes nothing
     for (const nothing of [undefined, NaN, 0, -5, Infinity]) clock.adopt(nothing);
     expect(clock.now() - server).toBeLessThan(60_000);
   });
@@ -51,7 +51,7 @@ describe("rule 10: the times an agent tells", () => {
       const endedAt = now();
       const back = timesOf(spawner, { startedAt: endedAt + 10, endedAt });
       expect(back.finished - back.started).toBe(0);
-      // what never started did so at no time of a spawner's
+      // what never started has no time on a spawner's clock
       const never = timesOf({}, { startedAt: 0, endedAt: 0 });
       expect(Math.abs(never.finished - server)).toBeLessThan(60_000);
     },

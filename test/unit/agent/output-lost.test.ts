@@ -19,7 +19,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const noSpace = Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
 
-/** A disk of so many bytes; `size` may change. */
+/** A disk of this many bytes; `size` may change. */
 const smallDisk = (size: number) => {
   const disk = {
     size,
@@ -215,7 +215,7 @@ describe("properties of what is not kept", () => {
           expect(kept + gone).toBe(all[fd].length);
           const text = await read(stream.path, output, fd);
           expect(ownBytes(text)).toBe(kept);
-          // every piece between markers is a piece of the whole, in order, and markers tell the distances
+          // every piece between markers is a piece of the whole, in order, and markers give the distances
           let at = 0;
           const parts = text.split(/\n?\[slipway: (\d+) bytes are missing here: [^\]]*\]\n/);
           for (const [i, part] of parts.entries()) {

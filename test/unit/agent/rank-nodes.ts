@@ -31,13 +31,13 @@ export const RUN = defineRun(undefined, {
 export interface RankNode {
   readonly parts: RankParts;
   readonly pool: SlotPool;
-  /** Attempts that it was given. */
+  /** Attempts that it received. */
   readonly taken: number[];
   readonly started: AgentTask[];
   readonly live: Map<AgentTask, { ending: number; code: number }>;
   readonly sent: AgentMessage[];
   readonly results: Result[];
-  /** Outputs that were begun and not ended; those that were ended are told to be in the file by `flushes`. */
+  /** Outputs that have begun and not ended; `flushes` says of ended ones that they are in the file. */
   readonly outputs: Set<TaskOutput>;
   readonly flushes: (() => void)[];
 }
@@ -65,7 +65,7 @@ export const startNode = (): RankNode => {
       live.set(task, { ending: Ending.EXIT, code: 0 });
     },
     end: (task: AgentTask, ending: number) => {
-      // the first word counts
+      // the first ending counts
       if (live.get(task)?.ending === Ending.EXIT) live.set(task, { ending, code: NO_CODE });
     },
   } as unknown as Executor;

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Ending, NO_CODE } from "../../../src/core/events.ts";
 import { endRank, NAME, type RankNode, RESOURCES, startNode, take, write } from "./rank-nodes.ts";
 
-/** One agent that hears everything in any order, twice, too late, or of an attempt that it does not have. */
+/** One agent that hears everything in any order, twice, too late, or about an attempt that it does not have. */
 
 type Step =
   | { readonly does: "take" | "kept" | "over" | "stop" | "supersede"; readonly attempt: number }
@@ -34,12 +34,12 @@ const endOne = (node: RankNode, code: number): void => {
 const perform = (node: RankNode, place: number, given: Step, foreign: { free(): void }): void => {
   const { parts } = node;
   if (given.does === "take") {
-    // said again while it is here, or a later one: the server gives no attempt twice
+    // repeated while it is here, or a later one: the server assigns no attempt twice
     const last = Math.max(0, ...node.taken);
     const isHere = [...parts.own(), ...parts.others()].some(({ attempt }) => attempt === given.attempt);
     if (isHere || given.attempt > last) take(node, place, given.attempt);
   } else if (given.does === "kept") {
-    // the server says so of what it heard
+    // the server acknowledges what it heard
     if (node.sent.some((message) => message.t === "ranks-ended" && message.attempt === given.attempt))
       parts.kept(1, 0, given.attempt);
   } else if (given.does === "over") parts.over(1, 0, given.attempt);
@@ -55,7 +55,7 @@ const perform = (node: RankNode, place: number, given: Step, foreign: { free(): 
   else for (const task of node.live.keys()) write(node, task);
 };
 
-/** Everything that is under way comes to its end, but for the attempts. */
+/** Everything under way comes to its end, except the attempts. */
 const runOut = (node: RankNode, place: number): void => {
   for (let before = ""; ;) {
     node.parts.serve();
@@ -94,7 +94,7 @@ describe("a part that hears anything in any order", () => {
           const told = node.sent.filter((message) => message.t === "ranks-ended" && message.attempt === attempt);
           expect(told.length).toBeLessThanOrEqual(1);
         }
-        // nobody took the attempt away: it has its result, was given back, or its end here was told
+        // nobody took the attempt away: it has its result, was given back, or its end here was reported
         if (!isLeft) expect(node.results.length + returned + ended).toBe(1);
         if (place === 1) expect([node.results, returned]).toEqual([[], 0]);
         else expect(ended).toBe(0);

@@ -187,7 +187,7 @@ for (const { kind, absent } of implementations) {
         const task = session.start(["/bin/sh", "-c", `echo up; until [ -e ${gate} ]; do sleep 0.01; done`]);
         await task.said("up");
         const pid = await task.pid;
-        // the spawner hears of its end and of our request in one turn
+        // the spawner learns of its end and of our request in one turn
         process.kill(session.spawner.pid, "SIGSTOP");
         writeFileSync(gate, "");
         await until("it is a zombie", () => /^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "latin1")));
@@ -271,7 +271,7 @@ for (const { kind, absent } of implementations) {
       });
 
       it("ends too when its agent died before it could say its first word", async () => {
-        // pipes of an agent that is gone, as an agent leaves them that is killed while it starts its spawner
+        // the pipes of an agent that is gone, as one leaves them that is killed while it starts its spawner
         const argv = kind === "native" ? [nativePath] : nodeEntry;
         execFileSync("mkfifo", [`${directory}/gone-${kind}`]);
         const child = spawn("sh", ["-c", 'read -r _ < "$0"; exec "$@"', `${directory}/gone-${kind}`, ...argv], {

@@ -128,7 +128,7 @@ describe("frames of the spawner", () => {
     expect(writeEnv(writer, 2, ["A=\0"])).toBe("nul");
     expect(writeEnv(writer, 3, ["x".repeat(MAX_FRAME)])).toBe("too-large");
     expect(writeEnv(writer, 4, ["x".repeat(MAX_FRAME), "y"])).toBe("too-large");
-    expect(writeEnv(writer, 5, ["x".repeat(MAX_FRAME - 14)])).toBe("ok"); // the largest there is
+    expect(writeEnv(writer, 5, ["x".repeat(MAX_FRAME - 14)])).toBe("ok"); // the largest possible
     expect(writeEnv(writer, 6, ["x".repeat(MAX_FRAME - 13)])).toBe("too-large");
     expect(writeEnv(writer, 7, ["ü".repeat(10)])).toBe("ok");
     const ids: number[] = [];

@@ -54,7 +54,7 @@ export interface Ended extends Exit {
 export interface Running {
   readonly id: number;
   readonly tmpdir: string | null;
-  /** Of the main process, once the start was told. */
+  /** The main process's pid, once its start was reported. */
   readonly pid: Promise<number>;
   readonly ended: Promise<Ended>;
   /** Settles when stdout has contained this text. */
@@ -166,11 +166,11 @@ export const openSession = async (kind: Kind | "auto", options: SessionOptions =
   return { spawner, scratch, start, run, sh: (script, more) => run(["/bin/sh", "-c", script], more), closed };
 };
 
-/** Words that take root's power to enter any directory away from a command; none for others, who do not have it. */
+/** Words before a command that take away root's power to enter any directory; none for other users, who lack it. */
 export const WITHOUT_POWERS: readonly string[] =
   process.getuid?.() === 0 ? ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--"] : [];
 
-/** Why those words do not work here; "" where they do. */
+/** Why those words do not work here; "" if they do. */
 export const powersStay = ((): string => {
   const closed = join(directory, "closed");
   mkdirSync(closed, { mode: 0 });
@@ -193,7 +193,7 @@ export const readPid = async (path: string): Promise<number> => {
   return Number(readFileSync(path, "utf8"));
 };
 
-/** A spawner without the client: frames go in as they are; `ended` settles with its exit status and stderr. */
+/** A spawner without the client: frames go in unchanged; `ended` settles with its exit status and stderr. */
 export const openRaw = (kind: Kind) => {
   const [file = "", ...args] = kind === "native" ? [nativePath] : nodeEntry;
   const child = spawn(file, args, { stdio: ["pipe", "pipe", "pipe"] });

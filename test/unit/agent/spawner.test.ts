@@ -223,7 +223,7 @@ for (const { kind, absent } of implementations) {
       const end = await session.sh(`cat ${file}; cat ${file} ${file} >&2; printf tail`);
       expect(end.stdout.equals(Buffer.concat([bytes, Buffer.from("tail")]))).toBe(true);
       expect(end.stderr.equals(Buffer.concat([bytes, bytes]))).toBe(true);
-      // sockets cannot be opened by path: this is what needs a pipe
+      // sockets cannot be opened by path, so this needs a pipe
       const named = await session.sh("echo a > /dev/stdout; echo b > /dev/stderr; echo c >> /proc/self/fd/2");
       expect([named.stdout.toString(), named.stderr.toString()]).toEqual(["a\n", "b\nc\n"]);
     });
@@ -319,7 +319,7 @@ for (const { kind, absent } of implementations) {
       const before = residentMB();
       apart.spawner.pause();
       const task = apart.start(["head", "-c", String(50 * MB), "/dev/zero"]);
-      // what it cannot report yet it still does
+      // it still does what it cannot report yet
       for (let i = 0; i < 3; i++) {
         const file = join(apart.scratch, `file${i}`);
         void apart.sh("echo done", { stdout: file });

@@ -41,7 +41,7 @@ describe("the values of a request's body", () => {
   });
 
   it("a line of 32 MB in small pieces is read in one pass", { timeout: 60_000 }, async () => {
-    // 8,000 pieces: looking at all of it again with each would be a hundred gigabytes
+    // 8,000 pieces: scanning all of it again for each would be a hundred gigabytes
     const [value] = await valuesOf(inPieces(`"${"x".repeat(32_000_000)}"\n`, [4000]));
     expect((value as string).length).toBe(32_000_000);
   });

@@ -119,7 +119,7 @@ describe("journal verify --deep", () => {
     live(agent);
     append();
     const { upTo } = await journal.roll();
-    // as Slipway of format 1 wrote it whose limit was another one: history that never happened
+    // as Slipway wrote it in format 1 with another limit: history that never happened
     const other = await replayState(home, (replay) => readJournal(join(home, "journal"), replay));
     other.runs.get(1)!.table.pages[0]!.losses[1] = 3;
     other.runDependents.clear();

@@ -30,7 +30,7 @@ test("the result of a run is what the one task at its end wrote", () => {
   expect(of(group("dock", 10, []))).toBeUndefined();
   expect(of(group("a", 1, []), group("b", 1, []))).toBeUndefined();
   expect(of(group("a", 3, []), group("b", 1, ["a (any)"]))).toBe(3);
-  // a handler that was not needed is not the end of anything
+  // a handler that was not needed does not end anything
   expect(of(group("a", 1, []), group("b", 1, ["a"]), group("mail", 1, ["b"], { CANCELED: 1 }))).toBe(undefined);
   expect(of(group("a", 1, []), group("b", 1, ["a"]), group("mail", 1, ["a"], { CANCELED: 1 }))).toBe(1);
   expect(resultTask(sampleRun({ groups: [group("a", 1, [])], total: 1000 }))).toBeUndefined();

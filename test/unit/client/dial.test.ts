@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { connect } from "../../../src/client/index.ts";
 import type { Endpoint } from "../../../src/protocol/endpoint.ts";
 
-/** Made for this test and used nowhere else. For another host and out of date: where the key is pinned, neither matters. */
+/** Made for this test and used nowhere else. For another host and expired: with a pinned key, neither matters. */
 const KEY = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgnrYgX6Nq1ZplxApt
 KpbGNx3qGvEGcC9o3y1VAZCtTkOhRANCAAREtvT0WqzJ2pPrW1f+na9zj9Sfn5ow

@@ -12,7 +12,7 @@ export interface FakeServer {
   /** What the endpoint file would say; undefined while nothing listens. */
   endpoint(): Promise<Endpoint | undefined>;
   listen(): Promise<void>;
-  /** Ends at once, connections and all, as a killed process would. */
+  /** Ends at once with all connections, as a killed process would. */
   kill(): Promise<void>;
   remove(): Promise<void>;
 }

@@ -119,7 +119,7 @@ tasks:
     expect(listed(5)).toEqual(["1", "2"]);
     expect(spec.groups[5]).toMatchObject({ itemResources: { mem: "{item}G" }, resources: { cpus: 10_000 } });
     expect(items.get(6)).toMatchObject({ path: "-" });
-    // lists that are still to be read count nothing
+    // lists that have not been read yet count as nothing
     expect(taskCount(spec)).toBe(0 + 0 + 3 + 2 + 3 + 2 + 0);
   });
 
@@ -191,7 +191,7 @@ describe("size", () => {
     const before = process.memoryUsage().arrayBuffers;
     const { spec, items } = buildRun(document, { cwd: "/" });
     expect(taskCount(spec)).toBe(10_000_000);
-    // nothing is made for each of them
+    // nothing is allocated for each of them
     expect([spec.groups[0]!.items, items.size]).toEqual([{ kind: "range", from: 1, step: 1, count: 10_000_000 }, 0]);
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1_000_000);
   });
@@ -205,7 +205,7 @@ describe("size", () => {
     expect(buildRun(readRunBody({ tasks }), { cwd: "/" }).spec.groups).toHaveLength(100_000);
     tasks[0]!.after = "t99999";
     expect(() => buildRun(readRunBody({ tasks }), { cwd: "/" })).toThrow(/t\d+ → .*… → t\d+/);
-    // by the square of their number it would take hours: the limit is none of a busy machine's
+    // quadratic work would take hours: even a busy machine stays within the limit
   }, 120_000);
 
   it("wide graphs and many keys stay linear", () => {

@@ -38,7 +38,7 @@ describe("Apptainer and Singularity", () => {
   it("bind with exec, and give --no-eval only to a binary that has it", () => {
     expect(lines("apptainer")).toContain('run=("$program" exec)\nrun+=(--no-eval)\nrun+=(--nv)');
     expect(lines("singularity", { version: "singularity version 3.8.7" })).not.toContain("no-eval");
-    // of an unknown one the node is asked
+    // if the version is unknown, the node finds out
     expect(lines("singularity", { version: undefined })).toMatch(/exec --help.*grep.*--no-eval/);
     expect(lines("apptainer", { slotType: "rocm" })).toContain("--rocm");
     expect(lines("apptainer", { slotType: "cpu" })).not.toMatch(/--nv|--rocm/);

@@ -92,7 +92,7 @@ const world = (): { driver: Driver; next: Event[] } => {
   return { driver, next };
 };
 
-/** A run of a billion tasks is none of these tests': whoever submits is held to `limits.tasks-per-run`. */
+/** Runs of a billion tasks are out of scope here: `limits.tasks-per-run` holds submitters back. */
 const isHuge = (event: Event): boolean => event.type === "run.opened" && taskCount(event.spec) > 1000;
 
 const whole = (driver: Driver): void => {
@@ -111,7 +111,7 @@ describe("an event", () => {
         const { driver, next } = world();
         for (const [i, event] of next.entries()) {
           const one = i === nth % next.length ? mutated(event, changes) : event;
-          // its kind is what the record's number says
+          // the record's number determines its kind
           const made = { ...one, type: event.type } as Event;
           if (check(driver.state, made) === undefined && !isHuge(made)) apply(driver.state, made, NO_EFFECTS);
         }

@@ -52,7 +52,7 @@ describe("columns of results", () => {
         const moved = Buffer.concat([Buffer.alloc(shift), bytes]).subarray(shift);
         const back = unpackResults(packr.unpack(moved) as never);
         expect(spelledOut(back)).toEqual(spelledOut(given));
-        // packed again, without a look at each value, it is the same
+        // packed again, without looking at each value, it is the same
         expect(packResults(back)).toEqual(packResults(given));
       }),
     );

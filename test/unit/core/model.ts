@@ -40,12 +40,12 @@ export const spec = (groups: readonly GroupSpec[], more: Partial<RunSpec> = {}):
 export interface Driver {
   readonly state: State;
   readonly events: Event[];
-  /** Rows that may be placed, as effects told them. */
+  /** Rows that may be placed, according to the effects. */
   readonly ready: Map<number, Set<number>>;
   readonly stops: { agent: number; run: number; row: number }[];
-  /** As the server does: what is lost once too often is decided before the event is applied. */
+  /** As the server does: decides what is lost once too often before it applies the event. */
   send(event: Event): void;
-  /** Another server takes over, with another limit of losses. */
+  /** Another server takes over, with another limit on losses. */
   restart(losses: number): void;
   submit(spec: RunSpec): Run;
   join(): number;
@@ -61,8 +61,8 @@ export const noRefusals = ({ refused }: Pick<State, "refused">): void => {
 };
 
 /**
- * `format1`: a limit by which Slipway of that format judged losses, without writing down what it decided. `told`: what a
- * test wants to hear of the effects besides.
+ * `format1`: the limit by which Slipway of that format judged losses, without recording what it decided. `told`:
+ * further effects that a test wants to hear of.
  */
 export const createDriver = ({ format1, told = {} }: { format1?: number; told?: Partial<Effects> } = {}): Driver => {
   const state = createState(format1);

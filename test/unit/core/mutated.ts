@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** Values that stand where others should: what a faulty or hostile sender may write. */
+/** Values in place of others: what a faulty or hostile sender may write. */
 const odd = fc.oneof(
   fc.constantFrom<unknown>(
     undefined,

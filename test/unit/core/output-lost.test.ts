@@ -69,7 +69,7 @@ describe("output that was not kept", () => {
     for (const { type, payload } of encodeRun(run, plainPages)) {
       const body = packr.unpack(payload) as Record<string, unknown>;
       if (type === RUN) delete body["outputBytes"];
-      // a snapshot of the version before had no such part either
+      // snapshots of the previous version had no such part either
       if (type !== 165) restored = decode({ type, payload: type === RUN ? packr.pack(body) : payload });
     }
     expect(restored).toMatchObject({ outputBytes: 32, lost: { tasks: 0, bytes: 0 } });

@@ -36,7 +36,7 @@ const replayed = (driver: Driver): State => {
 
 const numbers = (run: Run, row = 0): number[] => attemptsOf(run, row).map(({ n }) => n);
 
-/** One task that fails, is lost or is interrupted so often. */
+/** One task that fails, is lost or is interrupted this often. */
 const failing = (driver: Driver, run: Run, times: number): void => {
   const agent = driver.join();
   for (let i = 0; i < times; i += 1) {
@@ -56,7 +56,7 @@ describe("earlier attempts", () => {
       expect(numbers(run)).toEqual(kept);
       expect(droppedOf(run, 0)).toBe(Math.max(0, n - 8));
       driver.end(agent, run.id, [0], 1);
-      // waiting for its next attempt it has had as many
+      // while it waits for its next attempt it has had just as many
       expect(numbers(run)).toEqual(kept);
       expect(droppedOf(run, 0)).toBe(Math.max(0, n - 8));
     }

@@ -27,7 +27,7 @@ const restore = ({ file }: RunSummary): Run => {
   throw new Error(`${file} is cut short`);
 };
 
-/** The records that a snapshot of this state holds; all ended runs are archived. */
+/** The records in a snapshot of this state; all ended runs are archived. */
 export const snapshotOf = (state: State): StateRecord[] => {
   const summaries = new Map<number, RunSummary>();
   for (const run of state.runs.values()) {
@@ -39,7 +39,7 @@ export const snapshotOf = (state: State): StateRecord[] => {
   return [...encodeState(state, summaries, pages)];
 };
 
-/** What a server does whose setting is `losses`. */
+/** What a server whose setting is `losses` does. */
 export const replayAll = (records: readonly StateRecord[], losses: number): State => {
   const state = createState(losses);
   const replay = createReplay(state, pages, { restore });

@@ -9,9 +9,9 @@ import { quoteFor } from "../../../src/core/shell-quoting.ts";
 import { compile, expand } from "../../../src/core/template.ts";
 
 /**
- * Items are data: whatever a text command looks like, no value of an item is executed by the shell that runs it, be it dash
- * or bash under the name sh. Texts are made at random out of everything that shells read in a way of their own; values try
- * to get out of each of them. What is refused is not run.
+ * Items are data: whatever a text command looks like, the shell that runs it, dash or bash under the name sh, never
+ * executes a value of an item. Texts are random mixtures of everything that shells treat specially; values try to break
+ * out of each of them. What is refused is not run.
  */
 
 const SHELLS = [
@@ -218,7 +218,7 @@ describe("items are data", () => {
     if (!existsSync(shell)) throw new Error(`${shell} is not installed: the package ${name} has it`);
     const canary = join(directory, `canary-${name}`);
     writeFileSync(canary, "");
-    // each in a subshell of its own: a syntax error ends that one alone
+    // each in its own subshell: a syntax error ends only that one
     const script = cases.map((text, i) => `CASE=${i}\n(eval ${quoteFor(text, "word")})`);
     const file = join(directory, `cases-${name}`);
     writeFileSync(file, `exec </dev/null >/dev/null 2>&1\nexport CANARY CASE\n${script.join("\n")}\nexit 0\n`);

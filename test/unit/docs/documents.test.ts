@@ -20,7 +20,7 @@ const documents = [
     .map((name) => join("docs", name)),
 ].toSorted();
 
-/** Code is no prose: links in it are none. */
+/** Code is not prose: it contains no links. */
 const withoutCode = (text: string): string => text.replaceAll(/^```.*?^```$/gms, "").replaceAll(/`[^`\n]*`/g, "");
 
 const anchors = (text: string): Set<string> =>

@@ -15,7 +15,7 @@ let scripts: string;
 const children: ChildProcess[] = [];
 const claims: HomeClaim[] = [];
 
-/** A real second server process: claims, says what came of it, and holds until it is told to release or is killed. */
+/** A real second server process: claims, reports the result, and holds on until it is asked to release or is killed. */
 const CLAIMER = `
 import { claimHome } from ${JSON.stringify(fileURLToPath(new URL("../../../src/home/index.ts", import.meta.url)))};
 const say = (value) => process.stdout.write(JSON.stringify(value) + "\\n");
@@ -88,7 +88,7 @@ const claimer = async (): Promise<Claimer> => {
   return { child, next, go: () => void child.stdin!.write("\n") };
 };
 
-/** Time that passes only when told, or by being slept. */
+/** Time that passes only on request, or by sleeping. */
 const fakeClock = (): HomeClock & { advance(ms: number): void; onSleep?: () => Promise<void> } => {
   let now = 0;
   const timers = new Set<{ ms: number; due: number; call: () => void }>();
@@ -298,7 +298,7 @@ describe("holding a home", () => {
     const claim = await hold(home, {}, clock);
     const reasons: string[] = [];
     claim.onLost((reason) => reasons.push(reason));
-    // Stopped for 50 s, then it finds its lease as it was: renewing comes before giving up.
+    // Stopped for 50 s, then it finds its lease unchanged: renewing comes before giving up.
     clock.advance(50_000);
     expect(await claim.fence()).toBe(true);
     expect(reasons).toEqual([]);
@@ -337,7 +337,7 @@ describe("a home that is removed under its server", () => {
     // the first renewal notes which directory it is
     await claim.setAddress("here:1");
     const lost = new Promise<string>((resolve) => claim.onLost(resolve));
-    // the old one is kept aside, so that its number cannot be given to the new one
+    // the old one is kept aside, so that the new one cannot get its inode number
     await rename(home, `${home}.old`);
     await mkdir(home);
     expect(await lost).toMatch(/removed|could not be renewed/);

@@ -1,8 +1,8 @@
 import type { IoFile, JournalIo } from "../../../src/journal/io.ts";
 
 /**
- * A disk in memory that forgets like a real one: only what was synced is sure to survive a crash; of the rest any part may.
- * After a failed datasync the data it should have written never reaches the disk, though later ones succeed.
+ * A disk in memory that forgets like a real one: only what was synced surely survives a crash; of the rest any part
+ * may. After a failed datasync its data never reaches the disk, even if later ones succeed.
  */
 interface Inode {
   data: Buffer;
@@ -16,7 +16,7 @@ export interface Fault {
   (op: string, path: string): string | number | undefined;
 }
 
-/** Ranges less what is written anew. */
+/** Ranges minus what is rewritten. */
 const without = (holes: readonly [number, number][], from: number, to: number): [number, number][] =>
   holes.flatMap(([start, end]): [number, number][] => [
     ...(start < from ? [[start, Math.min(end, from)] as [number, number]] : []),
@@ -37,7 +37,7 @@ export interface FakeDisk {
   readonly crashed: Promise<void>;
   /** What the next machine finds. `random` in [0,1) decides what of the unsynced survived; without it, nothing did. */
   revive(random?: () => number): FakeDisk;
-  /** The process dies, the machine does not: the next one sees all that was written, synced or not. */
+  /** The process dies, the machine does not: the next one sees everything that was written, synced or not. */
   kill(): FakeDisk;
   readonly files: ReadonlyMap<string, Buffer>;
   put(path: string, data: Buffer): void;
@@ -54,7 +54,7 @@ interface Medium {
 
 const directoryOf = (path: string): string => path.slice(0, path.lastIndexOf("/"));
 
-/** A machine that forgets nothing it synced, and of the rest what `random` says. */
+/** A machine that forgets nothing it synced, and keeps as much of the rest as `random` says. */
 const afterPowerLoss = ({ names, durable }: Medium, random: (() => number) | undefined): Map<string, Buffer> => {
   const files = new Map<string, Buffer>();
   for (const path of new Set([...names.keys(), ...durable.keys()])) {
@@ -135,7 +135,7 @@ const diskOn = (medium: Medium): FakeDisk => {
       inode.data.copy(data);
       bytes.copy(data, position);
       inode.data = data;
-      // pages that are written again are dirty again, whatever became of them before
+      // pages that are written again are dirty again, whatever happened to them before
       inode.holes = without(inode.holes, position, position + bytes.length);
       if (dead) await new Promise(() => undefined);
       return bytes.length;

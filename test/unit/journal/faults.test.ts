@@ -17,7 +17,7 @@ interface World {
 
 const retry = { full: 1, error: 1, attempts: 4 };
 
-/** Opens the journal and returns what it replayed: the records of the snapshot stand for all before it. */
+/** Opens the journal and returns what it replayed: the records of the snapshot replace everything before it. */
 const open = async (
   disk: FakeDisk,
   epoch: number,
@@ -41,7 +41,7 @@ const open = async (
 
 const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
-/** Waits until all is durable, the journal fails, or the machine dies. */
+/** Waits until everything is durable, the journal fails, or the machine dies. */
 const settle = async (world: World): Promise<void> => {
   const { journal, disk } = world;
   await Promise.race([journal.whenDurable(journal.appended).catch(() => undefined), disk.crashed]);
@@ -222,7 +222,7 @@ describe("journal under faults", () => {
         {
           numRuns: Number(process.env["JOURNAL_RUNS"] ?? 300),
           examples: [
-            // found by a random run: the head named a segment that was taken back after a failed sync of the directory
+            // found by a random run: the head named a segment that was removed after a failed sync of the directory
             [
               [
                 { do: "fault", op: "syncdir", code: "EIO", after: 1, sizes: [] },
@@ -236,7 +236,7 @@ describe("journal under faults", () => {
     },
   );
 
-  /** A server that dies while its records are written, not synced; what its successor acknowledged. */
+  /** A server that dies while its records are written but not synced; what its successor acknowledged. */
   const killedThenSucceeded = async (
     failed: boolean,
   ): Promise<{ disk: FakeDisk; journal: Journal; acknowledged: string[] }> => {

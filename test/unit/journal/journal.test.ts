@@ -90,7 +90,7 @@ const flip = async (path: string, offset: number): Promise<void> => {
   }
 };
 
-/** Where each record of the caller lies in a segment. */
+/** Where each of the caller's records is in a segment. */
 const layout = (bytes: Buffer): { value: string; from: number; to: number }[] => {
   const found: { value: string; from: number; to: number }[] = [];
   for (let at = 40; at + 11 <= bytes.length;) {
@@ -615,7 +615,7 @@ describe("journal reading, verifying, repairing", () => {
           expect(indices).not.toContain(-1);
           expect(indices).toEqual([...new Set(indices)].sort((a, b) => a - b));
           if (repaired.lost.exact && !endHit) expect(written.length - seen.length).toBe(repaired.lost.records);
-          // Without its END the last segment's damaged tail cannot be told from a torn one.
+          // Without its END the last segment's damaged tail cannot be distinguished from a torn one.
           const readable = [...places.values()].flat().map((place) => place.value);
           if (!endHit) expect(seen).toEqual(readable);
           await write(next, 2);

@@ -11,7 +11,7 @@ import { type FakeDisk, fakeDisk } from "./disk.ts";
 
 const DIR = "/journal";
 
-/** Takes what comes, but nothing that is poison. */
+/** Accepts everything but poison. */
 const taker = (): { replay: Replay; seen: string[] } => {
   const seen: string[] = [];
   const replay: Replay = (_type, payload, lsn) => {

@@ -9,7 +9,7 @@ import { fakeDisk } from "./disk.ts";
 const MB = 2 ** 20;
 const never = (): boolean => false;
 
-/** A disk of so many bytes with a reserve and others' files. */
+/** A disk of this many bytes with a reserve and other files. */
 const smallDisk = (capacity: number) => {
   const disk: ReserveDisk & { capacity: number; others: number; reserve: number } = {
     capacity,
@@ -42,7 +42,7 @@ describe("the journal's reserve", () => {
     expect([reserve.bytes, reserve.lent]).toEqual([60 * MB, true]);
     expect(await reserve.lend(10 * MB)).toBe(true);
     expect(reserve.bytes).toBe(40 * MB);
-    // others have taken all of that: nothing is left to take again
+    // others have used all of that: there is nothing to take back
     disk.others = 960 * MB;
     await reserve.fill();
     expect(reserve.bytes).toBe(40 * MB);

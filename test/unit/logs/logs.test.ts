@@ -10,7 +10,7 @@ import type { SlipwayError } from "../../../src/errors.ts";
 import { type LogSource, checkAttempt, runOutput, taskOutput } from "../../../src/logs/logs.ts";
 import { type Driver, createDriver, group, spec } from "../core/model.ts";
 
-/** Which attempt's output is read, and where it lies. */
+/** Which attempt's output is read, and where it is. */
 
 const directory = mkdtempSync(join(tmpdir(), "slipway-logs-test-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -19,7 +19,7 @@ let streams = 0;
 const { signal } = new AbortController();
 const query = { stream: "stdout", follow: false, signal } as const;
 
-/** A task that is run again and again; `says` is what each attempt writes. */
+/** A task that runs again and again; `says` is what each attempt writes. */
 const running = async (more: Partial<GroupSpec>, says: readonly string[]): Promise<{ driver: Driver; run: Run }> => {
   const driver = createDriver();
   const run = driver.submit(spec([group("a", 1, { retries: 1000, ...more })], { cwd: directory }));
@@ -173,7 +173,7 @@ describe("output of earlier attempts", () => {
     const whole = `told, not told${"!".repeat(200_000)} at all\n`;
     expect(await read(driver, run, 2)).toBe(whole);
     expect(await read(driver, run)).toBe(whole);
-    // of an older journal, or when the server was gone as well, nothing was told
+    // in an older journal, or when the server was gone as well, nothing was reported
     run.history.set(0, [run.history.get(0)![0]!, { ...run.history.get(0)![1]!, outAt: -1 }]);
     expect(await read(driver, run, 2)).toBe(whole);
     rmSync(path);

@@ -15,7 +15,7 @@ describe("running a manager's commands", () => {
   afterAll(() => rm(directory, { recursive: true, force: true }));
 
   let files = 0;
-  /** A new file, in which each execution of a command leaves a line. */
+  /** A new file, to which each execution of a command adds a line. */
   const book = async (): Promise<{ path: string; lines(): Promise<number> }> => {
     const path = join(directory, String((files += 1)));
     await writeFile(path, "");

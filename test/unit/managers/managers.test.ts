@@ -52,7 +52,7 @@ describe("a queue becomes what its manager is asked", () => {
       const all = of("[]");
       expect(all.length).toBeGreaterThan(2);
       expect(of('["", " ", "\\t"]')).toEqual(all);
-      // as a block of text with an empty line in it is read
+      // as a block of text with an empty line is read
       expect(of('"walltime\\n\\np"').length).toBeLessThan(all.length);
       expect(of(JSON.stringify([all[1]!.replace(/^#\S+ /, ""), ""]))).toEqual(all.toSpliced(1, 1));
     },

@@ -12,7 +12,7 @@ import { createProvider, type ProviderOptions } from "../../../src/managers/regi
  * against real ones (test/clusters/contract-*.test.ts).
  */
 
-/** What each prints then, as it was seen, and with which exit statuses. */
+/** What each prints then, as we saw it, and with which exit statuses. */
 const SILENT = {
   slurm: {
     programs: ["sbatch", "squeue", "scancel", "sinfo", "sacct"],
@@ -85,7 +85,8 @@ describe.each(Object.entries(SILENT))("%s: a manager that does not answer", (typ
       const counts = new Map<string, number>();
       for (const program of (await readFile(join(root, "calls"), "utf8")).trim().split("\n"))
         counts.set(program, (counts.get(program) ?? 0) + 1);
-      // some describe themselves by several commands at once, two of them of one program; the first to give up ends it
+      // some describe themselves with several commands at once, two of them of one program; the first to give up ends
+      // it
       expect(Math.max(...counts.values())).toBeGreaterThanOrEqual(3);
       expect(Math.max(...counts.values())).toBeLessThanOrEqual(6);
     },

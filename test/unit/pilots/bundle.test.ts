@@ -40,7 +40,7 @@ describe("the agents' bundle", () => {
     const second = await placeBundle(home, built);
     const pilot = join(root, "pilot");
     await mkdir(pilot);
-    // of this one nobody knows what it uses
+    // nobody knows what this one uses
     expect(await pruneBundles(home, second, [pilot])).toEqual([]);
     await writeFile(join(pilot, BUNDLE_MARK), `${first}\n`);
     expect(await pruneBundles(home, second, [pilot])).toEqual([]);

@@ -21,7 +21,7 @@ import { group, noRefusals, spec } from "../core/model.ts";
 
 /** Keepers of fleets with a real journal, a workload manager in memory, and agents at the other end of a stream. */
 
-/** A manager whose jobs do what a test says; it counts what it is asked. */
+/** A manager whose jobs do what a test says; it counts the requests. */
 export interface TestManager extends Provider {
   readonly jobs: Map<string, JobRequest>;
   readonly statuses: Map<string, JobStatus>;
@@ -83,7 +83,7 @@ export interface Setup {
   readonly pilots: Pilots;
   readonly journal: Journal;
   pilot(id: number): Pilot | undefined;
-  /** Submits a run of so many tasks of one core each. */
+  /** Submits a run of this many tasks of one core each. */
   work(tasks: number, change?: { queue?: string; cluster?: string; timeRequest?: number }): number;
   close(): Promise<void>;
 }

@@ -161,7 +161,7 @@ describe("pilots that do not start", () => {
     expect(setup.engine.state.runs.get(run)!.finished).toBeGreaterThan(0);
     expect(outcomeOf(setup, elsewhere).state).not.toBe(Task.FAILED);
     expect(setup.engine.scheduler.waiting()).toBe(1);
-    // what comes later is tried anew
+    // later tasks get a new try
     const later = setup.work(1);
     await until("these failed too", () => outcomeOf(setup, later).state === Task.FAILED);
     expect(setup.engine.state.pilots.size).toBeGreaterThan(1);
@@ -309,7 +309,8 @@ describe("scaling in", () => {
   });
 
   it("an idle pilot is drained, not cancelled, and ends with its job", async () => {
-    // its job runs from the beginning and ends with its agent: one that waits or goes on without is cancelled
+    // its job runs from the beginning and ends with its agent: a job that waits, or continues without an agent, is
+    // cancelled
     let hasLeft = (): boolean => false;
     const over: JobStatus = { state: "ended", raw: "CD", outcome: "done", exitCode: 0 };
     const manager = createManager({

@@ -130,7 +130,7 @@ it("a fleet's period may be longer than a timer of Node can wait (24.8 days)", a
     await start(1, provider, { periodMs: 30 * 86_400_000 });
     await job;
     await new Promise((resolve) => setImmediate(resolve));
-    // Node says so when it takes a longer time for 1 ms
+    // Node warns if it shortens a longer time to 1 ms
     expect(warnings).toEqual([]);
   } finally {
     process.off("warning", warned);

@@ -27,7 +27,7 @@ const countOf = (assignments: readonly Assignment[], agent?: number): number =>
     .flatMap((each) => each.parts)
     .reduce((sum, { ranges }) => sum + ranges.reduce((n, value, i) => (i % 2 === 1 ? n + value : n), 0), 0);
 
-/** Does to the table what the event would. */
+/** Does to the table what the event would do. */
 const applyAll = (runs: readonly Run[], assignments: readonly Assignment[]): [number, Run, number][] =>
   assignments.flatMap(({ agent, parts }) =>
     parts.flatMap(({ run: id, ranges }) => {
@@ -97,7 +97,7 @@ describe("scheduler.pass", () => {
     low.groups[0]!.meanMs = 1;
     scheduler.ready(low, 0, 3);
     scheduler.ready(high, 0, 3);
-    // of the high ones nothing is known: one runs, one waits at the agent
+    // nothing is known of the high ones: one runs, one waits at the agent
     expect(scheduler.pass(0).flatMap(({ parts }) => parts)).toEqual([{ run: high.id, ranges: [0, 2] }]);
   });
 
@@ -149,7 +149,7 @@ describe("scheduler.pass", () => {
     scheduler.ready(run, 0, 4);
     applyAll([run], scheduler.pass(0));
     addAgent(scheduler, 2, cpus(4));
-    // of another cluster: its slots are none for these
+    // in another cluster: its slots are not for these
     scheduler.addAgent({ id: 3, resources: cpus(9), cluster: "c", queue: "q", pilot: 3, endsAt: Infinity });
     for (const row of [4, 5, 6]) scheduler.restore(run, row, 2);
     expect([1, 2].map((id) => scheduler.loadOf(id))).toEqual([
@@ -194,7 +194,7 @@ describe("scheduler.pass", () => {
       return has.get(id)!.length;
     });
     expect(scheduler.waiting()).toBe(0);
-    // equal, but for a slot and a task of rounding of each, which the last is short of
+    // equal, up to one slot and one rounded task each, which the last one lacks
     for (const share of shares) expect(Math.abs(share - 250)).toBeLessThan(2 * agents.length);
   });
 
@@ -332,7 +332,7 @@ describe("scheduler.pass", () => {
             ...(shape.gpus > 0 ? { gpus: shape.gpus * FRACTION } : {}),
           }));
           const run = makeRun(...groups.map(({ count }, i) => group(`g${i}`, count, { resources: units[i]! })));
-          // long ones are not held in advance: what an agent has, runs there
+          // long tasks are not held in advance: what an agent has, it runs
           run.meanMs = 1e9;
           scheduler.ready(run, 0, run.total);
           for (const [agent, , row] of applyAll([run], scheduler.pass(0))) {

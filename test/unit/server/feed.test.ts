@@ -17,7 +17,7 @@ describe("rule 11: back-pressure", () => {
     expect(seen.map(({ value }) => (value as EventView).seq)).toEqual([1, 2, 3]);
     const next = stream.next();
     publish(30_000);
-    // the last that it had: whoever goes on from there misses nothing that is still remembered
+    // the last that it had: whoever continues from there misses nothing that is still remembered
     expect(await next).toEqual({ done: false, value: { resume: 3 } });
     expect(await stream.next()).toEqual({ done: true, value: undefined });
     const remembered = feed.since(3, undefined).map(({ seq }) => seq);

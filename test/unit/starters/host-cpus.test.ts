@@ -8,7 +8,7 @@ import { MANAGERS } from "../../../src/managers/managers.ts";
 import { pilotScripts } from "../../../src/managers/pilot-script.ts";
 import type { StarterName } from "../../../src/starters/starters.ts";
 
-/** What each node's agent is told of the CPUs that the manager gave its job there. stand-ins.sh plays the starters. */
+/** What each node's agent learns of the CPUs that the manager gave its job there. stand-ins.sh plays the starters. */
 
 const HOSTS = ["head.site", "n2.site", "n3.site"];
 let lab: string;
@@ -39,7 +39,7 @@ interface Case {
   readonly prologue?: readonly string[];
 }
 
-/** What each agent was told, in the order of the hosts: a number, or "" where the count is not known. */
+/** What each agent learned, in the order of the hosts: a number, or "" if the count is not known. */
 const told = async (given: Case): Promise<string[]> => {
   const { manager, starter, hosts } = given;
   const row: Manager = MANAGERS[manager];
@@ -168,7 +168,7 @@ describe("Grid Engine", () => {
 
   it("slots of the host in all its queues", async () => {
     expect(await told(sge())).toEqual(["2", "5", "1"]);
-    // with its own name for a host, and without being told it
+    // with its own name for a host, without being given it
     expect(await told({ ...sge(), starter: "mpiexec", file })).toEqual(["2", "5", "1"]);
   });
 

@@ -11,15 +11,15 @@ import { pilotScripts, type PilotScriptPlan } from "../../../src/managers/pilot-
 import { until } from "../../until.ts";
 
 /**
- * Pilots' scripts run by a real shell. Where a starter is not installed here, stand-ins.sh plays it, strictly: what the
- * real one would refuse is refused, and what does not carry the environment there does not carry it here.
+ * Pilots' scripts run by a real shell. Where a starter is not installed here, stand-ins.sh plays it, strictly: it
+ * refuses what the real one would refuse, and passes the environment on only if the real one does.
  */
 
 const HOSTS = ["head.site", "n2.site", "n3.site"];
 const NASTY = 'it\'s "quoted" $HOME `date`\nand a second line; rm -rf /';
 const STAND_INS = new URL("stand-ins.sh", import.meta.url);
 
-/** An agent's place is taken by this: it tells where and with what it runs, waits if asked, and says how it was ended. */
+/** Takes an agent's place: reports where and with what it runs, waits if asked to, and says how it was ended. */
 const AGENT = `
 printf '%s|%s|%s\\n' "$(hostname)" "$PWD" "$GREETING" | tr '\\n' '~' >"$LAB/agent.$(hostname).$$"
 if [ -f "$LAB/wait" ]; then
@@ -120,7 +120,7 @@ const SEVERAL: [StarterName, BatchType][] = [
   ["gnu-parallel", "pbs"],
 ];
 
-/** pbsdsh tells nothing of how its tasks ended, and no signal reaches them but the manager's own. */
+/** pbsdsh does not report how its tasks ended, and only the manager's own signals reach them. */
 const SILENT = new Set<StarterName>(["pbsdsh"]);
 const config = (name: StarterName, more: Partial<StarterConfig> = {}): StarterConfig => ({
   name,
@@ -251,7 +251,7 @@ describe("every script", () => {
       await writeFile(files.at(-1)!, script);
     }
     for (const file of files) expect(spawnSync("/bin/bash", ["-n", file], { encoding: "utf8" }).stderr).toBe("");
-    // the environment file is made by the script itself; a prologue's variables are the user's
+    // the script itself makes the environment file; a prologue's variables are the user's
     const check = spawnSync("shellcheck", ["-e", "SC1091,SC2034", ...files], { encoding: "utf8" });
     expect(check.stdout).toBe("");
     expect(check.status).toBe(0);

@@ -26,7 +26,7 @@ let state: State;
 let submit: Submit;
 let epoch = 0;
 
-/** A server starts on what the disk holds. */
+/** Starts a server on what is on the disk. */
 const start = async (): Promise<void> => {
   epoch += 1;
   state = createState();
@@ -100,7 +100,7 @@ const whole = (...lines: unknown[]): AsyncIterable<unknown> => {
   return made.lines;
 };
 
-/** Until the requests that were begun have taken what was sent: they take a line in a few turns of the loop. */
+/** Waits until the requests so far have taken what was sent: they take a line in a few turns of the loop. */
 const settled = async (): Promise<void> => {
   for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 };

@@ -11,7 +11,7 @@ const slurmArgs = (args: readonly string[], options: SampleOptions = {}, launch:
 const pbsArgs = (args: readonly string[], launch: Record<string, unknown> = {}, options: SampleOptions = {}) =>
   plan({ ...launch, pbs: { pbsbatch_args: args } }, { ...options, manager: "pbs" });
 
-/** Reads, and throws what was refused. */
+/** Reads, and throws if something was refused. */
 const read = (args: readonly string[]) => {
   const refusals: OptionRefusal[] = [];
   const options = readSbatchArgs(args, (refusal) => void refusals.push(refusal));
@@ -41,13 +41,13 @@ const CONTROLLED_LETTERS = LETTERS.filter((letter) => SHORT[letter]! in CONTROLL
 const FLAG_LETTERS = LETTERS.filter((letter) => WITHOUT_VALUE.has(SHORT[letter]!) && !(SHORT[letter]! in CONTROLLED));
 
 const spellings = fc.oneof(
-  // long names, whole or abbreviated, with the value beside or behind =
+  // long names, complete or abbreviated, with the value beside or behind =
   fc
     .record({ name: fc.constantFrom(...LONG), cut: fc.nat({ max: 30 }), value: fc.constantFrom("=4", " 4", "") })
     .map(({ name, cut, value }) => `--${name.slice(0, Math.max(1, name.length - cut))}${value}`)
     .filter((text) => {
       const name = /^--([^= ]*)/.exec(text)![1]!;
-      // a whole name of another option is that option
+      // a complete name of another option is that option
       return name in CONTROLLED || (!WITH_VALUE.has(name) && !WITHOUT_VALUE.has(name));
     }),
   // letters, alone or behind flags

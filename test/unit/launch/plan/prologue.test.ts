@@ -31,7 +31,7 @@ describe.each(["slurm", "pbs"] as const)("the batch script of a launch on %s", (
       "export SITE=one",
       `export TIER=${tier === "cluster" ? tier : String.raw`'it'\''s own'`}`,
       ...SEARCH,
-      // scripts of others, such as conda's, use variables that may not be set
+      // other people's scripts, such as conda's, use variables that may not be set
       "set +u",
       ...prologue,
       "set -u",

@@ -9,8 +9,8 @@ import { until } from "../../../until.ts";
 import { plan } from "./sample.ts";
 
 /**
- * How the scripts of a launch end their ranks on PBS: its commands are pretended, each node is a session of its own. After
- * qdel PBS signals the processes of the first node alone, and starts nothing more on the others.
+ * How the scripts of a launch end their ranks on PBS: its commands are fakes, and each node is a session of its own.
+ * After qdel PBS signals only the processes on the first node, and starts nothing more on the others.
  */
 
 let root: string;
@@ -74,7 +74,7 @@ const start = (command: string): { readonly ended: Promise<number | null>; reado
 
 const exists = (...names: string[]): boolean => names.every((name) => existsSync(join(root, name)));
 
-/** Says that it runs, and that it was told to end. */
+/** Says that it runs, and that it got TERM. */
 const PATIENT =
   'trap "echo >$ROOT/told.$SLIPWAY_RANK; exit 3" TERM; echo >"$ROOT/runs.$SLIPWAY_RANK"; while :; do sleep 0.1; done';
 

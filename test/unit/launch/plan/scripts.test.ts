@@ -148,7 +148,7 @@ describe("a rank in Podman whose slots are NVIDIA GPUs", () => {
 describe("the environment of a launch", () => {
   const shells = [["/bin/sh"], ["/bin/bash"], ["/usr/bin/busybox", "sh"]].filter(([path]) => existsSync(path!));
 
-  /** What a program sees that is started after the file was sourced. */
+  /** What a program started after sourcing the file sees. */
   const seen = (shell: readonly string[], env: Readonly<Record<string, string>>): Record<string, string> => {
     const path = join(directory, "environment.sh");
     writeFileSync(path, environmentScript(env));

@@ -145,7 +145,7 @@ describe("the resource pool", () => {
     const error = refused(() => pool({ slots: 2 }, { partitions }));
     expect(error.code).toBe("no-pool");
     expect(error.hint).toContain("default_compute_resource_pool");
-    // GPUs that the manager does not count may still be there
+    // there may be GPUs that the manager does not count
     expect(pool({ slots: 2 }, { partitions, cluster: ["gres_supported: false"] }).partition).toBe("cpu");
   });
 

@@ -10,7 +10,7 @@ import { createLaunchCluster, type LaunchCluster } from "../../../../src/launch/
 
 let root: string;
 
-/** Programs that write down where they are, what they were given, and where their manager is. */
+/** Programs that record where they are, their arguments, and where their manager is. */
 const install = async (directory: string, programs: Readonly<Record<string, string>>): Promise<string> => {
   await mkdir(directory);
   for (const [name, answer] of Object.entries(programs)) {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type OutputStore, createOutputStore } from "../../../../src/launch/service/output.ts";
 import { readNote } from "../../../../src/launch/service/users-files.ts";
 
-/** What a job puts in the place of the files that the server reads. Accounts are numbers: nobody need have them. */
+/** What a job puts in place of the files that the server reads. Accounts are numbers: they need not exist. */
 
 const isRoot = process.getuid?.() === 0;
 const [ALICE, BOB] = [54_321, 54_322];
@@ -36,7 +36,7 @@ const whole = async (isOver: boolean): Promise<string> => {
 
 const fifo = (path: string): void => void execFileSync("mkfifo", [path]);
 
-/** Everything that the server ever asks of a job's directory. */
+/** Everything that the server ever reads from a job's directory. */
 const everything = async (): Promise<string> => {
   const said = [await whole(false), await store.tail(1, "stdout", files(), 1000)];
   await store.collect(1, files());
@@ -80,7 +80,7 @@ describe("what a job puts in the place of its files", () => {
         await chown(at(name), BOB, BOB);
       }
       expect(await everything()).toBe("");
-      // root's own neither: a server of root's would read anything
+      // nor root's own: a server that runs as root would read anything
       for (const name of NAMES) await chown(at(name), 0, 0);
       expect(await everything()).toBe("");
       for (const name of NAMES) await chown(at(name), ALICE, ALICE);

@@ -77,7 +77,7 @@ describe("output of launches", () => {
     const lines = (await all).split("\n");
     expect(lines.toSorted()).toEqual(["", "a1", "b1", "b2 end", "slurmstepd: error: CANCELLED"]);
     expect(lines.at(-2)).toBe("slurmstepd: error: CANCELLED");
-    // the job's own file holds everything: later readers get that
+    // the job's own file has everything, so later readers get that
     expect(await read("stderr", { isOver: () => true })).toBe("b1\na1\nb2 end\nslurmstepd: error: CANCELLED\n");
   });
 

@@ -9,7 +9,7 @@ import type { RunCommand } from "../../../../src/managers/commands.ts";
 import { createStorage } from "../../../../src/launch/service/storage.ts";
 import { ROOT } from "../../../cli/slipway-process.ts";
 
-/** Job directories are cleared away while their user fights for them. Accounts are numbers: nobody need have them. */
+/** Removes job directories while their user fights for them. Accounts are numbers: they need not exist. */
 
 const [ALICE, SERVICE] = [54_321, 54_323];
 const isRoot = process.getuid?.() === 0;
@@ -49,7 +49,7 @@ const makeJob = (directory: string, owner: number): void => {
   chownSync(directory, owner, 0);
 };
 
-/** Alice, who makes `x` and `link` in a directory and exchanges them until she may not any more. */
+/** Alice, who makes `x` and `link` in a directory and swaps them until she no longer may. */
 const startRacer = (): {
   race: (directory: string) => Promise<void>;
   times: () => number;
@@ -86,7 +86,7 @@ const expectUntouched = async (owner: number): Promise<void> => {
   }
 };
 
-/** The account of a server without privileges, for whom a command of root's is carried out. */
+/** The account of a server without privileges, for which root carries out a command. */
 const becomeService = (): { asRoot: <T>(work: () => T) => T; run: RunCommand; leave: () => void } => {
   const asRoot = <T>(work: () => T): T => {
     process.seteuid!(0);
@@ -159,7 +159,7 @@ describe.skipIf(reason !== undefined)(
       for (const owner of [0, ALICE]) {
         const directory = directoryOf(owner);
         makeJob(directory, owner);
-        // deeper than a path can say
+        // deeper than a path can be long
         execFileSync(program, ["deep", "100"], { uid: owner, gid: owner, cwd: directory });
         await writeFile(Buffer.from(`${directory}/\xff\xfe`, "latin1"), "");
         await mkdir(Buffer.from(`${directory}/\xfd`, "latin1"));

@@ -201,7 +201,7 @@ describe("watching launches", () => {
     commit({ type: "launch.changed", at: 2, launch: 2, cancelBy: "bob" });
     const successor = start();
     await successor.look("hpc");
-    // nobody had taken it: there is nothing to submit any more
+    // nobody had taken it: there is nothing left to submit
     expect(launch(2)).toMatchObject({ state: "cancelled" });
     expect(submitted).toHaveLength(1);
   });

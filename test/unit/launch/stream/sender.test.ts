@@ -4,7 +4,7 @@ import { type PostOutput, Refused, type StreamName } from "../../../../src/launc
 import { createSender, type Pause } from "../../../../src/launch/stream/sender.ts";
 import type { Piece } from "../../../../src/launch/stream/unsent.ts";
 
-/** What happens to a stream: something is written, or the request or the pause that is under way ends. */
+/** What happens to a stream: something is written, or the current request or pause ends. */
 type Step =
   | { readonly do: "push"; readonly stream: StreamName; readonly bytes: number }
   /** The server takes this much of the piece; the sender may not learn of it. */
@@ -19,7 +19,7 @@ const STREAMS = ["stdout", "stderr"] as const;
 const LIMITS = { held: 64, atOnce: 16 };
 const MARK = /\n\[(\d+) bytes are in the job's own output file only\]\n/g;
 
-/** Each byte tells its place, as far as letters do. */
+/** Each byte shows its place, as far as letters can. */
 const written = (from: number, length: number): string =>
   Array.from({ length }, (_, i) => String.fromCodePoint(97 + ((from + i) % 23))).join("");
 
@@ -32,7 +32,7 @@ interface Request {
   readonly fail: (error: Error) => void;
 }
 
-/** A server whose every answer is given by hand, and pauses that end when they are told to. */
+/** A server whose every answer is given by hand, and pauses that end on request. */
 const byHand = () => {
   const kept = { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) };
   const under: { request?: Request | undefined; pause?: { end(): void } | undefined } = {};
@@ -62,7 +62,7 @@ const byHand = () => {
     under.pause = { end };
     return { over, cut: end };
   };
-  /** As the real one: a piece after its end is not taken, what it has already is not taken again. */
+  /** Like the real one: it takes no piece that begins after its end, and nothing that it already has. */
   const take = ({ stream, piece: { offset, body } }: Request, bytes: number): number => {
     const before = kept[stream];
     const part = body.subarray(0, bytes);
@@ -75,7 +75,7 @@ const byHand = () => {
   return { kept, under, counts, take, sender };
 };
 
-/** What of the stream arrived, and what was counted as left out, from its beginning on. */
+/** How much of the stream arrived, and how much was reported missing, from its beginning on. */
 const accountFor = (text: string): { readonly reached: number; readonly isInOrder: boolean } => {
   let at = 0;
   let isInOrder = true;
@@ -121,7 +121,7 @@ const apply = (world: World, now: Step): void => {
   } else if (now.do === "forget") {
     const before = kept[request.stream];
     const size = Math.max(0, before.length - now.bytes);
-    // a line about a gap that was forgotten in part could not be read any more
+    // a line about a gap that was partly forgotten would no longer be readable
     const end = before.subarray(size).toString();
     if (/[^a-z]/.test(end) || /[^a-z]$/.test(before.subarray(0, size).toString()))
       return request.fail(new Error("busy"));
@@ -164,12 +164,12 @@ describe("a rank's output, whatever the server answers and in whatever order", (
       fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
         const world = await play(steps);
         const { counts, kept, pushed, under } = world;
-        // as soon as all is sent it is over, without a pause to wait for
+        // it is over as soon as everything is sent, without a pause to wait for
         expect(await finish(world)).toBe(true);
         expect(under).toEqual({ request: undefined, pause: undefined });
         for (const stream of STREAMS)
           expect(accountFor(kept[stream].toString())).toEqual({ reached: pushed[stream], isInOrder: true });
-        // a request has something to send, only one is under way, and one that brought nothing is followed by a pause
+        // a request always has something to send, only one is under way, and a pause follows one that achieved nothing
         expect(counts).toMatchObject({ empty: 0, atOnce: 0, closed: 1 });
         expect(counts.requests).toBeLessThanOrEqual(counts.took + counts.pauses);
       }),

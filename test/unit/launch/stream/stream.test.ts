@@ -12,7 +12,7 @@ import { createSender, type Sender } from "../../../../src/launch/stream/sender.
 import { makeCertificate, makeKey, pinOf } from "../../../../src/home/certificate.ts";
 import { until } from "../../../until.ts";
 
-/** A server that keeps what it is sent, as the real one does, and fails when it is told to. */
+/** A server that keeps what it receives, as the real one does, and fails on request. */
 interface Receiver {
   readonly kept: Map<string, Buffer>;
   readonly tokens: Set<string>;

@@ -122,7 +122,7 @@ describe("a job's status", () => {
     expect(live.get("killrun")).toMatchObject({ state: "active", raw: "R", hosts: ["n2"] });
     expect(live.get("hold")).toMatchObject({ state: "held", raw: "H" });
     expect(live.get("toobig")).toMatchObject({ state: "queued", reason: expect.stringContaining("Can Never Run") });
-    // its script has ended; but its output cannot be brought back, and PBS still tries
+    // its script has ended, but its output cannot be copied back, and PBS keeps trying
     expect(live.get("badout")).toMatchObject({ state: "active", raw: "E" });
     expect(jobs("s-killing.json")).toMatchObject([{ state: "active" }]);
   });

@@ -7,7 +7,7 @@ import { pbsIsTransient } from "../../../../src/managers/pbs/driver/failures.ts"
 import { createPbsProvider } from "../../../../src/managers/pbs/driver/provider.ts";
 import type { Provider } from "../../../../src/managers/provider.ts";
 
-/** The driver against recorded answers; test/clusters has it against commands that answer for themselves. */
+/** The driver against recorded answers; test/clusters has it against commands that work. */
 
 const sample = (name: string): string =>
   readFileSync(fileURLToPath(new URL(`../../../fixtures/pbs/${name}`, import.meta.url)), "utf8");
@@ -21,7 +21,7 @@ const answer = (code: number, stdout: string, stderr = ""): Omit<CommandResult, 
   timedOut: false,
 });
 
-/** A PBS that gives these answers in turn, the last one again and again; `asked` keeps the commands. */
+/** A PBS that gives these answers in turn and then repeats the last one; `asked` keeps the commands. */
 const playing = (...answers: Omit<CommandResult, "argv">[]): { provider: Provider; asked: string[] } => {
   const asked: string[] = [];
   const run = async (argv: readonly string[]): Promise<CommandResult> => {

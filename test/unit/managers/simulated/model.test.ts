@@ -42,7 +42,7 @@ const acts: fc.Arbitrary<Act[]> = fc.array(
   { maxLength: 60 },
 );
 
-/** Plays a history and checks, after every step, what must hold always. */
+/** Plays a history and checks, after every step, what must always hold. */
 const play = (sim: Simulation, history: readonly Act[]): { state: model.SimulatedState; starts: number[] } => {
   let state = model.EMPTY;
   let now = 0;
@@ -80,7 +80,7 @@ const play = (sim: Simulation, history: readonly Act[]): { state: model.Simulate
     else state = model.processesGone(state, act.job, 0);
     take(model.advance(sim, state, now));
   }
-  // everything ends: by its walltime, and hard if it must be
+  // everything ends: by its walltime, and by force if necessary
   for (let round = 0; round < 400 && state.jobs.some(({ state: word }) => word !== "ended"); round += 1) {
     now += 5000;
     take(model.advance(sim, state, now));

@@ -12,7 +12,7 @@ interface Call {
 
 type Answer = Partial<CommandResult> | Error;
 
-/** A driver whose commands answer what a real Slurm in trouble answers; calm ones are tried on a real one. */
+/** A driver whose commands answer like a real Slurm in trouble; test/clusters has one without. */
 const driver = (
   answer: (argv: readonly string[]) => Answer,
   more: Partial<SlurmOptions> = {},
