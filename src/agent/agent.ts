@@ -192,7 +192,7 @@ const close = async (agent: Agent, reason: string, { settings, log }: AgentOptio
   await agent.output.close();
   const rest = [...results.unacknowledged, ...results.take()].filter((message, i, all) => all.indexOf(message) === i);
   if (rest.length > 0)
-    log(`results without a server are in ${await writeSpool(settings.home, agent.identity.uuid, rest)}`);
+    log(`no server took the results; they are in ${await writeSpool(settings.home, agent.identity.uuid, rest)}`);
   const orderly = agent.assignments.size === 0 && rest.length === 0 && connection.open;
   if (orderly) connection.send({ t: "bye", reason });
   await connection.stop(orderly ? BYE_MS : 0);

@@ -87,6 +87,6 @@ export const removeLeftovers = async (home: string, log: (text: string) => void)
       if (isAll) await unlink(path).catch(() => undefined);
     }
   } catch (error) {
-    log(`what dead agents left cannot be looked at: ${(error as Error).message}`);
+    log(`cannot look for what dead agents left: ${(error as Error).message}`);
   }
 };

@@ -84,7 +84,7 @@ export const createSession = (options: SessionOptions): Session => {
 
   const onWelcome = (message: Welcome): void => {
     if (message.epoch < epoch)
-      return connection.drop(`a server of epoch ${message.epoch}, but epoch ${epoch} was met before`);
+      return connection.drop(`its epoch is ${message.epoch}, but this agent has already met epoch ${epoch}`);
     epoch = message.epoch;
     options.clock.adopt(message.now);
     results.acknowledged(message.acked);

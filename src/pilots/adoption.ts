@@ -50,7 +50,7 @@ export const createAdoption = (
       return pilot === undefined || isFinalPilot(pilot.state);
     });
     if (strays.length === 0) return;
-    log(`jobs of this home that no pilot has are cancelled: ${strays.map(({ nativeId }) => nativeId).join(", ")}`);
+    log(`cancelling jobs of this home that belong to no pilot: ${strays.map(({ nativeId }) => nativeId).join(", ")}`);
     await provider.cancel(strays.map(({ nativeId }) => nativeId));
   };
 

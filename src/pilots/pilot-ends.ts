@@ -90,7 +90,7 @@ export const createPilotEnds = (
     if (status.state === "suspended") return;
     const silent = roster.agentsOf(pilot.id).filter((id) => (agents.link(id)?.suspectSince ?? Infinity) < askedAt);
     if (silent.length === 0) return;
-    log(`pilot ${pilot.id} waits again in ${pilot.cluster}: ${text}`);
+    log(`pilot ${pilot.id} waits in ${pilot.cluster} again: ${text}`);
     agents.lose(silent, `pilot ${pilot.id} was put back into the queue: ${text}`);
   };
 
@@ -99,7 +99,7 @@ export const createPilotEnds = (
     cannotStart: (pilot) => unstartable.has(pilot),
     heard: async (fleet, pilot, status, askedAt) => {
       if (status.successor !== undefined && status.successor !== pilot.nativeId) {
-        log(`pilot ${pilot.id} goes on as ${status.successor}`);
+        log(`pilot ${pilot.id} continues as ${status.successor}`);
         roster.change(pilot.id, pilot.state, { nativeId: status.successor });
         const gone = roster.agentsOf(pilot.id).filter((id) => agents.link(id)?.channel === undefined);
         agents.lose(gone, `pilot ${pilot.id} goes on as job ${status.successor}`);

@@ -73,7 +73,7 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
       asked = true;
       const { nativeId, note } = await fleet.provider.submit(job);
       roster.change(pilot.id, "PMGR_ACTIVE_PENDING", { nativeId });
-      log(`pilot ${pilot.id} was handed to ${fleet.cluster} as ${nativeId}${note === undefined ? "" : `: ${note}`}`);
+      log(`pilot ${pilot.id} was submitted to ${fleet.cluster} as ${nativeId}${note === undefined ? "" : `: ${note}`}`);
       if (cancelRequested.has(pilot.id)) await fleet.provider.cancel([nativeId]);
     } catch (error) {
       const { message } = error as Error;
@@ -81,7 +81,7 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
       else if (!asked || isRefusal(error)) await failed(fleet, pilot, message);
       else {
         errors.set(pilot.id, message);
-        log(`pilot ${pilot.id} may have been taken by ${fleet.cluster}, and will be looked up: ${message}`);
+        log(`pilot ${pilot.id} may have reached ${fleet.cluster}; Slipway will look it up: ${message}`);
       }
     }
   };

@@ -30,7 +30,7 @@ export const createSpools = ({ home, engine, agents, log }: SpoolsOptions): Spoo
         await removeSpool(path);
         log(`results from ${path} were imported`);
       } catch (error) {
-        log(`${path} was left alone: ${(error as Error).message}`);
+        log(`${path} was not imported: ${(error as Error).message}`);
       }
     }
   };
@@ -44,6 +44,6 @@ export const createSpools = ({ home, engine, agents, log }: SpoolsOptions): Spoo
       pruneSpools(home, (uuid) => {
         const agent = state.agents.get(state.agentByUuid.get(uuid) ?? 0);
         return agent !== undefined && agent.ended > 0;
-      }).catch((error: unknown) => log(`half a spool was left alone: ${(error as Error).message}`)),
+      }).catch((error: unknown) => log(`a half-written spool was not removed: ${(error as Error).message}`)),
   };
 };

@@ -61,7 +61,7 @@ export const createEndings = ({ engine, clusters, storage, output, news, log }: 
   };
 
   const leave = (launch: Launch, error: unknown): void => {
-    news.complain(launch.directory, `it was left alone: ${(error as Error).message}`);
+    news.complain(launch.directory, `it was not removed: ${(error as Error).message}`);
     cleanAgain.set(launch.id, performance.now() + CLEAN_AGAIN_MS);
   };
 

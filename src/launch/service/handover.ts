@@ -90,13 +90,15 @@ export const createHandover = (options: HandoverOptions): Handover => {
         ...(launch.user === "" ? {} : { user: launch.user }),
       });
       news.change(launch, { nativeId });
-      log(`launch ${launch.id} was handed to ${launch.cluster} as ${nativeId}${note === undefined ? "" : `: ${note}`}`);
+      log(
+        `launch ${launch.id} was submitted to ${launch.cluster} as ${nativeId}${note === undefined ? "" : `: ${note}`}`,
+      );
       soon(launch.cluster);
     } catch (error) {
       // a submission that timed out may have succeeded: look the job up by its name, as after a crash
       if (error instanceof CommandError && error.timedOut) {
         lost.add(launch.id);
-        log(`launch ${launch.id}: ${error.message}; it is looked for by its name`);
+        log(`launch ${launch.id}: ${error.message}; looking for it by its name`);
         return;
       }
       await endings.finish(launch, { state: "failed", raw: "refused", reason: refusalOf(error).slice(0, 2000) });
