@@ -10,25 +10,25 @@ import type { JobRequest, JobStatus, Provider } from "./provider.ts";
 import { type WaitingRow, waitingReason } from "./waiting-reason.ts";
 
 /**
- * What every provider promises. A driver of another workload manager, from outside too, passes this suite unchanged; what it cannot do is
- * named in `skip`, by the title of the promise, with the reason.
+ * What every provider promises. A driver of another workload manager, even one from outside, passes this suite
+ * unchanged; `skip` names what it cannot do, by the title of the promise, with the reason.
  */
 export interface ProviderUnderTest {
   readonly name: string;
-  /** Why nothing of it can be tried here. */
+  /** Why none of it can be tested here. */
   readonly unavailable?: string | undefined;
   boot(): Promise<BootedManager>;
   readonly skip?: Readonly<Record<string, string>>;
   /** Its words for waiting, with what they mean. */
   readonly reasons?: readonly WaitingRow[];
-  /** Options with which a job is held, and with which it waits for something that does not come. */
+  /** Options that hold a job, and options that make it wait for something that never comes. */
   readonly held?: readonly string[];
   readonly waiting?: readonly string[];
-  /** Options with which a job is refused, and words of the manager's that the error must carry. */
+  /** Options with which the manager refuses a job, and words of its message that the error must contain. */
   readonly refused?: { readonly options: readonly string[]; readonly words: RegExp };
-  /** The end of a name with characters that are unusual but allowed; names reach the manager as they are. */
+  /** The end of a name with unusual but allowed characters; names reach the manager unchanged. */
   readonly oddName?: string;
-  /** The id of a job that never was, as the manager would spell it. */
+  /** The id of a job that never existed, as the manager would write it. */
   readonly strangerId?: (n: number) => string;
 }
 
@@ -38,8 +38,8 @@ export interface BootedManager {
   /** A job that runs this line of shell; `scriptRequest` for managers that take scripts. */
   request(job: ContractJob): Promise<JobRequest>;
   /**
-   * A driver whose manager does not answer, until `mend` is called. `endless`: a submission waits for it for ever; one that
-   * is cut short may have been taken, so that nothing is known of it.
+   * A driver whose manager does not answer until `mend` is called. `endless`: a submission waits for it for ever; if it
+   * is cut short, nobody knows whether the manager took the job.
    */
   unreachable?(): Promise<{ readonly provider: Provider; readonly endless?: boolean; mend?(): Promise<void> }>;
   /** How many commands all its drivers have executed so far. */
@@ -49,13 +49,13 @@ export interface BootedManager {
 
 export interface ContractJob {
   readonly name: string;
-  /** Exists, of this job alone, writable for everyone. */
+  /** Exists, for this job alone, writable by everyone. */
   readonly directory: string;
   readonly line: string;
   readonly options: readonly string[];
 }
 
-/** One node, one core, five minutes: what each dialect must be able to say. */
+/** One node, one core, five minutes: what each dialect must be able to express. */
 export const scriptRequest = async <Own = unknown>(
   job: ContractJob,
   directives: (ask: PilotAsk<Own>) => readonly string[],
@@ -78,7 +78,7 @@ export const scriptRequest = async <Own = unknown>(
   return { name: job.name, directory: job.directory, command: [], script, options: job.options };
 };
 
-/** One listing and one question to the history, whatever the number of jobs. */
+/** One listing and one query of the history, whatever the number of jobs. */
 const MOST_COMMANDS = 2;
 const PATIENCE_MS = 150_000;
 
@@ -91,7 +91,7 @@ const awaited = async <T>(what: () => string, ask: () => Promise<T | undefined>)
   }
 };
 
-/** Waits for a job to be in one of these states, and to look so; the manager needs its time. */
+/** Waits until a job is in one of these states and looks like this; managers take their time. */
 const untilIn = (
   provider: Provider,
   id: string,
@@ -114,7 +114,7 @@ const untilThere = (path: string): Promise<boolean> =>
     async () => existsSync(path) || undefined,
   );
 
-/** What the suite is written with: `import * as vitest from "vitest"`, whichever of it is at hand. */
+/** What the suite is written with: `import * as vitest from "vitest"`, whichever version is installed. */
 export type TestTools = Pick<typeof Vitest, "describe" | "it" | "expect" | "beforeAll" | "afterAll">;
 
 export const providerContract = (
@@ -156,7 +156,7 @@ export const providerContract = (
       booted = await manager.boot();
       provider = await booted.create();
     });
-    /** A job that has begun: some managers forget a cancellation that comes while they start one. */
+    /** A job that has begun: some managers forget a cancellation that arrives while they start a job. */
     const submitBegun = async (suffix?: string): Promise<{ name: string; nativeId: string }> => {
       const begun = join(directory, String(jobs + 1), "begun");
       const job = await submit(`touch ${begun}; sleep 1000`, [], suffix);
@@ -257,7 +257,7 @@ export const providerContract = (
         [given(manager.waiting, "waiting"), "queued"],
       ] as const) {
         const { nativeId } = await submit("sleep 1000", options);
-        // the scheduler says it when it has looked at the job
+        // the scheduler says so once it has looked at the job
         const status = await untilIn(
           provider,
           nativeId,

@@ -17,7 +17,7 @@ const { providerContract, scriptRequest } = (await import(SUITE)) as typeof Cont
 
 const TSP = "/usr/bin/tsp";
 
-/** A home whose clusters.yaml names a copy of the module: a checkout may lie where others can write. */
+/** A home whose clusters.yaml names a copy of the module: a checkout may be where others can write. */
 const clusterAt = async (root: string, socket: string): Promise<ClusterConfig> => {
   await mkdir(join(root, "home"), { recursive: true });
   await copyFile(MODULE, join(root, "task-spooler.mjs"));
@@ -42,7 +42,7 @@ providerContract(vitest, {
     const tsp = (...words: string[]): string =>
       execFileSync(TSP, words, { env: { ...process.env, TS_SOCKET: socket, TMPDIR: root }, encoding: "utf8" }).trim();
     tsp("-S", "8");
-    // what waits behind a job that runs can be removed
+    // what waits behind a running job can be removed
     const first = tsp("sleep", "100000");
     return {
       create: async () => createProvider(cluster),

@@ -204,7 +204,7 @@ describe("what is refused names file, line, key and remedy", () => {
     ["no such starter", GOOD.replace('starter: "toystart"', 'starter: "nope"'), /there is no starter nope/],
     ["a key that all have", GOOD.replace("keys:", "understands: ['nodes'], keys:"), /understands names nodes/],
   ])("%s", async (what, text, detail) => {
-    // a module is loaded once in a process, whatever becomes of its file
+    // a module is loaded once per process, whatever happens to its file
     await write([await moduleAt(text, `${what.replaceAll(/\W/g, "-")}.mjs`)]);
     const error = await refused(load());
     expect(error.message).toMatch(/clusters\.yaml:\d+:\d+: modules\[0\]: /);
