@@ -3,6 +3,7 @@ import type { ClusterConfig } from "../config/clusters-file.ts";
 import { toUnits } from "../core/resources.ts";
 import { SlipwayError } from "../errors.ts";
 import { findProgram } from "../find-program.ts";
+import { checkedProvider } from "./checked-provider.ts";
 import { CommandError, type CommandsOptions, createCommands, reaching, type RunCommand } from "./commands.ts";
 import type { Driver, Here } from "./driver.ts";
 import { localDriver } from "./local/driver/driver.ts";
@@ -28,8 +29,8 @@ const DRIVERS: Readonly<Record<ClusterType, Driver>> = {
 /** The driver of a manager from outside, which is given our errors and how we count. */
 const driverOfModule = (given: ModuleManager): Driver => ({
   ...(given.isTransient === undefined ? {} : { isTransient: given.isTransient }),
-  create: ({ cluster, run, programs }) =>
-    given.create({
+  create: ({ cluster, run, programs }) => {
+    const made = given.create({
       cluster,
       run: reaching(run, cluster.name),
       programs,
@@ -39,7 +40,9 @@ const driverOfModule = (given: ModuleManager): Driver => ({
         refused: (detail) => new SlipwayError("cluster-refused", { cluster: cluster.name, detail }),
         lost: (detail) => new CommandError(detail, [], true),
       },
-    }),
+    });
+    return checkedProvider(made, cluster.name);
+  },
 });
 
 export interface ProviderOptions extends CommandsOptions {

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { checkClustersFile, clusterNamed, loadClusters } from "../../../src/config/clusters-file.ts";
 import { SlipwayError } from "../../../src/errors.ts";
+import type { Provider } from "../../../src/managers/provider.ts";
 import { createProvider } from "../../../src/managers/registry.ts";
 import { startWith } from "../../../src/starters/starters.ts";
 
@@ -114,6 +115,56 @@ describe("a manager from outside", () => {
     await writeFile(foundPath, JSON.stringify({ clusters: { toys: CLUSTER } }));
     await checkClustersFile({ home, foundPath });
     expect((await load({ foundPath })).manager.title).toBe("Toy");
+  });
+});
+
+describe("the driver of a manager from outside", () => {
+  const made = async (methods: string): Promise<Provider> => {
+    const name = `driver-${methods.replaceAll(/\W/g, "")}.mjs`.slice(-120);
+    const module = await moduleAt(GOOD.replace("cancel: async () => undefined, list: async () => [],", methods), name);
+    await write([module]);
+    return createProvider(await load());
+  };
+  const job = { name: "n", directory: "/", command: [] };
+
+  it.each(["undefined", "null", "7", "{ nativeId: 5 }", "{ nativeId: '' }", "{}"])(
+    "an answer to submit that makes no sense (%s) may mean that the job was taken",
+    async (answer) => {
+      const provider = await made(
+        `submit: async () => (${answer}), cancel: async () => undefined, list: async () => []`,
+      );
+      await expect(provider.submit(job)).rejects.toMatchObject({ name: "CommandError", timedOut: true });
+    },
+  );
+
+  it("what it throws without a word of ours is no answer", async () => {
+    const provider = await made(
+      "submit: async () => { throw new TypeError('oops'); }, cancel: () => { throw 'text'; }, list: async () => undefined, poll: async () => []",
+    );
+    await expect(provider.submit(job)).rejects.toMatchObject({ name: "CommandError", timedOut: true });
+    for (const act of [() => provider.cancel(["1"]), () => provider.list(""), () => provider.poll(["1"])])
+      await expect(act()).rejects.toMatchObject({
+        code: "cluster-unreachable",
+        message: expect.stringMatching(/its driver/),
+      });
+  });
+
+  it("states that are none are unknown, and outcomes too", async () => {
+    const answers = `["a", undefined], ["b", { state: "weird" }], ["c", { state: "ended", outcome: "eaten", exitCode: "1" }], ["d", { state: "queued", raw: 5, reason: 7 }]`;
+    const provider = await made(
+      `poll: async () => new Map([${answers}]), cancel: async () => undefined, list: async () => [{ name: 5 }, { name: "x", nativeId: "9", more: 1 }]`,
+    );
+    const status = await provider.poll(["a", "b", "c", "d", "e"]);
+    expect([...status.values()].map(({ state }) => state)).toEqual([
+      "unknown",
+      "unknown",
+      "ended",
+      "queued",
+      "unknown",
+    ]);
+    expect(status.get("c")).toEqual({ state: "ended", raw: "", outcome: "unknown" });
+    expect(status.get("d")).toEqual({ state: "queued", raw: "" });
+    expect(await provider.list("")).toEqual([{ name: "x", nativeId: "9" }]);
   });
 });
 
