@@ -192,7 +192,7 @@ const actions: Record<string, (given: Given) => Promise<number>> = {
       { ...verdict, ...(deep === undefined ? {} : { deep }) },
       verdict.ok
         ? [`the journal is whole: ${verdict.records} records`, ...(deep === undefined ? [] : deepLines(deep))]
-        : ["the journal is damaged:", ...problems, "`slipway journal repair` keeps all that can be read."],
+        : ["the journal is damaged:", ...problems, "`slipway journal repair` keeps everything that can be read."],
     );
     return verdict.ok && deep?.ok !== false ? 0 : 1;
   },

@@ -80,7 +80,7 @@ describe("a disk that fills up with a short run", () => {
         const submit = ["submit", "--json", "--env", `PAD=${"x".repeat(3000)}`, "--", "true"];
         const refused = await refusedWhenFull(submit, 4096);
         expect(refused.status).toBe(3);
-        const run = /run (\d+) begins when there is/.exec(refused.stderr)?.[1];
+        const run = /run (\d+) starts once there is/.exec(refused.stderr)?.[1];
         expect(run, refused.stderr).toBeDefined();
         await rm(join(slipway.home, "filler"));
         expect((await slipway.run(["wait", run!])).status).toBe(0);
