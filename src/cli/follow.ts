@@ -25,7 +25,7 @@ export const followRun = async (
   }
   display.end();
   if (last === undefined || !isFinalRun(last))
-    throw new SlipwayError("internal", { detail: `the server stopped telling about run ${id} before its end` });
+    throw new SlipwayError("internal", { detail: `the server stopped reporting on run ${id} before it ended` });
   return last;
 };
 

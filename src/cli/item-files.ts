@@ -116,7 +116,7 @@ const parseLine = (input: FileInput, line: number, text: string): unknown => {
     return JSON.parse(text);
   } catch (error) {
     const problem = (error as Error).message.slice(0, 200);
-    throw Object.assign(bad(input, line, `not JSON: ${problem}; write one array, or one value a line`), {
+    throw Object.assign(bad(input, line, `not JSON: ${problem}; write one array, or one value per line`), {
       cause: error,
     });
   }
@@ -161,7 +161,7 @@ async function* jsonItems(input: FileInput): AsyncGenerator<Numbered[]> {
       continue;
     }
     for (const text of lines) wholeLength += text.length + 1;
-    if (wholeLength > LARGEST_ARRAY) throw bad(input, 1, "the array is larger than 512 MB; write one value a line");
+    if (wholeLength > LARGEST_ARRAY) throw bad(input, 1, "the array is larger than 512 MB; write one value per line");
     for (const text of lines) whole.push(text);
   }
   if (whole === undefined) return;
@@ -184,7 +184,7 @@ async function* checkedBatches(group: GroupSpec, input: FileInput): AsyncGenerat
     }
     yield batch.map(({ item }) => item);
   }
-  if (index === 0) throw bad(input, undefined, "holds no items: there would be no tasks");
+  if (index === 0) throw bad(input, undefined, "has no items: there would be no tasks");
 }
 
 /** The streams of a submission, in the order of its groups. Missing and empty files are refused here. */
@@ -198,7 +198,7 @@ export const itemStreams = async (
     if (input.kind !== "lines" && input.kind !== "json") continue;
     await checkReadable(input);
     const once = input.path === "-" || isPipe(input.path);
-    if (input.path === "-" && ++readers > 1) throw bad(input, undefined, "can be read by one task only");
+    if (input.path === "-" && ++readers > 1) throw bad(input, undefined, "can be read by only one task");
     streams.push({ group, once, batches: () => checkedBatches(groups[group]!, input) });
   }
   return streams;

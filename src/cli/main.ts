@@ -40,7 +40,7 @@ const buildProgram = (around: Surroundings, exit: (status: number) => void): Com
         "slipway run -- echo hello                     one task on this machine",
         "slipway run --array 1-100 -- ./sim {item}     a hundred",
         "slipway run examples/montecarlo.yaml          a file with tasks that wait for each other",
-        "slipway run --help                            all options of a command",
+        "slipway run --help                            all options of this command",
       ]),
     );
   program.option("-V, --version", "print the version").on("option:version", () => {
@@ -91,7 +91,7 @@ const buildProgram = (around: Surroundings, exit: (status: number) => void): Com
     }
     found.outputHelp();
   };
-  withGlobals(program.command("help [COMMAND...]", { hidden: true }).summary("help of a command").action(help));
+  withGlobals(program.command("help [COMMAND...]", { hidden: true }).summary("show help for a command").action(help));
   program.hook("preSubcommand", (_program, command) => complete(command));
   return program;
 };

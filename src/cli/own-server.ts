@@ -28,7 +28,8 @@ const isServed = async (context: Context): Promise<boolean> => {
 /** A server reads its clusters when it starts: one that runs cannot be given others. */
 export const refuseClusters = (): never => {
   throw new SlipwayError("usage", {
-    detail: "--clusters is for the server a command starts; give it to `slipway up`, or to `run` without a server",
+    detail:
+      "--clusters is for a server that the command starts; use it with `slipway up`, or with `run` when no server is running",
   });
 };
 
@@ -40,9 +41,7 @@ const ensureServer = async (
   if (await isServed(context)) {
     if (namesClusters) refuseClusters();
     if (clusters !== undefined)
-      context.note(
-        `${clusters} is not read: the server that runs already has its clusters (\`slipway clusters list\`)`,
-      );
+      context.note(`${clusters} was not read: the running server already has its clusters (\`slipway clusters list\`)`);
     return false;
   }
   try {

@@ -30,7 +30,7 @@ export const probeQueue = async (
     [pilot] = (await client.addPilots({ cluster, queue, count: 1 })) as [PilotView];
   } catch (error) {
     if (!(error instanceof SlipwayError)) throw error;
-    const remedy = "The server knows clusters.yaml as it was when it started: `slipway down`, then `slipway up`.";
+    const remedy = "The server read clusters.yaml when it started: restart it with `slipway down` and `slipway up`.";
     return said(false, error.message, remedy);
   }
   const { id } = pilot;
@@ -53,12 +53,12 @@ export const probeQueue = async (
     if (found === undefined || found.ended !== null)
       return said(
         false,
-        `pilot ${id} ended without an agent: ${found?.reason ?? "no reason is known"}`,
+        `pilot ${id} ended without an agent: ${found?.reason ?? "for an unknown reason"}`,
         "Look at what it printed: `slipway pilots list --json`, and stdout and stderr in its directory (`log-directory`).",
       );
     if (seconds > timeoutSeconds) {
       await client.cancelPilot(Number(id), { reason: "the probe took too long" });
-      const waits = found.nativeId === null ? "was not handed over" : `waits as job ${found.nativeId}`;
+      const waits = found.nativeId === null ? "has not been submitted" : `waits as job ${found.nativeId}`;
       return said(
         false,
         `after ${duration(seconds)} pilot ${id} still ${waits}${found.reason === null ? "" : `: ${found.reason}`}`,

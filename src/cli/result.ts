@@ -49,6 +49,6 @@ export const readResult = async (context: Context, run: RunView, index: number):
   const [bytes, errors] = [task.stdoutBytes ?? 0, task.stderrBytes ?? 0];
   const err = run.total === 1 && task.stderr === null && errors > 0 && errors <= LARGEST ? await read("stderr") : [];
   if (task.stdout !== null) return { note: `its output is in ${task.stdout}`, out: [], err };
-  if (bytes > LARGEST) return { note: `its output has ${formatSize(bytes)}: slipway logs ${task.id}`, out: [], err };
+  if (bytes > LARGEST) return { note: `its output is ${formatSize(bytes)}: slipway logs ${task.id}`, out: [], err };
   return { out: await read("stdout"), err };
 };

@@ -50,8 +50,8 @@ export const serveArguments = ({ home, root, host, port, clusters, foundClusters
 const problemOf = (error: unknown): string => {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === "EROFS") return "it is on a read-only file system (EROFS)";
-  if (code === "ENOENT") return "it cannot be made there (ENOENT)";
-  if (code === "ENOTDIR" || code === "EEXIST") return `a part of the path is not a directory (${code})`;
+  if (code === "ENOENT") return "it cannot be created there (ENOENT)";
+  if (code === "ENOTDIR" || code === "EEXIST") return `part of the path is not a directory (${code})`;
   return code === "EACCES" || code === "EPERM" ? `permission denied (${code})` : message;
 };
 

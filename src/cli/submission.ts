@@ -99,7 +99,7 @@ const readDocument = ({ args, separated, options, cwd }: Typed): { document: Run
   }
   if (args.length > 1)
     throw new SlipwayError("usage", {
-      detail: `${first} is a run's file and takes no arguments ('${args[1]}'); to execute it, write -- before it`,
+      detail: `${first} is a run file and takes no arguments ('${args[1]}'); to execute it, write -- before it`,
     });
   return { document: withOptions(loadRunFile(first), given), file: path.resolve(cwd, first) };
 };
@@ -124,7 +124,7 @@ const currentDirectory = (): string => {
   try {
     return process.cwd();
   } catch (error) {
-    throw new SlipwayError("usage", { detail: "the current directory does not exist any more" }, error);
+    throw new SlipwayError("usage", { detail: "the current directory no longer exists" }, error);
   }
 };
 

@@ -26,7 +26,7 @@ export const VERBS: readonly VerbEntry[] = [
   verb(WORK, "wait", "wait until runs have ended", () => import("./verbs/wait.ts")),
   verb(WORK, "cancel", "cancel a run, or some of its tasks", () => import("./verbs/cancel.ts")),
   verb(WORK, "retry", "run failed tasks again", () => import("./verbs/retry.ts")),
-  verb(WORK, "launch", "one batch job straight to the workload manager", () => import("./verbs/launch.ts")),
+  verb(WORK, "launch", "hand one batch job straight to the workload manager", () => import("./verbs/launch.ts")),
   verb(LOOK, "list", "the runs", () => import("./verbs/list.ts")),
   verb(LOOK, "show", "one run or one task in detail", () => import("./verbs/show.ts")),
   verb(LOOK, "logs", "what tasks wrote", () => import("./verbs/logs.ts")),
@@ -40,7 +40,7 @@ export const VERBS: readonly VerbEntry[] = [
   verb(SERVER, "clusters", "where tasks can run", () => import("./verbs/clusters.ts")),
   verb(SERVER, "agent", "start one agent here, by hand", () => import("./verbs/agent.ts")),
   verb(SERVER, "tokens", "tokens of users who share this server", () => import("./verbs/tokens.ts")),
-  verb(SERVER, "sudoers", "what sudo must allow for jobs in users' names", () => import("./verbs/sudoers.ts")),
+  verb(SERVER, "sudoers", "the sudo rules for launching jobs in users' names", () => import("./verbs/sudoers.ts")),
   verb(
     SERVER,
     "journal",
@@ -50,8 +50,8 @@ export const VERBS: readonly VerbEntry[] = [
   verb(
     SERVER,
     "bench",
-    "measure Slipway on this machine, beside its limits and peers",
+    "measure Slipway on this machine, against its limits and peers",
     () => import("./verbs/bench.ts"),
   ),
-  verb(SERVER, "completion", "completion of commands for your shell", () => import("./verbs/completion.ts")),
+  verb(SERVER, "completion", "completion for your shell", () => import("./verbs/completion.ts")),
 ];

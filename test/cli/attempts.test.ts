@@ -55,7 +55,7 @@ describe("attempts", () => {
       }
     };
     await check([1, 2, 3, 6, 7, 8, 9, 10], [4, 5]);
-    expect((await slipway.run(["show", task])).stdout).toContain("attempts 4 to 5 are not kept any more (2)");
+    expect((await slipway.run(["show", task])).stdout).toContain("attempts 4 to 5 are no longer kept (2)");
     expect(await logs(task, "--attempt", "2", "--stderr")).toBe("err 2\n");
     expect(await logs(String(id), "--attempt", "2", "--json")).toBe(
       `${JSON.stringify({ task, stream: "stdout", line: "out 2" })}\n`,

@@ -35,7 +35,7 @@ describe("run with its own server", () => {
       run.child.kill(signal);
       const { status, stdout, stderr } = await run.ended;
       expect(status).toBe(130);
-      expect(stderr).toContain("canceling run 1; Ctrl-C again leaves at once");
+      expect(stderr).toContain("cancelling run 1; Ctrl-C again leaves at once");
       expect(stdout).toMatch(/run 1 sh: CANCELED, 0 done, 5 canceled/);
       expect(await processesUnder(slipway.root)).toEqual([]);
       await slipway.run(["up"]);
@@ -89,7 +89,7 @@ describe("with a server", () => {
     const run = slipway.start(["run", "--", "sh", "-c", `trap '' TERM; ${gate.script}`]);
     await gate.arrived(1);
     run.child.kill("SIGINT");
-    const [, id] = await run.saw(/canceling run (\d+)/, "stderr");
+    const [, id] = await run.saw(/cancelling run (\d+)/, "stderr");
     run.child.kill("SIGINT");
     expect((await run.ended).status).toBe(130);
     expect((await slipway.json<RunView>(["show", id!])).finished).toBeNull();

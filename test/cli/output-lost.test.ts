@@ -87,13 +87,13 @@ describe("limits of output", () => {
     const outcome = await slipway.run(["run", "--", ...lines(40_000)]);
     expect(outcome).toMatchObject({
       status: 0,
-      stderr: expect.stringMatching(/warning: output of 1 task is not whole/),
+      stderr: expect.stringMatching(/warning: output of 1 task is incomplete/),
     });
     const tail = 400_000 - 65_536;
     const lost = tail - 100_000;
     const logs = await slipway.run(["logs", "1"]);
     expect(logs.status).toBe(1);
-    expect(logs.stderr).toBe("1.0: 228.97K of its output are lost: more than limits.output-per-task\n");
+    expect(logs.stderr).toBe("1.0: 228.97K of its output was lost: more than limits.output-per-task\n");
     const marker = `[slipway: ${lost} bytes are missing here: more than limits.output-per-task]\n`;
     expect(logs.stdout === `${numbered(1, 10_000)}${marker}${numbered(1, 40_000).slice(tail)}`).toBe(true);
     const json = await slipway.run(["logs", "1.0", "--json"]);

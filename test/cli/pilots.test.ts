@@ -39,10 +39,10 @@ describe("pilots by hand", () => {
     await gate.arrived(1);
 
     const drained = await slipway.run(["pilots", "drain", "1"]);
-    expect(drained).toMatchObject({ status: 0, stdout: "pilot 1 takes nothing new\n" });
+    expect(drained).toMatchObject({ status: 0, stdout: "pilot 1 takes no new tasks\n" });
     expect((await slipway.run(["pilots", "list"])).stdout).toContain("PMGR_ACTIVE draining");
     const more = await slipway.run(["pilots", "add", "--cluster", "local", "--queue", "q", "--count", "2"]);
-    expect(more.stdout).toMatch(/^2 pilots requested of local\/q: \d+, \d+\n$/);
+    expect(more.stdout).toMatch(/^2 pilots requested from local\/q: \d+, \d+\n$/);
 
     expect((await slipway.run(["pilots", "cancel", "1", "--reason", "by a test"])).status).toBe(0);
     const ended = await pilotIs("1", "ended", ({ ended: at }) => at !== null);
@@ -64,7 +64,7 @@ describe("pilots by hand", () => {
     await up(`clusters: { local: { ${TWO_CPUS} } }`);
     const wrong: [string[], string][] = [
       [["drain", "7"], "there is no pilot 7"],
-      [["cancel", "x"], "'x' is no pilot"],
+      [["cancel", "x"], "'x' is not a pilot"],
       [["add", "--queue", "defalt"], "no queue 'defalt' of cluster 'local'"],
       [["add", "--cluster", "locl"], "no cluster 'locl'"],
       [["add", "--count", "0"], "--count must be"],

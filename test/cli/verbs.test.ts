@@ -300,17 +300,17 @@ describe("with a server", () => {
     const gate = createGate(slipway.cwd, "cancel");
     const id = await submit("--array", "1-4", "--", ...gate.command);
     await gate.arrived(1);
-    expect((await run("cancel", `${id}.3`)).stdout).toContain("1 task canceled");
+    expect((await run("cancel", `${id}.3`)).stdout).toContain("1 task cancelled");
     expect(await json<TaskView>(["show", `${id}.3`])).toMatchObject({ state: "CANCELED", attempts: [] });
     expect((await json<RunView>(["show", String(id)])).finished).toBeNull();
     const all = await run("cancel", String(id));
     expect(all.status).toBe(0);
     // A task that waits in an agent's queue is taken back there, like one that runs.
-    const [, now, later] = /: (\d+) tasks? canceled, (\d+) more being ended/.exec(all.stdout) ?? [];
+    const [, now, later] = /: (\d+) tasks? cancelled, (\d+) more stopping/.exec(all.stdout) ?? [];
     expect(Number(now) + Number(later), all.stdout).toBe(3);
     expect((await run("wait", String(id))).status).toBe(1);
     expect((await json<RunView>(["show", String(id)])).counts).toEqual({ CANCELED: 4 });
-    expect((await run("cancel", String(id))).stdout).toContain("0 tasks canceled");
+    expect((await run("cancel", String(id))).stdout).toContain("0 tasks cancelled");
   });
 
   it("retry runs what failed or was cancelled again, with --all everything; earlier attempts stay visible", async () => {
@@ -468,7 +468,7 @@ describe("progress", () => {
     terminal.type("\u0003");
     const { status, drawn } = await terminal.ended;
     expect(status).toBe(130);
-    expect(drawn).toMatch(/canceling run \d+/);
+    expect(drawn).toMatch(/cancelling run \d+/);
   });
 
   it("no colours where they are not wanted; ASCII where UTF-8 is not", async (ctx) => {

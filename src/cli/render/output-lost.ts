@@ -6,9 +6,9 @@ import { count, plural } from "./text.ts";
 /** `45M lost: no room on the disk`. */
 export const lostFact = ({ bytes, reason }: OutputLostView): string => `${formatSize(bytes)} lost: ${lostText(reason)}`;
 
-/** What `logs` says of a task whose output is not whole, behind the output. */
+/** What `logs` says of a task whose output is incomplete, behind the output. */
 export const lostLine = (task: string, bytes: number, { reason }: OutputLostView): string =>
-  `${task}: ${formatSize(bytes)} of its output are lost: ${lostText(reason)}`;
+  `${task}: ${formatSize(bytes)} of its output was lost: ${lostText(reason)}`;
 
 export const moreLost = (tasks: number): string => `… and output of ${count(tasks)} more tasks`;
 
@@ -17,4 +17,4 @@ export const lostWarning = ({ id, outputLost }: Pick<RunView, "id" | "outputLost
   // a server of an earlier version does not tell
   outputLost === null || outputLost === undefined
     ? undefined
-    : `output of ${plural(outputLost.tasks, "task")} is not whole, ${formatSize(outputLost.bytes)} lost: slipway logs ${id}`;
+    : `output of ${plural(outputLost.tasks, "task")} is incomplete, ${formatSize(outputLost.bytes)} lost: slipway logs ${id}`;

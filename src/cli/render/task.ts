@@ -54,8 +54,8 @@ const dropped = ({ attempts, attemptsDropped: count }: TaskView): string => {
   if (count === 0) return "";
   const before = attempts.find(({ n }, i) => attempts[i + 1]?.n !== n + 1)?.n ?? 0;
   return count === 1
-    ? `\nattempt ${before + 1} is not kept any more`
-    : `\nattempts ${before + 1} to ${before + count} are not kept any more (${count})`;
+    ? `\nattempt ${before + 1} is no longer kept`
+    : `\nattempts ${before + 1} to ${before + count} are no longer kept (${count})`;
 };
 
 const output = (path: string | null, size: number | null): string | undefined =>

@@ -84,9 +84,7 @@ const runAgent = (context: Context, options: AgentOptions): Promise<number> => {
     endpointFile: absolute(options.endpoint),
     tokenFile: absolute(options.tokenFile),
   });
-  context.note(
-    `an agent on ${hostname()} for ${context.home}; Ctrl-C ends it, and what it runs is run again elsewhere`,
-  );
+  context.note(`an agent on ${hostname()} for ${context.home}; Ctrl-C ends it, and its tasks run again elsewhere`);
   return inForeground([bundle, "--settings", JSON.stringify(settings)]);
 };
 
@@ -95,20 +93,20 @@ const collect = (value: string, before: readonly string[] | undefined): string[]
 export const define: Define = (command, { act }) =>
   void command
     .option("--cpus <n>", "cores to offer (default: those this process may use)")
-    .option("--gpus <n>", "GPUs to offer (default: those that are found)")
+    .option("--gpus <n>", "GPUs to offer (default: those it finds)")
     .option("--mem <size>", "memory to offer (default: the machine's, or its cgroup's)")
     .option("--tmp <size>", "temporary space to offer")
     .option("--resource <name=n>", "any other resource; may be repeated", collect)
     .option("--scratch <dir>", "where tasks get their TMPDIR (default: $TMPDIR, else /tmp)")
     .option("--cluster <name>", "take tasks of this cluster (default: the default cluster)")
     .option("--queue <name>", "take tasks that ask for this queue too")
-    .option("--patience <duration>", "how long to wait, idle, for a server that is gone", "10m")
-    .option("--endpoint <file>", "where the server says how it is reached (default: server.json in the home)")
+    .option("--patience <duration>", "how long an idle agent waits for a lost server", "10m")
+    .option("--endpoint <file>", "the file that says how to reach the server (default: server.json in the home)")
     .option("--token-file <file>", "the agents' token (default: keys/agent.token in the home)")
-    .option("--line", "print the command to paste on another machine, and start nothing")
+    .option("--line", "print the command to paste on another machine; start nothing")
     .description(
-      "Start one agent here, by hand: it joins the home's server and takes tasks until it is ended. Paste the line that " +
-        "`slipway agent --line` prints on any machine that sees this home, inside a job you submitted yourself too.",
+      "Start one agent here, by hand. It joins the home's server and takes tasks until you stop it. `slipway agent --line` " +
+        "prints a command to paste on any machine that sees this home, or into a job that you submit yourself.",
     )
     .addHelpText(
       "after",

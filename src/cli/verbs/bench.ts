@@ -27,8 +27,8 @@ export const define: Define = (command, { act }) =>
     .argument("[options...]", "passed on; `npm run bench -- --help` lists them")
     .allowUnknownOption()
     .description(
-      "Measure Slipway on this machine, with servers of its own, beside the machine's limits and other programs. Exit " +
-        "status: 0 measured, whatever came out; 1 an experiment is broken.",
+      "Measure Slipway on this machine, with servers of its own, against the machine's limits and other programs. Exit " +
+        "status: 0 measured, whatever the result; 1 an experiment is broken.",
     )
     .addHelpText("after", examples(["slipway bench", "slipway bench --quick", "slipway bench --only null --json"]))
     .action(act((context, args) => runBench(context, args)));

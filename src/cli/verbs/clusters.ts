@@ -41,7 +41,7 @@ export const define: Define = (command, { act }) => {
         answer(cluster, () => clusterScreen(cluster, style));
       }),
     );
-  subcommand(command, "check", "prove a cluster's configuration, as clusters.yaml is now, without running work")
+  subcommand(command, "check", "check a cluster's configuration as clusters.yaml has it now, without running work")
     .argument("<NAME>")
     .option("--probe", "also submit one pilot per queue, wait for its agents, and cancel it")
     .option("--queue <name>", "only this queue")
@@ -58,7 +58,7 @@ export const define: Define = (command, { act }) => {
         if (probe === true)
           for (const each of queues) {
             const failed = checks.some((check) => !check.ok && (check.queue === null || check.queue === each));
-            if (failed) note(`${each} is not probed: what is wrong comes first`);
+            if (failed) note(`${each} was not probed: fix the problems above first`);
             else {
               note(`${each}: waiting for a pilot`);
               const last = checks.findLastIndex((check) => check.queue === each);

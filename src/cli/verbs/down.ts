@@ -27,7 +27,7 @@ const waitingNote = (context: Context): (() => Promise<void>) => {
 export const define: Define = (command, { act }) =>
   void command
     .option("--now", "do not wait for running tasks: they run again after the next `up`, at no cost to their retries")
-    .description("Let running tasks end, then stop the server. Waiting tasks stay and go on at the next `up`.")
+    .description("Let running tasks end, then stop the server. Waiting tasks stay, and continue after the next `up`.")
     .addHelpText("after", examples(["slipway down", "slipway down --now"]))
     .action(
       act(async (context, _args, command) => {

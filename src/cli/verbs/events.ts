@@ -4,9 +4,9 @@ import { type Define, examples } from "../verb.ts";
 
 export const define: Define = (command, { act }) =>
   void command
-    .option("-f, --follow", "go on with what happens next, until interrupted")
-    .option("--run <RUN>", "only of this run")
-    .option("--since <seq>", "only after this sequence number")
+    .option("-f, --follow", "keep printing events as they happen, until interrupted")
+    .option("--run <RUN>", "only events of this run")
+    .option("--since <seq>", "only events after this sequence number")
     .addHelpText("after", examples(["slipway events --run 3", "slipway events --follow --json"]))
     .action(
       act(async (context, _args, command) => {

@@ -7,7 +7,7 @@ import { type Define, examples, subcommand } from "../verb.ts";
 
 const idOf = (text: string | undefined): number => {
   if (text === undefined || !/^\d{1,15}$/.test(text))
-    throw new SlipwayError("usage", { detail: `'${text ?? ""}' is no launch; \`slipway jobs list\` shows them` });
+    throw new SlipwayError("usage", { detail: `'${text ?? ""}' is not a launch; \`slipway jobs list\` shows them` });
   return Number(text);
 };
 
@@ -57,15 +57,15 @@ export const define: Define = (command, { act }) => {
     );
   subcommand(command, "logs", "what its job wrote")
     .argument("<ID>")
-    .option("-f, --follow", "go on while the job writes, until its end")
-    .option("--stderr", "what was written to standard error, instead of standard output")
+    .option("-f, --follow", "keep printing until the job ends")
+    .option("--stderr", "standard error instead of standard output")
     .action(
       act(async (context, [id], command) => {
         const { follow = false, stderr = false } = command.opts<{ follow?: boolean; stderr?: boolean }>();
         await logs(context, idOf(id), follow, stderr ? "stderr" : "stdout");
       }),
     );
-  subcommand(command, "cancel", "end launches")
+  subcommand(command, "cancel", "cancel launches")
     .argument("<ID...>")
     .action(
       act(async ({ client, answer }, ids) => {

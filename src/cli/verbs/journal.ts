@@ -8,7 +8,7 @@ const ACTIONS = [
   ["info", "segments, snapshot, size, what it holds"],
   ["verify", "read every record and check it, changing nothing"],
   ["compact", "fold old segments into a snapshot"],
-  ["repair", "keep all that can be read, set aside events that cannot be applied"],
+  ["repair", "keep everything that can be read, set aside events that cannot be applied"],
   ["export", "every event as a line of JSON"],
 ] as const;
 
@@ -38,8 +38,8 @@ export const define: Define = (command, { act }) => {
       act((context, _args, verb) => runAction(context, name, flags(verb.opts()))),
     );
     if (name === "verify")
-      action.option("--deep", "also compare the state from snapshot and tail with the one that all records lead to");
+      action.option("--deep", "also check that the snapshot and what follows it give the same state as all records");
     if (name === "verify" || name === "compact")
-      action.option("--clusters <file>", "a clusters.yaml besides the home's own, as for `up`");
+      action.option("--clusters <file>", "a clusters.yaml besides the home's own, as with `up`");
   }
 };

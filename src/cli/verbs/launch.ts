@@ -30,7 +30,7 @@ const follow = async (context: Context, id: number): Promise<LaunchView> => {
       last = view;
     }
     if (last === undefined || !isFinalView(last))
-      throw new SlipwayError("internal", { detail: `the server stopped telling about launch ${id} before its end` });
+      throw new SlipwayError("internal", { detail: `the server stopped reporting on launch ${id} before it ended` });
     return last;
   };
   const [ended] = await Promise.all([watch(), ...(context.json ? [] : [pour("stdout", out), pour("stderr", err)])]);
@@ -41,9 +41,9 @@ export const define: Define = (command, { act }) =>
   void command
     .argument("<SPEC.yaml>", "what to launch (docs/launch.md)")
     .option("--dry-run", "print the batch script and the command that would submit it; submit nothing")
-    .option("--wait", "show what the job writes, wait for its end, exit with its status")
+    .option("--wait", "show what the job writes, wait until it ends, exit with its status")
     .description(
-      "Launch one batch job straight through the workload manager of a cluster: Slurm or PBS. Returns when the manager has taken it.",
+      "Launch one batch job straight through the workload manager of a cluster: Slurm or PBS. Returns when the manager has accepted it.",
     )
     .addHelpText(
       "after",

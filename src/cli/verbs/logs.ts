@@ -104,13 +104,13 @@ const runOutput = async (context: Context, id: number, options: TaskLogOptions):
 export const define: Define = (command, { act }) =>
   void command
     .argument("<RUN|RUN.TASK>", "a run (3) or one of its tasks (3.17)")
-    .option("-f, --follow", "go on while tasks write, until the end")
-    .option("--stderr", "what was written to standard error, instead of standard output")
-    .option("--attempt <n>", "of one task: what it wrote in this attempt, instead of its last")
+    .option("-f, --follow", "keep printing until the tasks have ended")
+    .option("--stderr", "standard error instead of standard output")
+    .option("--attempt <n>", "what one task wrote in this attempt, instead of its last")
     .description(
-      "What tasks wrote: of one task byte by byte; of a run line by line, each behind the task's id. With --json one " +
-        "document a line: {task, stream, line}. Where output was not kept whole (the disk was full, or it was beyond a " +
-        "limit) a line in its place says how much is missing. Exit status: 0 all of it is here, 1 some was not kept.",
+      "Print what tasks wrote: one task byte for byte; a run line by line, each line after its task's id. With --json one " +
+        "document per line: {task, stream, line}. Where some output was not kept (the disk was full, or it went over a " +
+        "limit), a line in its place says how much is missing. Exit status: 0 all of it was kept, 1 some was not.",
     )
     .addHelpText(
       "after",

@@ -19,7 +19,7 @@ const recent = (pilots: readonly PilotView[]): PilotView[] => {
 const pilotId = (text: string): number => {
   const id = Number(text);
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(id) || id === 0)
-    throw new SlipwayError("usage", { detail: `'${text}' is no pilot: they are numbered 1, 2, 3…` });
+    throw new SlipwayError("usage", { detail: `'${text}' is not a pilot: they are numbered 1, 2, 3…` });
   return id;
 };
 
@@ -70,19 +70,21 @@ export const define: Define = (command, { act }) => {
         answer(
           pilots,
           () =>
-            `${plural(pilots.length, "pilot")} requested of ${first.cluster}/${first.queue}: ${pilots.map(({ id }) => id).join(", ")}`,
+            `${plural(pilots.length, "pilot")} requested from ${first.cluster}/${first.queue}: ${pilots.map(({ id }) => id).join(", ")}`,
         );
       }),
     );
-  withReason(subcommand(command, "drain", "let a pilot end when what it runs has ended")).action(
+  withReason(subcommand(command, "drain", "let a pilot finish what it runs, then end it")).action(
     act(async ({ client, answer }, ids, given) => {
       for (const id of ids.map(pilotId)) {
         const pilot = await client.drainPilot(id, given.opts<{ reason?: string }>());
-        answer(pilot, () => (pilot.ended === null ? `pilot ${id} takes nothing new` : `pilot ${id} had ended`));
+        answer(pilot, () =>
+          pilot.ended === null ? `pilot ${id} takes no new tasks` : `pilot ${id} had already ended`,
+        );
       }
     }),
   );
-  withReason(subcommand(command, "cancel", "end a pilot now; what it runs is run again at no cost")).action(
+  withReason(subcommand(command, "cancel", "end a pilot now; its tasks run again at no cost")).action(
     act(async ({ client, answer }, ids, given) => {
       for (const id of ids.map(pilotId)) {
         const pilot = await client.cancelPilot(id, given.opts<{ reason?: string }>());

@@ -57,7 +57,7 @@ const submitAndFollow = async (context: Context, submission: Submission, lease: 
 
   const cancel = async (): Promise<void> => {
     if (id === undefined) return;
-    display.say(`canceling run ${id}; Ctrl-C again leaves at once`);
+    display.say(`cancelling run ${id}; Ctrl-C again leaves at once`);
     display.state("canceling");
     await context.client.cancel(id, { reason: "interrupted by its user" });
   };
@@ -71,7 +71,7 @@ const submitAndFollow = async (context: Context, submission: Submission, lease: 
   };
   const restore = onInterrupts(() => {
     interrupt.abort();
-    cancel().catch((error: unknown) => display.say(`the run could not be canceled: ${(error as Error).message}`));
+    cancel().catch((error: unknown) => display.say(`the run could not be cancelled: ${(error as Error).message}`));
   }, leave);
 
   try {
@@ -105,8 +105,8 @@ const submitAndFollow = async (context: Context, submission: Submission, lease: 
 export const define: Define = (command, { act }) =>
   void defineSubmission(command)
     .description(
-      "Submit tasks, follow them with a progress bar and print a summary. Without a server, one is started for the run " +
-        "and stopped at its end. Exit status: 0 all tasks done, 1 some failed or were canceled, 130 interrupted.",
+      "Submit tasks, follow them with a progress bar and print a summary. If no server is running, start one for the " +
+        "run and stop it at the end. Exit status: 0 all tasks done, 1 some failed or were cancelled, 130 interrupted.",
     )
     .addHelpText(
       "after",

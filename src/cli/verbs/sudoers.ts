@@ -16,7 +16,7 @@ const pathOf = async (context: Context, name: string, bin?: string): Promise<str
   if (found !== undefined) return found;
   const guess = join(bin ?? "/usr/bin", name);
   const where = bin === undefined ? "on this PATH" : `in ${bin}`;
-  context.note(`note: ${name} is not ${where}; ${guess} is written: correct it if it lies elsewhere`);
+  context.note(`note: ${name} is not ${where}; ${guess} was written: correct it if the program is elsewhere`);
   return guess;
 };
 
@@ -35,9 +35,9 @@ const accountOf = (name: string | undefined): { user: string; uid: number; gid: 
 export const define: Define = (command, { act }) =>
   void command
     .option("--user <name>", "the account that runs the server (default: this one)")
-    .option("--clusters <file>", "beside the home's clusters.yaml")
+    .option("--clusters <file>", "a clusters.yaml besides the home's own")
     .description(
-      "Print the sudoers file that lets a server without privileges launch in users' names: exactly the manager's commands as the users of sudo_authorized, never as root, and the handing over of job directories.",
+      "Print the sudoers file that lets a server without privileges launch jobs in users' names. It allows exactly the manager's commands, as the users in sudo_authorized and never as root, and handing over job directories.",
     )
     .addHelpText(
       "after",

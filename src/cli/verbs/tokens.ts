@@ -30,7 +30,7 @@ const asThem = (user: string, write: () => void): void => {
 export const define: Define = (command, { act }) => {
   command
     .description(
-      "Tokens of users who share this server. With theirs as ~/.slipway/remote.json users launch, see and cancel their own launches, and nothing else.",
+      "Tokens of users who share this server. With a token in ~/.slipway/remote.json, users can launch jobs and see and cancel their own launches, and nothing else.",
     )
     .addHelpText(
       "after",
@@ -40,7 +40,7 @@ export const define: Define = (command, { act }) => {
         "slipway tokens remove alice",
       ]),
     );
-  subcommand(command, "list", "users who have one").action(
+  subcommand(command, "list", "users who have a token").action(
     act(async ({ client, answer }) => {
       const tokens = await client.tokens();
       answer(tokens, () =>
@@ -53,7 +53,7 @@ export const define: Define = (command, { act }) => {
       );
     }),
   );
-  subcommand(command, "add", "make one; a token that the user had before is accepted no more")
+  subcommand(command, "add", "make a token; the user's previous one is no longer accepted")
     .argument("<USER>")
     .option("--to <file>", "write it there, readable by that user alone, instead of printing it")
     .action(
@@ -72,12 +72,12 @@ export const define: Define = (command, { act }) => {
         context.answer({ user, file: to }, () => `the token of ${user} is in ${to}`);
       }),
     );
-  subcommand(command, "remove", "take one back")
+  subcommand(command, "remove", "revoke a token")
     .argument("<USER>")
     .action(
       act(async ({ client, answer }, [user]) => {
         await client.removeToken(user!);
-        answer({ user }, () => `the token of ${user} is accepted no more`);
+        answer({ user }, () => `the token of ${user} is no longer accepted`);
       }),
     );
 };

@@ -31,11 +31,13 @@ export const define: Define = (command, { act }) =>
     .option("--foreground", "do not detach: log here, stop with Ctrl-C")
     .option(
       "--host <address>",
-      "address to listen on (default: this machine alone, unless work of this home is elsewhere)",
+      "address to listen on (default: this machine only, unless this home has work elsewhere)",
     )
     .option("--port <port>", "port to listen on (default: any free one)")
     .option("--clusters <file>", "a clusters.yaml besides the home's own")
-    .description("Start the server of a home and print its address. It stays when you log out; `down` stops it.")
+    .description(
+      "Start the server of a home and print its address. It keeps running when you log out; `down` stops it.",
+    )
     .addHelpText("after", examples(["slipway up", "slipway up --home /scratch/me/slipway --port 7777"]))
     .action(
       act(async (context, _args, command) => {

@@ -60,8 +60,8 @@ test("large lists of JSON lines are read in pieces", async () => {
 test("errors name the file, the line and the option", async () => {
   const file = path.join(directory, "items");
   await expect(read("lines", "")).rejects.toThrow(`--each-line: ${file} is empty`);
-  await expect(read("json", "[]")).rejects.toThrow(`--from-json: ${file} holds no items`);
-  await expect(read("json", " \n ")).rejects.toThrow("holds no items");
+  await expect(read("json", "[]")).rejects.toThrow(`--from-json: ${file} has no items`);
+  await expect(read("json", " \n ")).rejects.toThrow("has no items");
   await expect(read("json", '{"a":1}\n{oops}\n')).rejects.toThrow(`${file}:2: not JSON`);
   await expect(read("json", "[1,\n2")).rejects.toThrow(`${file}:1: not JSON`);
   await expect(read("json", "[1]\n{oops}\n")).rejects.toThrow(`${file}:2: not JSON`);
@@ -87,7 +87,7 @@ test("standard input belongs to one task and can be read once", async () => {
     [0, input],
     [1, input],
   ]);
-  await expect(itemStreams([group(), group()], twice)).rejects.toThrow("standard input can be read by one task only");
+  await expect(itemStreams([group(), group()], twice)).rejects.toThrow("standard input can be read by only one task");
 });
 
 test("an item that is nested beyond measure is refused by its line", async () => {

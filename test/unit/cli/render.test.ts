@@ -149,9 +149,9 @@ test("show RUN.TASK lists the attempts that are kept and says which are not", ()
   const attempts = [1, 2, 3, 13, 14, 15, 16, 17].map((n) => ({ ...one!, n }));
   const [lost] = [{ ...one!, state: "LOST" as const, lost: true, exitCode: null, reason: "the node died" }];
   const lines = (task: Parameters<typeof taskScreen>[0]): string[] => taskScreen(task, PLAIN, NOW).split("\n");
-  expect(lines(sampleTask({ attempts, attemptsDropped: 9 }))).toContain("attempts 4 to 12 are not kept any more (9)");
+  expect(lines(sampleTask({ attempts, attemptsDropped: 9 }))).toContain("attempts 4 to 12 are no longer kept (9)");
   const eight = attempts.map((attempt, i) => ({ ...attempt, n: i < 3 ? i + 1 : i + 2 }));
-  expect(lines(sampleTask({ attempts: eight, attemptsDropped: 1 }))).toContain("attempt 4 is not kept any more");
+  expect(lines(sampleTask({ attempts: eight, attemptsDropped: 1 }))).toContain("attempt 4 is no longer kept");
   expect(lines(sampleTask({ attempts: [lost!, { ...one!, n: 2 }] })).join("\n")).toMatch(
     /1 {2}LOST {4}node1 .* - +the node died\n +2 {2}FAILED /,
   );

@@ -164,7 +164,7 @@ test("what is typed beside a file wins over what it says", async () => {
 test.for([
   [[], "nothing to run"],
   [["gone.yaml"], "cannot read gone.yaml: there is no such file"],
-  [["x.yaml", "more"], "x.yaml is a run's file and takes no arguments ('more')"],
+  [["x.yaml", "more"], "x.yaml is a run file and takes no arguments ('more')"],
   [["--cpus", "many", "--", "x"], '--cpus: must be a number, got "many"'],
   [["--each-line", "gone", "--", "x", "{item}"], "gone: there is no such file"],
   [["--array", "1-2", "--stdin", "--", "x"], "--array and --stdin cannot be used together"],
