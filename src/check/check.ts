@@ -61,7 +61,7 @@ const programChecks = async (batch: Batch, cluster: ClusterConfig): Promise<Chec
     bad(
       "programs",
       `${missing.join(", ")}: not found ${where}`,
-      `Set \`bin\` of this cluster to the directory of ${cluster.manager.title}'s programs, or start the server where they are found.`,
+      `Set \`bin\` of this cluster to the directory of ${cluster.manager.title}'s programs, or start the server with that directory on its PATH.`,
     ),
   ];
 };
@@ -96,7 +96,7 @@ const tryQueue = async (
     await mkdir(parent, { recursive: true, mode: 0o700 });
     directory = await mkdtemp(join(parent, "check-"));
   } catch (error) {
-    const remedy = "Set `log-directory` to one that can be written, and that the nodes see too.";
+    const remedy = "Set `log-directory` to a directory that you can write to and that the nodes see too.";
     return [bad("directory", (error as Error).message, remedy, queue.name)];
   }
   try {
@@ -108,7 +108,7 @@ const tryQueue = async (
     );
     if (provider.tryOut === undefined) return [];
     const said = await provider.tryOut(job);
-    return [good("submission", said === "" ? "the manager would take it" : said, queue.name)];
+    return [good("submission", said === "" ? "the manager would accept it" : said, queue.name)];
   } catch (error) {
     const { hint } = error as { hint?: string };
     const remedy = hint ?? "Correct this queue in clusters.yaml.";
@@ -135,10 +135,10 @@ const simulatedChecks = async ({ cluster }: CheckOptions, provider: Provider): P
 
 const reachCheck = ({ reachable, addresses }: CheckOptions): Check =>
   reachable
-    ? good("server", `agents are told ${addresses.join(", ")}`)
+    ? good("server", `agents connect to ${addresses.join(", ")}`)
     : bad(
         "server",
-        `it listens on ${addresses.join(", ")} only, which no other machine reaches`,
+        `it listens on ${addresses.join(", ")} only, which no other machine can reach`,
         "Stop it, and start it with `slipway up` without --host, or with an address of the cluster's network.",
       );
 

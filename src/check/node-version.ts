@@ -18,10 +18,10 @@ export const nodeCheck = async (
 ): Promise<CheckView["checks"][number]> => {
   const what = "node";
   const said = (ok: boolean, detail: string, remedy: string | null = null) => ({ what, queue, ok, detail, remedy });
-  if (node.startsWith("$")) return said(true, `${node} is looked up on the nodes; --probe proves it`);
+  if (node.startsWith("$")) return said(true, `${node} is looked up on the nodes; --probe tests that`);
   const slash = node.lastIndexOf("/");
   if ((await findProgram(node.slice(slash + 1), node.slice(0, slash) || "/")) === undefined)
-    return said(true, `${node} is not on this machine; --probe proves that nodes have it`);
+    return said(true, `${node} is not on this machine; --probe tests whether the nodes have it`);
   const { stdout, stderr, code } = await run([node, "--version"]);
   const version = stdout.trim();
   if (code !== 0 || !/^v\d+\.\d+/.test(version))

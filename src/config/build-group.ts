@@ -43,7 +43,12 @@ const readCommand = (source: Source, path: Path, run: TaskInput["run"], items: I
 export const checkEnvName = (source: Source, path: Path, name: string): void => {
   checkText(source, path, name);
   if (name === "" || name.includes("=") || name === "__proto__") {
-    badValue(source, path, `'${name.slice(0, 60)}' cannot name a variable`, "A name is not empty and holds no =.");
+    badValue(
+      source,
+      path,
+      `'${name.slice(0, 60)}' is not a valid variable name`,
+      "A name must not be empty or contain =.",
+    );
   }
 };
 

@@ -197,7 +197,7 @@ const withTemplates = (name: string, queues: ReadonlyMap<string, QueueLayer>): Q
       const others = [...queues.keys()].filter((key) => key !== name);
       return badValue(source, at, `no queue of this cluster is named '${template}'${suggest(template, others)}`);
     }
-    if (chain.includes(template)) badValue(source, at, `templates form a circle: ${[...chain, template].join(" → ")}`);
+    if (chain.includes(template)) badValue(source, at, `templates form a cycle: ${[...chain, template].join(" → ")}`);
     chain.push(template);
     const { template: _template, ...own } = queue;
     queue = { ...mergeQueue(base, own), source: base.source, path: base.path };

@@ -29,7 +29,7 @@ const entriesOf = (source: Source, path: Path, after: TaskInput["after"]): Entry
 
 const runId = (source: Source, path: Path, text: string): number => {
   const id = /^\d{1,10}$/.test(text) ? Number(text) : 0;
-  if (id < 1 || id > MAX_RUN_ID) badValue(source, path, `${quoted(text)} is no run's id; write run:3`);
+  if (id < 1 || id > MAX_RUN_ID) badValue(source, path, `${quoted(text)} is not a run id; write run:3`);
   return id;
 };
 

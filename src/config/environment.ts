@@ -43,7 +43,7 @@ const wantedBy = (option: string | readonly string[], refuse: (detail: string) =
   for (const name of names) {
     if (name === "") refuse("takes all, none, or names separated by commas");
     if (name.includes("=")) refuse(`takes names only; write --env ${name.slice(0, 60)} to set a value`);
-    if (name === "all" || name === "none") refuse(`${name} stands alone, not among names`);
+    if (name === "all" || name === "none") refuse(`${name} must stand alone, not among names`);
   }
   const set = new Set(names);
   return (name) => set.has(name);

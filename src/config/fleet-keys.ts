@@ -131,8 +131,8 @@ export const readSignal = (source: Source, path: Path, value: string): string =>
     return badValue(
       source,
       path,
-      `there is no signal '${value}' that a task could answer`,
-      "Such as TERM, USR1 or INT.",
+      `'${value}' is not a signal that a task can catch`,
+      "Use a signal such as TERM, USR1 or INT.",
     );
   return name;
 };

@@ -103,7 +103,7 @@ const ONE_LINE = "Write it on one line, or as a list of lines.";
 /** Text of one line: it becomes part of a line of a script. */
 export const checkLine = (source: Source, at: Path, value: string): string => {
   checkText(source, at, value);
-  if (/[\n\r]/.test(value)) badValue(source, at, "holds a line break", ONE_LINE);
+  if (/[\n\r]/.test(value)) badValue(source, at, "contains a line break", ONE_LINE);
   return value;
 };
 
@@ -201,7 +201,11 @@ export const environment: Kind<Readonly<Record<string, string>>> = {
   read: (value: Readonly<Record<string, string>>, source, at) => {
     for (const [variable, text] of Object.entries(value)) {
       if (!VARIABLE.test(variable))
-        badValue(source, [...at, variable], "a variable's name has letters, digits and _, and no digit first");
+        badValue(
+          source,
+          [...at, variable],
+          "a variable name has letters, digits and _, and does not start with a digit",
+        );
       checkText(source, [...at, variable], text);
     }
     return value;
@@ -215,7 +219,7 @@ export const requests: Kind<Readonly<Record<string, string>>> = {
   read: (value: Readonly<Record<string, string>>, source, at) => {
     for (const [request, text] of Object.entries(value))
       if (!/^[\w.-]+$/.test(request) || !/^[^\s,]*$/.test(text))
-        badValue(source, [...at, request], "must be a name and a value without blanks or commas");
+        badValue(source, [...at, request], "must be a name and a value without spaces or commas");
     return value;
   },
 };

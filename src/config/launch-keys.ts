@@ -49,7 +49,7 @@ const authorized: Kind<readonly string[]> = {
       .filter((user) => user !== "");
     for (const user of users) {
       if (!RUN_AS.test(user)) {
-        badValue(source, at, `'${user.slice(0, 60)}' is no user`, "List users, %groups or ALL; !NAME excludes one.");
+        badValue(source, at, `'${user.slice(0, 60)}' is not a user`, "List users, %groups or ALL; !NAME excludes one.");
       }
     }
     return users;

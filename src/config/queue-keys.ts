@@ -43,8 +43,8 @@ const prefix: Kind<string> = {
       badValue(
         source,
         at,
-        `"${value.slice(0, 80)}" cannot begin a job's name`,
-        "Use at most 64 letters, digits, _ . and -, a letter first.",
+        `"${value.slice(0, 80)}" cannot begin a job name`,
+        "Use at most 64 letters, digits, _ . and -, starting with a letter.",
       );
     return value;
   },

@@ -138,7 +138,7 @@ export const readRunBody = (body: unknown): RunDocument => {
     const key = each?.lines !== undefined ? "lines" : each?.json !== undefined ? "json" : undefined;
     if (key !== undefined) {
       const remedy = `Send each: {stream: "${key}"} and the items in the request's stream, or each: {values: […]}.`;
-      badValue(jsonSource, ["tasks", i, "each", key], "the server reads no files of its clients", remedy);
+      badValue(jsonSource, ["tasks", i, "each", key], "the server does not read its clients' files", remedy);
     }
   }
   return document;

@@ -27,30 +27,30 @@ const isOpen = ({ mode, gid }: Stats): boolean =>
   (mode & OTHERS_WRITE) !== 0 || ((mode & GROUP_WRITES) !== 0 && gid !== 0);
 
 const ELSEWHERE =
-  "Choose a directory whose parents belong to root and are written by root alone, such as /srv/slipway/jobs.";
+  "Choose a directory whose parents belong to root and are writable only by root, such as /srv/slipway/jobs.";
 
 /** Whether somebody but root can exchange this entry of a directory. */
 const stepFault = (parent: string, above: Stats, entry: Stats, root: string): Fault | undefined => {
-  const steered = `whoever may write there can put something else in the place of ${root}, which root hands over by its path`;
+  const steered = `anyone who can write there could replace ${root}, which root hands over by its path`;
   if (above.uid !== 0)
     return { detail: `${parent} belongs to user ${above.uid}, not to root: ${steered}`, remedy: ELSEWHERE };
   if (!isOpen(above)) return undefined;
   if ((above.mode & STICKY) !== 0 && entry.uid === 0) return undefined;
   return {
-    detail: `${parent} is written by others than root: ${steered}`,
+    detail: `${parent} is writable by users other than root: ${steered}`,
     remedy: `${ELSEWHERE} Or: chmod go-w ${parent}`,
   };
 };
 
 const ownFault = (path: string, facts: Stats, uid: number): Fault | undefined => {
-  if (!facts.isDirectory()) return { detail: `${path} is no directory`, remedy: ELSEWHERE };
+  if (!facts.isDirectory()) return { detail: `${path} is not a directory`, remedy: ELSEWHERE };
   if (facts.uid !== uid)
     return {
       detail: `${path} belongs to user ${facts.uid}, not to the server's account (${uid})`,
       remedy: `chown ${uid} ${path}`,
     };
   if ((facts.mode & (GROUP_WRITES | OTHERS_WRITE)) !== 0)
-    return { detail: `${path} is written by others than the server's account`, remedy: `chmod go-w ${path}` };
+    return { detail: `${path} is writable by users other than the server's account`, remedy: `chmod go-w ${path}` };
   return undefined;
 };
 
@@ -91,14 +91,14 @@ const follow = async (root: string): Promise<{ readonly fault?: Fault; readonly 
 export const storageRootFault = async (root: string, uid: number): Promise<Fault | undefined> => {
   if ((await readFile(HARD_LINKS, "utf8").catch(() => "")).trim() === "0")
     return {
-      detail: "fs.protected_hardlinks is 0: with its directory a job could hand over anybody's file by a second name",
+      detail: "fs.protected_hardlinks is 0: through its directory, a job could take over anybody's file by a hard link",
       remedy: "Set it to 1, here and on every node: sysctl -w fs.protected_hardlinks=1",
     };
   try {
     const { fault, end } = await follow(root);
     return fault ?? (end === undefined ? undefined : ownFault(...end, uid));
   } catch (error) {
-    return { detail: `${root} cannot be looked at: ${(error as Error).message}`, remedy: ELSEWHERE };
+    return { detail: `${root} cannot be examined: ${(error as Error).message}`, remedy: ELSEWHERE };
   }
 };
 

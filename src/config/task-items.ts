@@ -83,7 +83,7 @@ export const readEach = (
   if (each.stream !== undefined) return listOf({ kind: "stream", json: each.stream === "json" });
   const file = each.lines ?? each.json!;
   checkText(source, inner, file);
-  if (file === "") badValue(source, inner, `${quoted(file)} is no file`);
+  if (file === "") badValue(source, inner, `${quoted(file)} is not a file`);
   return listOf({
     kind: key as "lines" | "json",
     path: file === "-" ? file : resolve(context.cwd, file),

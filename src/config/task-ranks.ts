@@ -19,7 +19,7 @@ export const readRanks = (source: Source, entry: Entry): RankSpec | undefined =>
       source,
       entry.path("ranks"),
       `${count} ranks cannot be spread over ${nodes} nodes`,
-      "A rank is on one node.",
+      "Each rank runs on one node.",
     );
   const by = valueOf(entry, "rank-launcher") ?? "agents";
   return nodes === undefined ? { count, by } : { count, nodes, by };

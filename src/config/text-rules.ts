@@ -16,10 +16,10 @@ export type ItemKind = "none" | "plain" | "json";
 
 /** Valid text without NUL that fits an argument. */
 export const checkText = (source: Source, path: Path, text: string): string => {
-  if (text.includes("\0")) badValue(source, path, "holds a NUL character", "Remove it: no program can receive it.");
+  if (text.includes("\0")) badValue(source, path, "contains a NUL character", "Remove it: no program can receive it.");
   if (UNPAIRED.test(text)) badValue(source, path, "is not valid text (an unpaired surrogate)");
   if (text.length * 3 > MAX_ARGUMENT_BYTES && Buffer.byteLength(text) > MAX_ARGUMENT_BYTES) {
-    const remedy = "Put it into a file: the system takes no longer argument.";
+    const remedy = "Put it into a file: the system does not accept longer arguments.";
     badValue(source, path, `is longer than ${MAX_ARGUMENT_BYTES} bytes`, remedy);
   }
   return text;
@@ -29,7 +29,7 @@ export const checkText = (source: Source, path: Path, text: string): string => {
 export const checkName = (source: Source, path: Path, name: string): string => {
   checkText(source, path, name);
   if (name.trim() === "") badValue(source, path, "is empty", "Write a name, or leave the key out.");
-  if (CONTROL.test(name)) badValue(source, path, "holds a line break or another control character");
+  if (CONTROL.test(name)) badValue(source, path, "contains a line break or another control character");
   if (name.length > MAX_NAME) badValue(source, path, `has ${name.length} characters; at most ${MAX_NAME} are allowed`);
   return name;
 };

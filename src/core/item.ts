@@ -64,11 +64,11 @@ export const itemProblem = (stored: string, json: boolean): string | undefined =
   if (stored.length * 3 > MAX_ITEM_BYTES && Buffer.byteLength(stored) > MAX_ITEM_BYTES) {
     return `is longer than ${MAX_ITEM_BYTES} bytes`;
   }
-  if (stored.includes("\0")) return "holds a NUL character";
+  if (stored.includes("\0")) return "contains a NUL character";
   if (UNPAIRED.test(stored)) return "is not valid text (an unpaired surrogate)";
   // JSON.stringify writes \u only for control characters and unpaired surrogates.
   if (json && stored.includes(String.raw`\u`) && hasBadText(JSON.parse(stored))) {
-    return "holds a NUL character or an unpaired surrogate";
+    return "contains a NUL character or an unpaired surrogate";
   }
   return undefined;
 };

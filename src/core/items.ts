@@ -27,7 +27,7 @@ const FORMS = "write 1-100, 1-100:2 (every second), 7, or a list such as 1-3,7";
 
 const parseRange = (text: string): Range => {
   const [matched, first, last = first, every = "1"] = RANGE.exec(text.trim()) ?? [];
-  if (matched === undefined) throw new RangeError(`${quoted(text)} is no array; ${FORMS}`);
+  if (matched === undefined) throw new RangeError(`${quoted(text)} is not a valid array; ${FORMS}`);
   const [from, to, step] = [Number(first), Number(last), Number(every)];
   if (!Number.isSafeInteger(to) || !Number.isSafeInteger(from)) throw new RangeError(`${quoted(text)} is too large`);
   if (step < 1) throw new RangeError(`${quoted(text)}: the step must be at least 1`);

@@ -88,7 +88,7 @@ export class PackedItems {
       ends[i] = last = end;
     }
     if (view.length !== 4 + 4 * count + last) throw damaged();
-    if (this.#bytes + last > MAX_PACKED_BYTES) throw new RangeError("the items of a run have at most 4 GiB");
+    if (this.#bytes + last > MAX_PACKED_BYTES) throw new RangeError("the items of a run can take at most 4 GiB");
     const bytes = Buffer.allocUnsafeSlow(last);
     view.copy(bytes, 0, 4 + 4 * count);
     this.#blocks.push({ bytes, ends });
@@ -116,7 +116,7 @@ export class PackedItems {
     }
     const block = this.#blocks.at(-1)!;
     const start = at === 0 ? 0 : block.ends[at - 1]!;
-    if (this.#bytes + needed > MAX_PACKED_BYTES) throw new RangeError("the items of a run have at most 4 GiB");
+    if (this.#bytes + needed > MAX_PACKED_BYTES) throw new RangeError("the items of a run can take at most 4 GiB");
     if (start + needed > block.bytes.length) {
       const grown = Buffer.allocUnsafeSlow(Math.max(block.bytes.length * 2, start + needed));
       block.bytes.copy(grown, 0, 0, start);

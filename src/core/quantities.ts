@@ -54,7 +54,9 @@ const clockSeconds = (text: string): number | undefined => {
   }
   const [h, m, s] = [Number(hours), Number(minutes ?? 0), Number(seconds ?? 0)];
   if (m > 59 || s > 59 || (days !== undefined && h > 23)) {
-    throw new RangeError(`${quoted(text)} is no time: minutes and seconds go to 59, hours after days to 23`);
+    throw new RangeError(
+      `${quoted(text)} is not a valid time: minutes and seconds go up to 59, hours after days up to 23`,
+    );
   }
   return Number(days ?? 0) * 86_400 + h * 3600 + m * 60 + s;
 };
@@ -75,7 +77,9 @@ export const parseDuration = (value: string | number): number => {
     plainNumber(value, text) ?? (text.length > 100 ? undefined : (unitSeconds(text) ?? clockSeconds(text)));
   if (seconds === undefined) {
     refuseNegative(text);
-    throw new RangeError(`${quoted(value)} is no duration; write 90, 90s, 10m, 1h30m, 2d, HH:MM:SS or D-HH:MM:SS`);
+    throw new RangeError(
+      `${quoted(value)} is not a valid duration; write 90, 90s, 10m, 1h30m, 2d, HH:MM:SS or D-HH:MM:SS`,
+    );
   }
   if (seconds > MAX_SECONDS) throw new RangeError(`${quoted(value)} is more than 100 years`);
   return seconds;
@@ -90,7 +94,7 @@ export const parseSize = (value: string | number): number => {
     const [matched, amount, prefix] = SIZE.exec(text) ?? [];
     if (matched === undefined) {
       refuseNegative(text);
-      throw new RangeError(`${quoted(value)} is no size; write 500M, 2G or 1.5GiB (a bare number is MB)`);
+      throw new RangeError(`${quoted(value)} is not a valid size; write 500M, 2G or 1.5GiB (a bare number is MB)`);
     }
     bytes = Number(amount) * (prefix === undefined ? 1 : 1024 ** ("kmgtp".indexOf(prefix.toLowerCase()) + 1));
   } else bytes = plain * 2 ** 20;
@@ -107,7 +111,8 @@ export const parseAmount = (value: string | number, max = MAX_AMOUNT): number =>
     throw new RangeError(`must be a number, got ${quoted(value)}`);
   }
   if (amount > max) throw new RangeError(`${quoted(value)} is more than ${max}`);
-  if (amount > 0 && amount < 1 / FRACTION) throw new RangeError(`${quoted(value)} is less than the smallest, 0.0001`);
+  if (amount > 0 && amount < 1 / FRACTION)
+    throw new RangeError(`${quoted(value)} is less than the smallest amount, 0.0001`);
   return amount;
 };
 

@@ -32,7 +32,7 @@ export const quoteFor = (value: string, quoting: Quoting): string => {
   if (quoting === "none") return value;
   if (isPlain(value)) return value;
   if ((quoting === "heredoc" || quoting === "line") && value.includes("\n")) {
-    throw new RangeError("a value with a line break cannot stand in a here-document or comment; use $SLIPWAY_ITEM");
+    throw new RangeError("a value with a line break cannot go into a here-document or comment; use $SLIPWAY_ITEM");
   }
   if (quoting === "line") return value;
   if (quoting === "word") return `'${value.replaceAll("'", `'\\''`)}'`;

@@ -26,10 +26,9 @@ export interface ShellScanner {
 
 const ARITHMETIC =
   "in arithmetic a value is code, however it is quoted; pass it to a program as an argument, or write $SLIPWAY_ITEM where the items are numbers of your own";
-const EVALUATED = "takes its words for code or for names of variables, however they are quoted";
-const IN_BRACES = "no value can stand safely there; set a variable first (v={item}) and write $v";
-const AMBIGUOUS =
-  "shells read what stands before it differently (an escaped quote inside $'…'); write that another way";
+const EVALUATED = "treats its words as code or as names of variables, however they are quoted";
+const IN_BRACES = "no value is safe; set a variable first (v={item}) and write $v";
+const AMBIGUOUS = "shells disagree about what comes before it (an escaped quote inside $'…'); write that another way";
 
 /** Ends in a variable name that a value would extend. */
 const OPEN_NAME = /(\\*)\$[A-Za-z_][A-Za-z0-9_]*$/;
@@ -99,10 +98,10 @@ const refusal = (scan: Scan): string | undefined => {
   const frame = top(scan);
   for (const each of scan.frames) {
     if (each.kind === "arithmetic") return ARITHMETIC;
-    if (each.kind === "backtick") return "no value can stand between backquotes; write $( … ) instead";
-    if (each.kind === "dollar-single") return "no value can stand inside $'…'; write '…'";
+    if (each.kind === "backtick") return "no value is safe between backquotes; write $( … ) instead";
+    if (each.kind === "dollar-single") return "no value is safe inside $'…'; write '…'";
     if (each.kind === "heredoc" && each !== frame)
-      return "no value can stand inside $( … ) or ${ … } in a here-document; set a variable before it and write $v";
+      return "no value is safe inside $( … ) or ${ … } in a here-document; set a variable before it and write $v";
     if (each.kind === "brace" && (each !== frame || !WORD_OPERATOR.test(each.text)))
       return `inside $\{ … } ${IN_BRACES}`;
     if (each.kind === "code") {
@@ -128,7 +127,7 @@ const placeholder = (scan: Scan, digits: boolean): Quoting | Refusal => {
   if (refused !== undefined) return { refused };
   if (inName(scan))
     return {
-      refused: "the variable before it would take the value for a part of its name; write it as ${name}",
+      refused: "the value would become part of the variable name before it; write that as ${name}",
     };
   scan.recent = "";
   const document = scan.frames.findLast(({ kind }) => kind === "heredoc");

@@ -67,7 +67,7 @@ const malformed = (name: string, detail: string): TemplateProblem => ({ problem:
 const readName = (inside: string): { root: Placeholder; path: string[] } | TemplateProblem | undefined => {
   if (!NAME.test(inside)) {
     return /^item[.[]/.test(inside)
-      ? malformed(inside, `{${inside}} is no placeholder: fields are written {item.key} or {item.key.sub}`)
+      ? malformed(inside, `{${inside}} is not a placeholder: fields are written {item.key} or {item.key.sub}`)
       : undefined;
   }
   const [root, ...path] = inside.split(".");
@@ -130,7 +130,7 @@ export const compile = (text: string, options: { readonly shell?: boolean } = {}
         flush();
         const quoting = shell?.placeholder(NUMBERS.has(name.root)) ?? "none";
         if (typeof quoting === "object")
-          return malformed(name.root, `{${name.root}} cannot stand here: ${quoting.refused}`);
+          return malformed(name.root, `{${name.root}} cannot be used here: ${quoting.refused}`);
         parts.push({ name: name.root, path: name.path, quoting });
         uses.add(name.root);
         if (name.path.length > 0) fields.set(name.path.join("."), name.path);

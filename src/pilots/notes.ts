@@ -74,7 +74,7 @@ export interface Waiting {
   readonly remedy: string | null;
 }
 
-/** `queued: PENDING (Priority), jobs with a higher priority stand before it`. */
+/** `queued: PENDING (Priority), jobs with a higher priority are ahead of it`. */
 export const waitingOf = (manager: Manager | undefined, { state, raw, reason = "" }: JobStatus): Waiting => {
   const known = waitingReason(manager?.batch?.waiting ?? [], reason === "" ? raw : reason);
   const said = `${state}: ${raw}${reason === "" ? "" : ` (${reason})`}`;

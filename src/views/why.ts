@@ -70,8 +70,8 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
   if (around.blocked !== null)
     return why(
       "blocked",
-      `${what}; nothing is placed now: ${around.blocked}`,
-      "It goes on by itself when that is over.",
+      `${what}; no tasks are being placed: ${around.blocked}`,
+      "It continues by itself when that is over.",
     );
   if (!around.able)
     return why(
@@ -84,7 +84,7 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
     return why(
       "no-pilot",
       `${what}; no pilot runs: ${around.fleetProblem}${last}`,
-      `\`slipway clusters check ${around.place}\` tells what to fix; \`slipway pilots list\` shows each pilot's reason, with --json also what it printed.`,
+      `\`slipway clusters check ${around.place}\` says what to fix; \`slipway pilots list\` shows each pilot's reason, with --json also what it printed.`,
     );
   // silence from the agents of such pilots is no mystery
   if (around.connectedAgents === 0 && around.waitingPilots.length > 0)
@@ -93,19 +93,19 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
     return why(
       "agent-silent",
       `${what}; its agent does not answer`,
-      "It is given up when its lease is over or its process is gone; then the tasks run again.",
+      "Slipway gives the agent up when its lease is over or its process is gone; then the tasks run again.",
     );
   if (around.connectedAgents === 0)
     return why(
       "pilot-starting",
-      `${what}; a pilot is being started${last}`,
-      "Wait a moment; `slipway pilots list` shows it.",
+      `${what}; waiting for a pilot to start${last}`,
+      "Nothing to do; `slipway pilots list` shows it.",
     );
   if (around.tooLate)
     return why(
       "pilot-ends",
       `${what}; all pilots end before its time-request would be over`,
-      "It starts on the next pilot; one is started when the fleet's max allows it.",
+      "It starts on the next pilot, which Slipway starts when the fleet's max allows it.",
     );
   return why(
     "busy",
@@ -121,7 +121,7 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
   const slot = row % run.table.pageRows;
   const reason = page === undefined ? "" : (run.reasons[page.reason[slot]!] ?? "");
   const id = `${run.id}.${indexOfRow(run, row)}`;
-  if (state === Task.DONE) return why("done", "it is done", "Nothing is needed.");
+  if (state === Task.DONE) return why("done", "it is done", "Nothing to do.");
   if (state === Task.FAILED) {
     const attempts = page!.attempt[slot]!;
     const said =
@@ -129,12 +129,12 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
     return why(
       "failed",
       `${reason} after ${attempts} attempt${attempts === 1 ? "" : "s"}${said}`,
-      `See \`slipway logs ${id} --stderr\`; \`slipway retry ${run.id}\` runs failed tasks again, --retries N does so by itself.`,
+      `See \`slipway logs ${id} --stderr\`; \`slipway retry ${run.id}\` runs failed tasks again; --retries N does so automatically.`,
     );
   }
   if (state === Task.CANCELED) {
     if ((page!.flags[slot]! & Flag.UNNEEDED) !== 0)
-      return why("not-needed", reason, "Nothing is needed: it is a handler for a failure that did not happen.");
+      return why("not-needed", reason, "Nothing to do: it is a handler for a failure that did not happen.");
     return why("canceled", reason, `\`slipway retry ${run.id}\` runs cancelled and failed tasks again.`);
   }
   if (state === Task.NEW)
@@ -147,14 +147,14 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
   if (stalled !== null)
     return why(
       "stalled",
-      `it stands still: ${stalled.text}`,
-      stalled.remedy ?? "It goes on, or is run again, by itself.",
+      `it is stalled: ${stalled.text}`,
+      stalled.remedy ?? "It continues, or runs again, by itself.",
     );
   if (state >= Task.EXECUTING)
     return why(
       "running",
       `it has been running for ${formatDuration(Math.max(0, around.now - page!.started[slot]!) / 1000)}`,
-      "Nothing is needed; --time-limit would end it after a time.",
+      "Nothing to do; --time-limit sets how long it may run.",
     );
   if (state >= Task.SCHEDULING && page!.agent[slot] !== 0)
     return why(
@@ -199,7 +199,7 @@ const failureReasons = (run: Run): string => {
 export const whyRun = (around: Surroundings, run: Run): WhyView => {
   switch (runState(run)) {
     case "DONE":
-      return why("done", "all tasks are done", "Nothing is needed.");
+      return why("done", "all tasks are done", "Nothing to do.");
     case "FAILED":
       return why(
         "failed",
@@ -220,8 +220,8 @@ export const whyRun = (around: Surroundings, run: Run): WhyView => {
     counts[code]! > 0 && !isFinalTask(code) ? [`${counts[code]} ${name}`] : [],
   ).join(", ");
   if (running > 0 && around.waitingPilots.length > 0 && around.waitingPilots.length === around.livePilots)
-    return whyWaits(around, `${running} tasks stand still; ${text}`);
-  if (running > 0) return why("running", `${running} tasks run; ${text}`, "Nothing is needed.");
+    return whyWaits(around, `${running} tasks are stalled; ${text}`);
+  if (running > 0) return why("running", `${running} tasks run; ${text}`, "Nothing to do.");
   if (run.counts[Task.PENDING]! + run.counts[Task.SCHEDULING]! > 0)
     return whyReady(around, `tasks are ready (${text})`);
   const waiting = run.groups.find((group) => group.base === Task.NEW && group.waits > 0);

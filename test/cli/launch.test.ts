@@ -127,7 +127,7 @@ describe("launch without a cluster", () => {
       const { status, stderr } = await slipway.run([...verb, "--clusters", clusters, "--json"]);
       expect(status).toBe(2);
       expect(JSON.parse(stderr)).toMatchObject({ error: refusal });
-      expect(stderr).toMatch(/(above|tmp|slw-[^ ]*) (belongs to user \d+, not to root|is written by others)/);
+      expect(stderr).toMatch(/(above|tmp|slw-[^ ]*) (belongs to user \d+, not to root|is writable by users other)/);
     }
     // a server that nobody shares may keep its jobs anywhere, and cannot be shared
     await declare({});

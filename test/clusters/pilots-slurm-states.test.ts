@@ -143,7 +143,7 @@ describe.skipIf(reason !== undefined)(
 
     it.concurrent("held: says by whom, and starts when released", async () => {
       const run = await start("held");
-      const words = /held: PENDING \(JobHeldUser\), it was held by its owner/;
+      const words = /held: PENDING \(JobHeldUser\), its owner holds it/;
       await isTold("held", words);
       expect(await whyTells(String(run), words)).toContain("scontrol release");
       const [pilot] = await pilotsOf("held");
@@ -157,7 +157,7 @@ describe.skipIf(reason !== undefined)(
       const words = /suspended: SUSPENDED, it was stopped where it runs/;
       await isTold("suspended", words);
       await whyTells(String(run), words);
-      await whyTells(`${run}.1`, /stands still/);
+      await whyTells(`${run}.1`, /is stalled/);
       await admin("scontrol", "resume", pilot.nativeId!);
       expect(await endsWell("suspended", run)).toMatchObject({ losses: 0 });
     });

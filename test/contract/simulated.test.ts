@@ -127,6 +127,6 @@ describe("a simulated cluster", () => {
     await provider.list("");
     await provider.submit(await request("true"));
     await writeFile(join(root, "state", "state.json"), '{"version":1,"jobs":[');
-    await expect(provider.list("")).rejects.toThrow("no state of a simulation");
+    await expect(provider.list("")).rejects.toThrow("not the state of a simulation");
   });
 });

@@ -88,7 +88,7 @@ export const readLaunchBody = (body: unknown): LaunchDocument => {
   for (const [i, file] of (value.files ?? []).entries()) {
     if (file.from !== undefined) {
       const remedy = "Send the file itself: content for text, base64 for bytes.";
-      badValue(jsonSource, ["files", i, "from"], "the server reads no files of its clients", remedy);
+      badValue(jsonSource, ["files", i, "from"], "the server does not read its clients' files", remedy);
     }
   }
   return { value, source: jsonSource, defaultName: "job" };
@@ -235,7 +235,7 @@ const checkedOptions = (source: Source, path: Path, args: readonly string[]): re
   args.map((arg, i) => {
     const at = [...path, i];
     checkText(source, at, arg);
-    if (/[\n\r]/.test(arg)) badValue(source, at, "holds a line break", "Write one option per entry of the list.");
+    if (/[\n\r]/.test(arg)) badValue(source, at, "contains a line break", "Write one option per entry of the list.");
     if (arg.trim() === "") badValue(source, at, "is empty", "Remove the entry.");
     return arg.trim();
   });
@@ -306,7 +306,7 @@ const bindText = (text: string): Exclude<BindInput, string> | undefined => {
 };
 
 const checkFileText = (source: Source, at: Path, text: string): void => {
-  if (text.includes("\0")) badValue(source, at, "holds a NUL character");
+  if (text.includes("\0")) badValue(source, at, "contains a NUL character");
   if (/\p{Surrogate}/u.test(text)) badValue(source, at, "is not valid text (an unpaired surrogate)");
 };
 

@@ -14,7 +14,7 @@ const refuse = (key: string, detail: string, remedy: string): never => {
 /** A value that OAR puts between apostrophes for its database, without a look at what it contains. */
 const value = (key: string, text: string): string => {
   if (text.includes("'"))
-    refuse(key, "contains an apostrophe, which OAR cannot take", "Use a name without it; paths count too.");
+    refuse(key, "contains an apostrophe, which OAR does not accept", "Use a name without it; paths count too.");
   return text;
 };
 
@@ -62,7 +62,7 @@ export const oarDirectives = (ask: PilotAsk<OarQueue>): string[] => {
     ...ask.options,
   ];
   return withoutSkipped(lines, ask.skipOptions).map((line) => {
-    if (/[\n\r\0]/.test(line)) refuse("options", "contains a line break", "Write it in one line.");
+    if (/[\n\r\0]/.test(line)) refuse("options", "contains a line break", "Write it on one line.");
     return `#OAR ${line}`;
   });
 };

@@ -40,7 +40,7 @@ export const oarProblem = ({ own: oar, ...asks }: QueueJob<OarQueue>): Problem |
   if ((asks.gpus ?? 0) > 0 && oar.resourceSpec === undefined)
     return {
       key: "gpus",
-      detail: "how GPUs are asked for differs between OAR sites",
+      detail: "OAR sites differ in how jobs ask for GPUs",
       remedy: "Write the request yourself: resource-spec: /nodes=1/gpu=2.",
     };
   return undefined;

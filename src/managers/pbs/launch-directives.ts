@@ -37,7 +37,7 @@ const placeOf = (
   if (own !== undefined && theirs.arrangement !== undefined && theirs.arrangement !== own)
     notes.push(`place=${user} is asked for: nodes may get more slots than slots_per_node says`);
   else if (own !== undefined && pools.arrangement !== undefined && arrangement !== pools.arrangement)
-    notes.push(`of the queue's place is left out: ${pools.arrangement}, since slots_per_node decides it`);
+    notes.push(`left out of the queue's place: ${pools.arrangement}, since slots_per_node decides it`);
   const shared = exclusive ? ["excl"] : [];
   const rest = [theirs.rest, pools.rest, shared].find((parts) => parts.length > 0) ?? [];
   return arrangement === undefined && rest.length === 0 ? undefined : [arrangement ?? "free", ...rest].join(":");
@@ -54,10 +54,10 @@ export const pbsLaunchDirectives = (input: LaunchAsk<PbsQueue>, sized: PbsSizing
   const { spec, pool, refuse } = input;
   const counted = sized.counted ?? (sized.sizing.slotType === "cpu" ? "ncpus" : "ngpus");
   const user = readPbsArgs(spec.pbs.args, counted, refuse);
-  const notes = user.ignored.map((what) => `of pbsbatch_args is left out: ${what}`);
+  const notes = user.ignored.map((what) => `left out of pbsbatch_args: ${what}`);
   // an administrator's options of a queue were written for pilots: what a launch decides itself is left out
   const queue = readPbsArgs(queueArgs(pool.queue), counted, ({ option, detail }) => {
-    notes.push(`of the queue's options is left out: ${option ?? detail}`);
+    notes.push(`left out of the queue's options: ${option ?? detail}`);
   });
   const job = new Map([...queue.job, ...user.job]);
   const chunk = new Map([...queue.chunk, ...user.chunk]);

@@ -26,8 +26,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
   e: "`slipway jobs logs` shows what the job prints.",
   o: "`slipway jobs logs` shows what the job prints.",
   v: "Use env.",
-  V: "It is always given.",
-  r: "It is always given.",
+  V: "Slipway always sets it.",
+  r: "Slipway always sets it.",
   J: "A launch is one job; submit several.",
   u: "Use user.",
 };
@@ -59,7 +59,7 @@ const wordsOf = (line: string, entry: number, refuse: RefuseOption): string[] =>
   let text: string | undefined;
   let quote = "";
   for (const char of line) {
-    if (char === "\\") refuse({ entry, detail: "holds a backslash", remedy: "Quote with ' or \"." });
+    if (char === "\\") refuse({ entry, detail: "contains a backslash", remedy: "Quote with ' or \"." });
     if (quote !== "") {
       if (char === quote) quote = "";
       else text += char;
@@ -95,7 +95,11 @@ export const readPbsArgs = (args: readonly string[], counted: string, refuse: Re
     const equals = item.indexOf("=");
     const [name, value] = [item.slice(0, Math.max(0, equals)).trim(), item.slice(equals + 1)];
     if (!NAME.test(name) || !VALUE.test(value)) {
-      refuse({ entry, detail: `'${item.slice(0, 60)}' is no resource`, remedy: "Write name=value, without blanks." });
+      refuse({
+        entry,
+        detail: `'${item.slice(0, 60)}' is not a resource`,
+        remedy: "Write name=value, without spaces.",
+      });
     } else if (name === counted || ["nodes", "nodect", "ppn"].includes(name)) {
       ignored.push(`${name}=${value}: slots decide it`);
     } else if (name === "place" && !inSelect) place = value;
@@ -128,7 +132,7 @@ export const readPbsArgs = (args: readonly string[], counted: string, refuse: Re
       continue;
     }
     if (!/^-[A-Za-z]/.test(text)) {
-      refuse({ entry, detail: `'${text.slice(0, 60)}' is no option`, remedy: "Write -l name=value." });
+      refuse({ entry, detail: `'${text.slice(0, 60)}' is not an option`, remedy: "Write -l name=value." });
       continue;
     }
     for (let at = 1; at < text.length; at++) {
@@ -137,12 +141,12 @@ export const readPbsArgs = (args: readonly string[], counted: string, refuse: Re
       const joined = text.slice(at + 1);
       const value = isFlag ? "" : joined !== "" ? joined : words[++i]?.text;
       if (!ALLOWED.has(letter)) {
-        const remedy = REMEDIES[letter] ?? "Remove it: the launcher controls it.";
+        const remedy = REMEDIES[letter] ?? "Remove it: Slipway controls it.";
         refuse({ entry, option: `-${letter}`, detail: "", remedy });
       } else if (value === undefined) refuse({ entry, detail: `-${letter} needs a value`, remedy: "Add its value." });
       else if (letter === "l") resourceList(value, entry);
       else if (value.includes("'") && value.includes('"')) {
-        refuse({ entry, detail: "holds both kinds of quotes", remedy: "Use one kind." });
+        refuse({ entry, detail: "contains both kinds of quotes", remedy: "Use one kind." });
       } else options.push({ letter, value, entry });
       if (!isFlag) break;
     }

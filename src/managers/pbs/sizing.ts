@@ -22,7 +22,7 @@ export const sizeForPbs = (input: SizingInput): PbsSizing => {
   const counted = slotType === "cpu" ? "ncpus" : input.gresSupported ? "ngpus" : undefined;
   if (counted === undefined) {
     notes.push(
-      `gres_supported is false: that each node has ${each} GPUs, and CUDA_VISIBLE_DEVICES, are up to the resource pool and env`,
+      `gres_supported is false: the resource pool must see to it that each node has ${each} GPUs, and env must set CUDA_VISIBLE_DEVICES`,
     );
   }
   return {

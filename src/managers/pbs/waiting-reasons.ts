@@ -6,32 +6,32 @@ const NODES_OF_PBS = "Wait, or ask for less: `pbsnodes -l` lists nodes that are 
 export const PBS_WAITING: readonly WaitingRow[] = [
   [
     /^Can Never Run: Insufficient amount of (queue|server) resource/,
-    "it asks for more than the queue, or the cluster as a whole, ever gives to a job",
+    "it asks for more than the queue, or the whole cluster, ever gives a job",
     LESS,
   ],
   [
     /^Can Never Run: Insufficient amount of resource/,
-    "it asks for more than any node, or all of them together, have",
-    `${LESS} \`pbsnodes -a\` tells what there is.`,
+    "it asks for more than any one node has, or all of them together",
+    `${LESS} \`pbsnodes -a\` lists what there is.`,
   ],
   [/does not exist/, "it names a node that does not exist", "Correct `constraint` or `select-options` in the queue."],
   [/Not enough total nodes|largest placement set/, "it asks for more nodes than there are", LESS],
-  [/^Can Never Run/, "it can never start as it is", "Correct what the queue asks for, then cancel it."],
+  [/^Can Never Run/, "it can never start as it was submitted", "Correct what the queue asks for, then cancel it."],
   [
     /Insufficient amount of (queue|server) resource/,
-    "what the queue, or the cluster as a whole, may give at a time is in use",
+    "all that the queue, or the whole cluster, may hand out at once is in use",
     "Wait, or ask for less.",
   ],
   [/Insufficient amount of resource/, "what it asks for is in use", NODES_OF_PBS],
   [
     /Queue not started/,
-    "the queue does not start jobs now",
+    "the queue is not starting jobs",
     "Use another queue, or wait until it is started: `qstat -Q`.",
   ],
   [/not an execution queue/, "the queue only passes jobs on", "Use another queue: `qstat -Q`."],
   [
     /limit has been reached|running (job )?limit|run limit|limit reached|would exceed .* limit|small cpusets/,
-    "a limit of its user, group, project, queue or node is reached",
+    "its user, group, project, queue or node has reached a limit",
     LESS,
   ],
   [
@@ -44,11 +44,7 @@ export const PBS_WAITING: readonly WaitingRow[] = [
     "it would run into a reservation",
     "Shorten `walltime` in the queue, or wait until the reservation is over: `pbs_rstat`.",
   ],
-  [
-    /top job|backfill job|strict sorted order|preempt enough/,
-    "jobs that stand before it come first",
-    "Wait, or ask for less.",
-  ],
+  [/top job|backfill job|strict sorted order|preempt enough/, "jobs ahead of it come first", "Wait, or ask for less."],
   [
     /primetime/,
     "it may run only at another time of day",
@@ -56,7 +52,7 @@ export const PBS_WAITING: readonly WaitingRow[] = [
   ],
   [
     /free nodes|right type of nodes|resources on nodes|too few free resources|node is in use|Nodes? (is (in|of) an ineligible|not available|ineligible|can't)/i,
-    "nodes that it could use are in use or down",
+    "the nodes it could use are busy or down",
     NODES_OF_PBS,
   ],
   [/zero shares/, "its group has no share of the cluster", ADMINISTRATOR],
@@ -65,22 +61,18 @@ export const PBS_WAITING: readonly WaitingRow[] = [
   [
     /too many failed attempts/,
     "it could not be started, and is held",
-    "Look whether the nodes see the home and the `log-directory`; then `qrls ID`, or ask the administrators.",
+    "Check that the nodes see the home and the `log-directory`; then `qrls ID`, or ask the administrators.",
   ],
   [
     /PBS Error:/,
     "PBS tried to start it and could not",
-    "It tries again by itself; if that goes on, ask the administrators.",
+    "It tries again by itself; if that keeps failing, ask the administrators.",
   ],
-  [/Internal Scheduling Error|Invalid Job|no PBS license/, "the cluster has trouble of its own", ADMINISTRATOR],
-  [/^Job held by|^H$/, "it is held", "`qrls ID` lets it go, if it was held by its owner."],
+  [/Internal Scheduling Error|Invalid Job|no PBS license/, "the cluster itself has a problem", ADMINISTRATOR],
+  [/^Job held by|^H$/, "it is held", "`qrls ID` releases it, if its owner held it."],
   [/^Job has been moved to|^M$/, "it was moved to another server", "`qstat ID@SERVER` shows it there."],
   [/^Q$/, "the scheduler has not looked at it yet", NOTHING],
-  [/^W$/, "its time to begin has not come", NOTHING],
+  [/^W$/, "its start time has not come", NOTHING],
   [/^T$/, "it is on its way to another queue", NOTHING],
-  [
-    /^[SU]$/,
-    "it was stopped where it runs, and keeps what it has",
-    "It goes on when the job that took its place has ended.",
-  ],
+  [/^[SU]$/, "it was suspended, and keeps what it has", "It resumes when the job that took its place has ended."],
 ];

@@ -13,9 +13,9 @@ const refuse = (key: string, detail: string, remedy: string): never => {
 
 /** A word of a `#$` line: split at blanks that are not quoted; quotes inside of quotes are lost. */
 const word = (key: string, value: string): string => {
-  if (/[\n\r\0]/.test(value)) refuse(key, "contains a line break", "Write it in one line.");
+  if (/[\n\r\0]/.test(value)) refuse(key, "contains a line break", "Write it on one line.");
   if (/['"]/.test(value))
-    refuse(key, "contains quotes, which Grid Engine's #$ lines cannot say", "Use none; paths count.");
+    refuse(key, "contains quotes, which Grid Engine's #$ lines cannot express", "Remove them; paths count too.");
   return /^[\w./:=,@%+*$-]+$/.test(value) ? value : `"${value}"`;
 };
 
@@ -79,7 +79,7 @@ export const sgeDirectives = (ask: PilotAsk<SgeQueue>): string[] => {
     ...ask.options,
   ];
   return withoutSkipped(lines, ask.skipOptions).map((line) => {
-    if (/[\n\r\0]/.test(line)) refuse("options", "contains a line break", "Write it in one line.");
+    if (/[\n\r\0]/.test(line)) refuse("options", "contains a line break", "Write it on one line.");
     return `#$ ${line}`;
   });
 };

@@ -25,7 +25,7 @@ const pairs: Kind<readonly string[]> = {
     const found = [words.read(value as never, source, at)].flat().flatMap((word) => word.split(","));
     for (const word of found)
       if (!SOME_PAIR.test(word))
-        badValue(source, at, `"${word.slice(0, 80)}" is no resource request`, "Write name=value each.");
+        badValue(source, at, `"${word.slice(0, 80)}" is not a resource request`, "Write each as name=value.");
     return found;
   },
 };
@@ -60,7 +60,7 @@ export interface SgeQueue {
 export const sgeProblem = ({ own: sge, ...asks }: QueueJob<SgeQueue>): Problem | undefined => {
   const missing = (key: string, resource: string, example: string) => ({
     key,
-    detail: `Grid Engine has no request for ${key} of its own: ${resource} must name the site's resource`,
+    detail: `Grid Engine has no standard resource for ${key}: ${resource} must name the site's own`,
     remedy: `Add ${resource}: ${example} (\`qconf -sc\` lists the names), or ${resource}: none to ask for nothing.`,
   });
   if (asks.nodes > 1 && sge.parallelEnvironment === undefined)

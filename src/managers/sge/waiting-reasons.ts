@@ -5,18 +5,18 @@ export const SGE_WAITING: readonly WaitingRow[] = [
   [
     /can't (open (output|error|input)|chdir|stat)|can't read .*job script|mkdir/i,
     "its node could not start it, and it is held in error",
-    "Look whether the nodes see the home and the `log-directory`.",
+    "Check that the nodes see the home and the `log-directory`.",
   ],
   [
     /can't get password entry|can't set (u|g)id/i,
     "its node does not know its user, and it is held in error",
     ADMINISTRATOR,
   ],
-  [/^Job is in error state/, "it could not be started and is held in error", "`qstat -j ID` tells why."],
-  [/^Job is in hold state/, "it is held", "`qrls ID` lets it go, if it was held by its owner."],
+  [/^Job is in error state/, "it could not be started and is held in error", "`qstat -j ID` says why."],
+  [/^Job is in hold state/, "it is held", "`qrls ID` releases it, if its owner held it."],
   [/because of job dependencies/, "it waits for another job", NOTHING],
-  [/execution time not reached/, "its time to begin has not come", NOTHING],
-  [/because of user limitations|exceeds limit/, "a limit of its user or project is reached", LESS],
+  [/execution time not reached/, "its start time has not come", NOTHING],
+  [/because of user limitations|exceeds limit/, "its user or project has reached a limit", LESS],
   [
     /no access to PE|suitable access permissions|no permission|correct project/,
     "it may not use these queues",
@@ -24,7 +24,7 @@ export const SGE_WAITING: readonly WaitingRow[] = [
   ],
   [
     /PE "[^"]*" is not in PE list|allocation rule is not suitable|not of parallel type/,
-    "its queue does not offer the parallel environment, or not so many slots of a node",
+    "its queue does not offer the parallel environment, or not that many slots on a node",
     "Compare `parallel-environment` with `qconf -spl` and the queue's pe_list: `qconf -sq QUEUE`.",
   ],
   [
@@ -38,13 +38,13 @@ export const SGE_WAITING: readonly WaitingRow[] = [
     "what it asks for is in use, or more than there is",
     LESS,
   ],
-  [/is disabled|is suspended/, "the queue takes no jobs now", "Use another queue, or wait: `qstat -f` shows them."],
+  [/is disabled|is suspended/, "the queue is not accepting jobs", "Use another queue, or wait: `qstat -f` shows them."],
   [
     /temporarily not available|unknown state/,
     "nodes it could use do not answer",
     "Wait for them: `qstat -f -explain a`.",
   ],
-  [/overloaded/, "nodes it could use are too busy", "Wait: `qstat -f -explain a` tells which."],
+  [/overloaded/, "nodes it could use are too busy", "Wait: `qstat -f -explain a` says which."],
   [/no messages available/i, "the scheduler has not looked at it yet", NOTHING],
-  [/got ignored in the last scheduling run/, "many jobs that ask for the same stand before it", "Wait."],
+  [/got ignored in the last scheduling run/, "many jobs that ask for the same are ahead of it", "Wait."],
 ];

@@ -15,7 +15,7 @@ const slurmTime = (seconds: number): string => {
 /** An administrator's options of a queue were written for pilots: what a launch decides itself is left out. */
 const queueOptions = (queue: QueueConfig | undefined, notes: string[]): readonly UserOption[] =>
   readSbatchArgs(queue?.options ?? [], ({ option, detail }) => {
-    notes.push(`of the queue's options is left out: ${option ?? detail}`);
+    notes.push(`left out of the queue's options: ${option ?? detail}`);
   });
 
 export const slurmLaunchDirectives = (input: LaunchAsk<SlurmQueue>, sized: SlurmSizing): LaunchDirectives => {

@@ -94,7 +94,7 @@ export const readSbatchArgs = (args: readonly string[], refuse: RefuseOption): r
       const next = words[i + 1]?.text;
       // of another version's option it is not known whether it takes a value: a word that is no option is one
       const guessed = !WITHOUT_VALUE.has(name) && next !== undefined && !next.startsWith("-");
-      if (!/^[A-Za-z0-9_-]+$/.test(name)) refuse({ entry, detail: "is no option", remedy: "Write --name=value." });
+      if (!/^[A-Za-z0-9_-]+$/.test(name)) refuse({ entry, detail: "is not an option", remedy: "Write --name=value." });
       else if (equals >= 0) take({ name, value: text.slice(equals + 1), spelled, entry });
       else if (WITH_VALUE.has(name) || guessed) takeNext(name, spelled);
       else take({ name, spelled, entry });
@@ -103,7 +103,7 @@ export const readSbatchArgs = (args: readonly string[], refuse: RefuseOption): r
         const spelled = `-${text[at]}`;
         const name = Object.hasOwn(SHORT, text[at]!) ? SHORT[text[at]!]! : "";
         if (name === "") {
-          refuse({ entry, detail: `${spelled} is no option of sbatch`, remedy: "Write its long name." });
+          refuse({ entry, detail: `${spelled} is not an option of sbatch`, remedy: "Write its long name." });
           break;
         }
         if (!WITH_VALUE.has(name)) {
@@ -114,7 +114,7 @@ export const readSbatchArgs = (args: readonly string[], refuse: RefuseOption): r
         else takeNext(name, spelled);
         break;
       }
-    } else refuse({ entry, detail: `'${text.slice(0, 60)}' is no option`, remedy: "Write --name=value." });
+    } else refuse({ entry, detail: `'${text.slice(0, 60)}' is not an option`, remedy: "Write --name=value." });
   }
   return options;
 };

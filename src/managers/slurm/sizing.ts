@@ -14,9 +14,7 @@ export const sizeForSlurm = (input: SizingInput): SlurmSizing => {
   if (slots === 0) return { sizing: AUXILIARY, options: ["--nodes=1", "--ntasks=1"], notes };
   const typed = (amount: number): string => (gpuType === undefined ? String(amount) : `${gpuType}:${amount}`);
   if (gpuType !== undefined && (slotType === "cpu" || !input.gresSupported)) {
-    notes.push(
-      `gpu_type ${gpuType} is not asked for: ${slotType === "cpu" ? "slots are CPUs" : "gres_supported is false"}`,
-    );
+    notes.push(`gpu_type ${gpuType} is ignored: ${slotType === "cpu" ? "slots are CPUs" : "gres_supported is false"}`);
   }
 
   if (slotType !== "cpu" && input.tresSupported && input.gresSupported) {
@@ -48,7 +46,9 @@ export const sizeForSlurm = (input: SizingInput): SlurmSizing => {
   if (slotType !== "cpu" && input.gresSupported) options.push(`--gres=gpu:${typed(each)}`);
   if (slotType === "cpu" && slotsPerNode !== undefined) options.push(`--cpus-per-task=${each}`);
   if (slotType !== "cpu" && !input.gresSupported) {
-    notes.push(`gres_supported is false: that each node has ${each} GPUs is up to the resource pool or a constraint`);
+    notes.push(
+      `gres_supported is false: the resource pool or a constraint must see to it that each node has ${each} GPUs`,
+    );
   }
   return {
     sizing: { slotType, slots: nodes * each, slotsPerNode: each, nodes: { min: nodes, max: nodes } },

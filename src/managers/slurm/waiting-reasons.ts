@@ -6,17 +6,17 @@ export const SLURM_WAITING: readonly WaitingRow[] = [
   [/^CONFIGURING$/, "its nodes are being prepared", NOTHING],
   [
     /^(SUSPENDED|STOPPED)$/,
-    "it was stopped where it runs, and keeps what it has",
-    "It goes on when the job that took its place has ended, or when an administrator says `scontrol resume ID`.",
+    "it was suspended, and keeps what it has",
+    "It resumes when the job that took its place has ended, or when an administrator runs `scontrol resume ID`.",
   ],
   [/^REQUEUED$/, "it was put back into the queue", NOTHING],
   [/^Resources$/, "it is next in line and waits for nodes to become free", "Wait, or ask for less."],
   [
     /^Priority$/,
-    "jobs with a higher priority stand before it",
-    "Wait, or use a partition or QOS that is less asked for.",
+    "jobs with a higher priority are ahead of it",
+    "Wait, or use a partition or QOS that is less in demand.",
   ],
-  [/^JobHeldUser$/, "it was held by its owner", "`scontrol release ID` lets it go."],
+  [/^JobHeldUser$/, "its owner holds it", "`scontrol release ID` releases it."],
   [/^JobHeldAdmin$/, "an administrator holds it", "Only they can release it; ask them why."],
   [
     /^JobHoldMaxRequeue$/,
@@ -31,18 +31,18 @@ export const SLURM_WAITING: readonly WaitingRow[] = [
   [
     /requeued in held state|special.exit|^REQUEUE_HOLD$/i,
     "it was put back into the queue and is held",
-    "`scontrol release ID` lets it go.",
+    "`scontrol release ID` releases it.",
   ],
-  [/^BeginTime$/, "its time to begin has not come, or it was put back a moment ago", NOTHING],
-  [/^DependencyNeverSatisfied$/, "it waits for a job that did not end as it must", "It will never start: cancel it."],
+  [/^BeginTime$/, "its start time has not come, or it was put back a moment ago", NOTHING],
+  [/^DependencyNeverSatisfied$/, "it depends on a job that did not end as required", "It will never start: cancel it."],
   [/^Dependency$/, "it waits for another job", NOTHING],
   [/^Licenses$/, "the licences it asks for are in use", "Wait, or ask for fewer licences."],
   [
     /^PartitionDown$/,
-    "the partition does not start jobs now",
+    "the partition is not starting jobs",
     "Use another partition, or wait until it is up: `sinfo -s`.",
   ],
-  [/^PartitionInactive$/, "the partition takes no jobs now", "Use another partition: `sinfo -s`."],
+  [/^PartitionInactive$/, "the partition is not accepting jobs", "Use another partition: `sinfo -s`."],
   [
     /^PartitionNodeLimit$/,
     "it asks for more or fewer nodes than the partition allows",
@@ -66,17 +66,17 @@ export const SLURM_WAITING: readonly WaitingRow[] = [
   [
     /^ReqNodeNotAvail/,
     "nodes it needs are down, drained or reserved",
-    "Name no nodes, shorten `walltime` if a maintenance is near, or ask the administrators: `sinfo -R`.",
+    "Name no nodes, shorten `walltime` if maintenance is coming up, or ask the administrators: `sinfo -R`.",
   ],
   [
     /^BadConstraints$/,
-    "no node can ever give what it asks for",
+    "no node can ever provide what it asks for",
     "Correct `constraint`, `gpus`, `memory` or `cores` in the queue.",
   ],
   [
     /^(NodeDown|Nodes_required_for_job_are_DOWN)|DOWN, DRAINED/i,
     "nodes it needs are down or drained",
-    "Wait for them: `sinfo -R` tells why.",
+    "Wait for them: `sinfo -R` says why.",
   ],
   [
     /^(Reservation|ReservationDeleted|ReqResvDeleted)$/,
@@ -91,20 +91,20 @@ export const SLURM_WAITING: readonly WaitingRow[] = [
   [/^InvalidQOS$|^QOSNotAllowed$/, "its QOS is not valid here", "Correct `qos` in the queue."],
   [
     /^QOS(Max|Grp|Min)?.*Limit$|^QOS(UsageThreshold|ResourceLimit|TimeLimit|JobLimit)$/,
-    "a limit of its QOS is reached",
+    "its QOS has reached a limit",
     LESS,
   ],
   [
     /^Assoc(Max|Grp)?.*(Limit|RunMinutes|Wall\w*)$|^Association\w*Limit$/,
-    "a limit of its account or user is reached",
+    "its account or user has reached a limit",
     LESS,
   ],
-  [/^(Max(Cpu|Mem|Node|Gres|BB|TRES|Job|Wall|Submit)\w*|JobArrayTaskLimit)$/, "a limit is reached", LESS],
+  [/^(Max(Cpu|Mem|Node|Gres|BB|TRES|Job|Wall|Submit)\w*|JobArrayTaskLimit)$/, "it has reached a limit", LESS],
   [/^Prolog$/, "the nodes are being prepared", NOTHING],
-  [/^Cleaning$/, "it is being cleared away after an earlier start", NOTHING],
+  [/^Cleaning$/, "it is being cleaned up after an earlier start", NOTHING],
   [
     /^(FrontEndDown|NotConnected|SystemFailure|FedJobLock|OriginCluster)$/,
-    "the cluster has trouble of its own",
+    "the cluster itself has a problem",
     ADMINISTRATOR,
   ],
   [

@@ -65,7 +65,7 @@ test("errors name the file, the line and the option", async () => {
   await expect(read("json", '{"a":1}\n{oops}\n')).rejects.toThrow(`${file}:2: not JSON`);
   await expect(read("json", "[1,\n2")).rejects.toThrow(`${file}:1: not JSON`);
   await expect(read("json", "[1]\n{oops}\n")).rejects.toThrow(`${file}:2: not JSON`);
-  await expect(read("lines", "a\nb\0c\n")).rejects.toThrow(`${file}:2: item 1 ("b\\u0000c"): holds a NUL`);
+  await expect(read("lines", "a\nb\0c\n")).rejects.toThrow(`${file}:2: item 1 ("b\\u0000c"): contains a NUL`);
   await expect(read("lines", Buffer.from([97, 10, 255, 10]))).rejects.toThrow("not UTF-8");
   await expect(read("lines", "x".repeat(600_000))).rejects.toThrow(`${file}:1: the line is longer than`);
   const fields = group({ command: ["echo", "{item.mem}"] });

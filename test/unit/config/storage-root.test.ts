@@ -52,11 +52,11 @@ describe.skipIf(!isRoot)(`job_storage_root of a shared server${isRoot ? "" : " (
     for (const mode of [0o775, 0o757]) {
       const open = await make(`open-${mode}`, 0, mode);
       await chown(open, 0, ALICE);
-      expect(await faultOf(await make(`open-${mode}/jobs`, SERVICE))).toContain("is written by others than root");
+      expect(await faultOf(await make(`open-${mode}/jobs`, SERVICE))).toContain("is writable by users other than root");
     }
     await make("tmp", 0, 0o1777);
     // its owner may exchange it
-    expect(await faultOf(await make("tmp/jobs", SERVICE))).toContain("is written by others than root");
+    expect(await faultOf(await make("tmp/jobs", SERVICE))).toContain("is writable by users other than root");
     await make("tmp/mine", 0);
     expect(await faultOf(await make("tmp/mine/jobs", SERVICE))).toBe("none");
   });
@@ -79,9 +79,9 @@ describe.skipIf(!isRoot)(`job_storage_root of a shared server${isRoot ? "" : " (
 
   it("is refused when it is somebody else's, open to others, or no directory", async () => {
     expect(await faultOf(await make("alices", ALICE))).toContain(`belongs to user ${ALICE}`);
-    expect(await faultOf(await make("wide", SERVICE, 0o775))).toContain("is written by others");
+    expect(await faultOf(await make("wide", SERVICE, 0o775))).toContain("is writable by users other");
     await writeFile(join(base, "file"), "");
-    expect(await faultOf(join(base, "file"))).toContain("is no directory");
-    expect(await faultOf(join(base, "file", "jobs"))).toContain("cannot be looked at");
+    expect(await faultOf(join(base, "file"))).toContain("is not a directory");
+    expect(await faultOf(join(base, "file", "jobs"))).toContain("cannot be examined");
   });
 });

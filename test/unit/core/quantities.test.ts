@@ -35,10 +35,10 @@ describe("parseDuration", () => {
   ])("reads %j as %d seconds", (text, seconds) => expect(parseDuration(text)).toBe(seconds));
 
   it.each([
-    ["", /no duration/],
-    ["soon", /no duration/],
-    ["10x", /no duration/],
-    ["1m1h", /no duration/],
+    ["", /not a valid duration/],
+    ["soon", /not a valid duration/],
+    ["10x", /not a valid duration/],
+    ["1m1h", /not a valid duration/],
     ["-5", /negative/],
     [-1, /negative/],
     [Number.NaN, /finite/],
@@ -46,10 +46,10 @@ describe("parseDuration", () => {
     ["04:00", /ambiguous/],
     ["00:75:00", /minutes and seconds/],
     ["1-25:00:00", /hours after days/],
-    ["1e9", /no duration/],
+    ["1e9", /not a valid duration/],
     ["40000d", /100 years/],
     [MAX_SECONDS + 1, /100 years/],
-    ["9".repeat(200), /no duration/],
+    ["9".repeat(200), /not a valid duration/],
   ])("refuses %j", (text, message) => expect(() => parseDuration(text)).toThrow(message));
 });
 
@@ -70,14 +70,14 @@ describe("parseSize", () => {
   ])("reads %j as %d bytes", (text, bytes) => expect(parseSize(text)).toBe(bytes));
 
   it.each([
-    ["lots", /no size/],
-    ["5Q", /no size/],
-    ["M", /no size/],
+    ["lots", /not a valid size/],
+    ["5Q", /not a valid size/],
+    ["M", /not a valid size/],
     ["-2G", /negative/],
     [-2, /negative/],
     ["2P", /1024 TiB/],
-    ["1,5G", /no size/],
-    ["", /no size/],
+    ["1,5G", /not a valid size/],
+    ["", /not a valid size/],
   ])("refuses %j", (text, message) => expect(() => parseSize(text)).toThrow(message));
 });
 

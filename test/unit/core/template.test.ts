@@ -176,8 +176,8 @@ describe("values in shell text are data", () => {
     ["here-document", "cat <<E\n$(echo {item})\nE"],
     ["here-document", "cat <<E\n${x:-{item}}\nE"],
     ["backquotes", "echo `ls {item}`"],
-    ["part of its name", "ls $dir{item}"],
-    ["read what stands before it differently", ": $'a\\'b'; echo {item}"],
+    ["part of the variable name", "ls $dir{item}"],
+    ["disagree about what comes before it", ": $'a\\'b'; echo {item}"],
   ])("is refused where no quoting helps: %s in %s", (why, command) => {
     const { detail } = compile(command, { shell: true }) as { detail: string };
     expect(detail).toContain(why);

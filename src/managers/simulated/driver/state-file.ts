@@ -41,7 +41,7 @@ export const readState = async (path: string): Promise<SimulatedState> => {
     value = undefined;
   }
   if (isState(value)) return value;
-  throw new Error(`${path} is no state of a simulation; remove it when no job of it runs`);
+  throw new Error(`${path} is not the state of a simulation; remove it when none of its jobs runs`);
 };
 
 export const writeState = (path: string, state: SimulatedState): Promise<void> =>
