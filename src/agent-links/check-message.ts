@@ -104,9 +104,9 @@ const MOST_PARTS = 100_000;
 const checkResultsFrame = (message: unknown): Results => {
   const { seq, parts } = message as { seq?: unknown; parts?: unknown };
   if (typeof seq !== "number" || !Number.isSafeInteger(seq) || seq < 1)
-    throw new RangeError("malformed results: seq is no whole number from 1 on");
+    throw new RangeError("malformed results: seq is not a whole number of at least 1");
   if (!Array.isArray(parts) || parts.length > MOST_PARTS)
-    throw new RangeError(`malformed results: parts is no list of at most ${MOST_PARTS}`);
+    throw new RangeError(`malformed results: parts is not a list of at most ${MOST_PARTS}`);
   return { t: "results", seq, parts: parts as Results["parts"] };
 };
 

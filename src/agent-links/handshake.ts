@@ -105,7 +105,7 @@ export const createHandshakes = (options: HandshakeOptions): Handshakes => {
         else socket.resume();
     },
     close: () => {
-      for (const channel of unknown) channel.destroy("the server stops");
+      for (const channel of unknown) channel.destroy("the server is stopping");
     },
   };
 };

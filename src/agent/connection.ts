@@ -51,7 +51,7 @@ export interface Connection {
 
 const unreachable = (file: string, { host }: Endpoint, problems: readonly string[]): string =>
   `${hostname()} cannot reach the server of ${file} (on ${host}); tried ${problems.join(", ")}. ` +
-  "Open that port between the machines, or start the server with `slipway up --host ADDRESS` that nodes can reach";
+  "Open that port between the machines, or start the server with `slipway up --host ADDRESS`, an address that nodes can reach";
 
 /** Sends a heartbeat when one is due, and ends a channel whose server is silent. */
 const createHeartbeat = () => {

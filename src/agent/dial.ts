@@ -36,7 +36,7 @@ const dialOne = (host: string, port: number, pin: string, signal: AbortSignal): 
     signal.addEventListener("abort", () => refuse("another address was taken"), { once: true });
     socket.once("secureConnect", () => {
       clearTimeout(limit);
-      if (pinOf(socket) !== pin) return refuse("the server there has another key than this home's");
+      if (pinOf(socket) !== pin) return refuse("the server there does not have this home's key");
       taken = true;
       settle(socket);
     });

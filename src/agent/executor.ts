@@ -167,7 +167,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     const { task, expanded, tmpdir, seat } = entry;
     leaveSeat(seat);
     if (exit.error?.stage === "dropped") {
-      if (exit.error.code === "EPIPE") options.onBroken("it takes nothing any more");
+      if (exit.error.code === "EPIPE") options.onBroken("it no longer takes requests");
       return options.onDropped(task);
     }
     const { started, finished } = timesOf(seat.spawner, exit);

@@ -103,7 +103,7 @@ const addDocument = (app: Api, version: string): void => {
   app.openAPIRegistry.registerComponent("securitySchemes", "token", {
     type: "http",
     scheme: "bearer",
-    description: "Asked for at the port; whoever reaches the unix socket needs none",
+    description: "Required on the port; whoever reaches the unix socket needs none",
   });
   app.get(route.path, (context) =>
     context.json(

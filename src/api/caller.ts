@@ -27,7 +27,7 @@ const mayUse = (caller: Caller, method: string, path: string): boolean => {
 export const checkPath = (caller: Caller, method: string, path: string): void => {
   if (!mayUse(caller, method, path))
     throw new SlipwayError("forbidden", {
-      detail: caller.kind === "job" ? "a job's token is good for its own log alone" : `${path} is for the home's owner`,
+      detail: caller.kind === "job" ? "a job's token is good only for its own log" : `${path} is for the home's owner`,
     });
 };
 

@@ -34,7 +34,7 @@ export const addClusters = (app: Api, service: Service): void => {
     createRoute({
       method: "post",
       path: `${BASE}/clusters/{name}/check`,
-      summary: "Prove a cluster's configuration without running work",
+      summary: "Check a cluster's configuration without running work",
       request: { params: z.object({ name: z.string().max(200) }) },
       responses: json(CheckView, "What was found, and what to fix", "no-such-cluster", "bad-file", "no-such-file"),
     }),

@@ -12,8 +12,9 @@ export const addEvents = (app: Api, service: Service): void => {
     createRoute({
       method: "get",
       path: `${BASE}/events`,
-      summary: "What happened, and with follow what happens",
-      description: "A reader that is too slow is dropped with a last line {resume: seq}: go on with since=seq.",
+      summary: "What happened, and with follow what happens next",
+      description:
+        "The server drops a reader that is too slow, with a last line {resume: seq}: continue with since=seq.",
       request: {
         query: z.object({
           follow: flag,

@@ -19,7 +19,7 @@ const outputRoute = createRoute({
   path: `${BASE}/launches/{launch}/output`,
   summary: "A job's own log, piece by piece",
   description:
-    "With the token of that job alone. `rank` is the node's number in the job, `offset` where the piece begins; what the server has already is skipped, and the answer says from where to go on.",
+    "Takes that job's own token only. `rank` is the node's number in the job, `offset` is where the piece begins. The server skips what it already has; the answer says where to continue.",
   request: {
     params: LaunchParams,
     query: z.object({
@@ -37,7 +37,7 @@ const launchRoute = createRoute({
   path: `${BASE}/launches`,
   summary: "Launch one batch job through its workload manager",
   description:
-    "The answer comes when the manager has taken the job; a refusal carries the manager's own message. With dry_run nothing is submitted, and the answer is the script and the command.",
+    "The answer comes when the manager has accepted the job; a refusal carries the manager's own message. With dry_run nothing is submitted, and the answer is the script and the command.",
   request: {
     query: z.object({ dry_run: flag }),
     body: { content: { "application/json": { schema: LaunchRequest } }, required: true },
@@ -99,7 +99,12 @@ export const addLaunches = (app: Api, launches: LaunchService): void => {
       path: `${BASE}/launches/{launch}`,
       summary: "One launch",
       request: { params: LaunchParams, query: z.object({ fresh: flag }) },
-      responses: json(LaunchView, "The launch; with fresh its manager was asked now", "no-such-launch", ...OF_MANAGERS),
+      responses: json(
+        LaunchView,
+        "The launch; with fresh, as its manager sees it now",
+        "no-such-launch",
+        ...OF_MANAGERS,
+      ),
     }),
     async (context) => {
       const { launch } = context.req.valid("param");
@@ -110,9 +115,9 @@ export const addLaunches = (app: Api, launches: LaunchService): void => {
     createRoute({
       method: "get",
       path: `${BASE}/launches/{launch}/watch`,
-      summary: "A launch until it has ended",
+      summary: "Follow a launch until it ends",
       request: { params: LaunchParams },
-      responses: ndjson(LaunchView, "The launch, whenever it changed", "no-such-launch"),
+      responses: ndjson(LaunchView, "The launch, each time it changes", "no-such-launch"),
     }),
     async (context) => {
       const abort = new AbortController();
@@ -150,7 +155,7 @@ export const addLaunches = (app: Api, launches: LaunchService): void => {
       request: { params: LaunchParams },
       responses: json(
         LaunchView,
-        "The launch; its end is told by its state",
+        "The launch; its state says when it has ended",
         "no-such-launch",
         ...OF_MANAGERS,
         ...OF_CHANGES,

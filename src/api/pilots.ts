@@ -39,7 +39,7 @@ export const addPilots = (app: Api, service: Service): void => {
     createRoute({
       method: "post",
       path: `${BASE}/pilots/{pilot}/drain`,
-      summary: "Let a pilot end when what it runs has ended",
+      summary: "Let a pilot finish what it runs, then end it",
       request: { params: PilotParams, body: pilotBody },
       responses: json(PilotView, "The pilot", "no-such-pilot", ...OF_BODIES, ...OF_CHANGES),
     }),
@@ -56,7 +56,7 @@ export const addPilots = (app: Api, service: Service): void => {
     createRoute({
       method: "post",
       path: `${BASE}/pilots/{pilot}/cancel`,
-      summary: "End a pilot now; what runs there is run again at no cost",
+      summary: "End a pilot now; its tasks run again at no cost",
       request: { params: PilotParams, body: pilotBody },
       responses: json(PilotView, "The pilot", "no-such-pilot", ...OF_BODIES, ...OF_CHANGES),
     }),

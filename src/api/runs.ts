@@ -20,7 +20,7 @@ const submitRoute = createRoute({
   path: `${BASE}/runs`,
   summary: "Submit a run",
   description:
-    "As application/json: the document with all values inside. As application/x-ndjson: the document, then lines {group, items} for groups with each: {stream}, then {end: true}. The answer comes when the run is on disk; a repeated uuid is the same run, also while the first request is still being sent, and another content under it is refused.",
+    "As application/json: the document with all values inside. As application/x-ndjson: the document, then lines {group, items} for groups with each: {stream}, then {end: true}. The answer comes when the run is on disk; a repeated uuid is the same run, even while the first request is still being sent; the same uuid with different content is refused.",
   request: {
     body: { content: { "application/json": { schema: RunDocument }, "application/x-ndjson": { schema: z.string() } } },
   },
@@ -82,9 +82,9 @@ const addRunStreams = (app: Api, service: Service): void => {
     createRoute({
       method: "get",
       path: `${BASE}/runs/{run}/watch`,
-      summary: "A run until it has ended",
+      summary: "Follow a run until it ends",
       request: { params: RunParams },
-      responses: ndjson(RunView, "The run, whenever it changed", "no-such-run"),
+      responses: ndjson(RunView, "The run, each time it changes", "no-such-run"),
     }),
     async (context) => {
       const abort = new AbortController();
@@ -106,7 +106,7 @@ const addRunStreams = (app: Api, service: Service): void => {
       },
       responses: ndjson(
         z.object({ task: z.string(), data: z.string(), outputLost: OutputLostView.optional() }),
-        "Pieces of output, base64; behind a task's last one, what of it was lost",
+        "Pieces of output in base64; after a task's last one, how much of it was lost",
         "no-such-run",
         "output-damaged",
       ),
@@ -134,7 +134,7 @@ const addRunChanges = (app: Api, service: Service): void => {
       },
       responses: json(
         CancelAnswer,
-        "How many were cancelled, and how many are being ended",
+        "How many were cancelled, and how many are still stopping",
         "no-such-run",
         "no-such-task",
         "run-active",

@@ -27,7 +27,7 @@ export const addServer = (app: Api, service: Service): void => {
     createRoute({
       method: "post",
       path: `${BASE}/server/stop`,
-      summary: "Let running tasks end, then stop; `now` cancels pilots first, `idle` stops only where no run is live",
+      summary: "Let running tasks end, then stop; `now` cancels pilots first, `idle` stops only if no run is live",
       request: { body: { content: { "application/json": { schema: StopRequest } }, required: false } },
       responses: json(z.object({ state: z.string() }), "It has begun to stop", ...OF_BODIES),
     }),

@@ -19,9 +19,9 @@ export const addTokens = (app: Api, launches: LaunchService): void => {
     createRoute({
       method: "post",
       path: `${BASE}/tokens`,
-      summary: "Make a user's token; one that they had before is no longer accepted",
+      summary: "Make a user's token; their previous one is no longer accepted",
       request: { body: { content: { "application/json": { schema: TokenRequest } }, required: true } },
-      responses: json(NewToken, "The token, told this once", "user-refused", "bad-value", ...OF_BODIES),
+      responses: json(NewToken, "The token, shown only this once", "user-refused", "bad-value", ...OF_BODIES),
     }),
     async (context) => context.json(await launches.addToken(context.req.valid("json").user), 200),
   );
@@ -29,9 +29,9 @@ export const addTokens = (app: Api, launches: LaunchService): void => {
     createRoute({
       method: "delete",
       path: `${BASE}/tokens/{user}`,
-      summary: "Take a user's token back",
+      summary: "Revoke a user's token",
       request: { params: z.object({ user: z.string().max(64) }) },
-      responses: json(z.object({ user: z.string() }), "It is accepted no more", "not-found"),
+      responses: json(z.object({ user: z.string() }), "It is no longer accepted", "not-found"),
     }),
     async (context) => {
       const { user } = context.req.valid("param");

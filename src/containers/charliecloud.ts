@@ -24,7 +24,7 @@ export const charliecloud: ContainerRuntime = (ask) => {
     stop: [],
     remove: [`rmdir "$host_tmp/${place}" 2>/dev/null`],
     notes: ask.binds.some(({ readOnly }) => readOnly)
-      ? ["Charliecloud knows no read-only binds: they are writable as the files' permissions allow"]
+      ? ["Charliecloud has no read-only binds: they are writable where the files' permissions allow it"]
       : [],
   };
 };

@@ -73,7 +73,7 @@ const refuseNoise = (error: NodeJS.ErrnoException, socket: Duplex): void => {
   const detail =
     error.code === "HPE_HEADER_OVERFLOW"
       ? `the head of the request is longer than ${MOST_HEAD_BYTES} bytes`
-      : `this is no HTTP: ${error.message}`;
+      : `this is not HTTP: ${error.message}`;
   const body = JSON.stringify(new SlipwayError("bad-request", { detail }));
   socket.end(
     `HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,

@@ -127,5 +127,5 @@ export const claimHome = async (
     await pruneEpochs(home, epoch);
     return holdHome(home, lease, clock, times);
   }
-  throw new SlipwayError("home-unusable", { home, detail: "too many servers start at once" });
+  throw new SlipwayError("home-unusable", { home, detail: "too many servers are starting at once" });
 };

@@ -42,7 +42,7 @@ const secret = async (
     throw unusable(home, `${path} belongs to another user (uid ${about.uid})`);
   if ((about.mode & 0o077) !== 0) {
     await chmod(path, about.mode & 0o700);
-    warnings.push(`${path} could be read by others (mode ${(about.mode & 0o777).toString(8)}); this is repaired`);
+    warnings.push(`${path} could be read by others (mode ${(about.mode & 0o777).toString(8)}); this was fixed`);
   }
   return readFile(path, "utf8");
 };
@@ -51,7 +51,7 @@ const token = async (home: string, name: string, warnings: string[]): Promise<st
   const text = await secret(home, name, () => `${randomBytes(32).toString("base64url")}\n`, warnings);
   const value = text.trim();
   if (!TOKEN.test(value))
-    throw unusable(home, `${join(home, "keys", name)} does not hold a token; remove it for a new one`);
+    throw unusable(home, `${join(home, "keys", name)} does not contain a token; remove it to get a new one`);
   return value;
 };
 
@@ -71,12 +71,12 @@ export const loadKeys = async (home: string): Promise<Keys> => {
   const keyPin = pin(keyPem);
   // Never replaced automatically: agents out there have pinned it.
   if (keyPin === undefined)
-    throw unusable(home, `${join(home, "keys", "server.key")} does not hold a key; remove it for a new one`);
+    throw unusable(home, `${join(home, "keys", "server.key")} does not contain a key; remove it to get a new one`);
   let certPem = await secret(home, "server.crt", () => makeCertificate(keyPem), warnings);
   if (pin(certPem) !== keyPin) {
     certPem = await makeCertificate(keyPem);
     await replaceFile(join(home, "keys", "server.crt"), certPem);
-    warnings.push("keys/server.crt did not belong to keys/server.key; it is made anew");
+    warnings.push("keys/server.crt did not belong to keys/server.key; a new one was made");
   }
   return {
     keyPem,

@@ -70,7 +70,7 @@ export const createPump = (options: PumpOptions): Pump => {
       if (fence !== undefined && !(await fence()))
         throw new SlipwayError("journal-failed", {
           home: options.dir,
-          detail: "this server does not hold its home any more",
+          detail: "this server no longer holds its home",
         });
       gatherer.recycle(batch);
       durable.reached(batch.lastLsn);

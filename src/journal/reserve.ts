@@ -66,7 +66,7 @@ export const openReserve = async ({ disk, target = RESERVE_BYTES, log }: Reserve
   const lend = async (wanted: number): Promise<boolean> => {
     if (bytes === 0) return false;
     const left = Math.max(0, bytes - Math.max(STEP, 2 * wanted));
-    if (before === 0) log?.("the disk is full: the journal goes on with the room that was reserved for it");
+    if (before === 0) log?.("the disk is full: the journal continues in the space reserved for it");
     before = Math.max(before, bytes);
     try {
       await disk.shrink(left);
@@ -97,7 +97,7 @@ export const openReserve = async ({ disk, target = RESERVE_BYTES, log }: Reserve
     }
     if (before === 0 || (bytes < before && bytes < target)) return;
     before = 0;
-    log?.("there is room again: the journal's reserve is whole");
+    log?.("there is room again: the journal's reserve is full again");
   };
 
   const timer = setInterval(() => void inTurn(fill).catch(() => undefined), LOOK_MS);

@@ -102,7 +102,7 @@ export const createPilotEnds = (
         log(`pilot ${pilot.id} continues as ${status.successor}`);
         roster.change(pilot.id, pilot.state, { nativeId: status.successor });
         const gone = roster.agentsOf(pilot.id).filter((id) => agents.link(id)?.channel === undefined);
-        agents.lose(gone, `pilot ${pilot.id} goes on as job ${status.successor}`);
+        agents.lose(gone, `pilot ${pilot.id} continues as job ${status.successor}`);
         return;
       }
       if (status.stuck === true) unstartable.set(pilot.id, status);

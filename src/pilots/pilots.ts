@@ -145,7 +145,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
         settle = resolve;
         stopNow = now;
         checkStop();
-        if (now) for (const link of agents.links()) agents.drain(link.id, true, "the server stops");
+        if (now) for (const link of agents.links()) agents.drain(link.id, true, "the server is stopping");
         lookAll();
       }),
     problem: (cluster, queue) => ofFleet(cluster, queue, (keeper, fleet) => keeper.problem(fleet)) ?? null,

@@ -77,7 +77,7 @@ export const createRetiring = (
       for (const pilot of live()) {
         const connected = roster.agentsOf(pilot.id).filter((id) => agents.link(id)?.channel !== undefined);
         for (const id of connected)
-          if (agents.link(id)?.draining === false) agents.drain(id, stop.now, "the server stops");
+          if (agents.link(id)?.draining === false) agents.drain(id, stop.now, "the server is stopping");
         if (roster.everJoined(pilot.id)) starts.stoppingWithServer.add(pilot.id);
         else starts.cancelRequested.add(pilot.id);
         if (connected.length === 0 || (stop.now && late)) toCancel.push(pilot);

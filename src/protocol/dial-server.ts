@@ -50,7 +50,7 @@ export const dialServer = async (endpoint: Reachable): Promise<net.Socket> => {
       await established(socket, "secureConnect");
       if (pinOf(socket) === endpoint.keyPin) return socket;
       socket.destroy();
-      last = new Error(`${host} answers with another key than this home's server`);
+      last = new Error(`${host} does not answer with the key of this home's server`);
     } catch (error) {
       last = error;
     }

@@ -45,7 +45,7 @@ export interface FrontOptions {
 }
 
 const outOfReserve = (left: number): string =>
-  `the disk is full: the journal goes on in its reserve, ${formatSize(left)} of which is left`;
+  `the disk is full: the journal continues in its reserve, of which ${formatSize(left)} is left`;
 
 const urlOf = ({ addresses, port }: Doors, { host }: Listening): string => {
   const [address = host] = addresses;

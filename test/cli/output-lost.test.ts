@@ -53,7 +53,7 @@ describe("a task that writes more than the disk holds", () => {
           expect((await slipway.run(["run", "--env", `PAD=${"x".repeat(100_000)}`, "--", "true"])).status).toBe(0);
         const { server } = await slipway.json<StatusView>(["status"]);
         expect(server).toMatchObject({ state: "running", journalReserve: { lent: true } });
-        expect(server.detail).toMatch(/the disk is full: the journal goes on in its reserve/);
+        expect(server.detail).toMatch(/the disk is full: the journal continues in its reserve/);
         expect(await slipway.serverLog()).not.toContain("the journal is full");
         await slipway.run(["down"]);
         await slipway.run(["up"]);

@@ -62,7 +62,7 @@ describe("a full disk", () => {
         expect((await slipway.json<StatusView>(["status"])).server.state).toBe("running");
         expect((await slipway.run(["run", "--", "true"])).status).toBe(0);
         expect((await slipway.json<RunView>(["show", String(run)])).counts).toEqual({ DONE: 100 });
-        expect(await slipway.serverLog()).toContain("the journal goes on with the room that was reserved for it");
+        expect(await slipway.serverLog()).toContain("the journal continues in the space reserved for it");
         await slipway.run(["down"]);
         expect((await slipway.run(["journal", "verify"])).status).toBe(0);
       } finally {

@@ -66,7 +66,7 @@ describe("a simulated cluster with trouble", () => {
       ["good", true],
       ["bad", false],
     ]);
-    expect(checks[2]!.detail).toContain("3 nodes are asked for; there are 2");
+    expect(checks[2]!.detail).toContain("it asks for 3 nodes; there are 2");
   });
 
   it("rule 5: lost nodes, preemption and pilots that never start cost tasks nothing", async () => {

@@ -145,7 +145,7 @@ export const buildLaunch = ({ value, source, defaultName }: LaunchDocument): Lau
   const type = value.type ?? "cmd";
   if (!TYPE.test(type)) badValue(source, ["type"], "must be a short word of letters, digits and _");
   const user = value.user;
-  if (user !== undefined && !USER.test(user)) badValue(source, ["user"], "is no user's name");
+  if (user !== undefined && !USER.test(user)) badValue(source, ["user"], "is not a valid user name");
   if (value.slots !== undefined && value.slots_per_trial !== undefined)
     badValue(source, ["slots_per_trial"], "means the same as slots, which is given too", "Keep one of them.");
   const slots =
@@ -155,7 +155,7 @@ export const buildLaunch = ({ value, source, defaultName }: LaunchDocument): Lau
   const image = value.image === undefined || value.image === "none" ? undefined : value.image;
   if (image !== undefined) {
     checkName(source, ["image"], image);
-    if (/\s/.test(image) || image.startsWith("-")) badValue(source, ["image"], "is no image");
+    if (/\s/.test(image) || image.startsWith("-")) badValue(source, ["image"], "is not a valid image");
   }
   const { env, inherit } = environmentOf(source, value.env);
   const walltime =
@@ -257,7 +257,7 @@ const environmentOf = (
   let size = 0;
   for (const [path, name, value] of entries) {
     if (!ENV_NAME.test(name) || name.length > 200) {
-      badValue(source, path, `'${name.slice(0, 60)}' is no name of a variable`, "Use letters, digits and _.");
+      badValue(source, path, `'${name.slice(0, 60)}' is not a valid variable name`, "Use letters, digits and _.");
     }
     if (value === null) inherit.add(name);
     else {
@@ -285,9 +285,9 @@ type BindInput = NonNullable<LaunchInput["bind_mounts"]>[number];
 const bindOf = (source: Source, at: Path, bind: BindInput): Bind => {
   const wrong = (detail: string): never => badValue(source, at, detail, "Write HOST:CONTAINER or HOST:CONTAINER:ro.");
   const { host_path, container_path, read_only } =
-    typeof bind === "string" ? (bindText(bind) ?? wrong("is no pair of paths")) : bind;
+    typeof bind === "string" ? (bindText(bind) ?? wrong("is not a pair of paths")) : bind;
   // every runtime separates the parts with : and lists with , so that a path with one cannot be said
-  for (const path of [host_path, container_path ?? ""]) if (/[:,]/.test(path)) wrong("holds a path with : or ,");
+  for (const path of [host_path, container_path ?? ""]) if (/[:,]/.test(path)) wrong("contains a path with : or ,");
   return {
     source: absolute(source, at, host_path),
     target: absolute(source, at, container_path ?? host_path),
@@ -323,7 +323,7 @@ const filesOf = (source: Source, files: LaunchInput["files"] = []): readonly Sta
       badValue(source, at, "must be a path inside the work directory", "Write it relative, without `..`.");
     }
     if (path.split("/").some((name) => Buffer.byteLength(name) > MAX_FILE_NAME)) {
-      badValue(source, at, `has a name of more than ${MAX_FILE_NAME} bytes`, "Shorten it: no file system takes it.");
+      badValue(source, at, `has a name of more than ${MAX_FILE_NAME} bytes`, "Shorten it: no file system accepts it.");
     }
     if (seen.has(path)) badValue(source, at, `${path} is staged twice`);
     seen.add(path);
@@ -332,7 +332,7 @@ const filesOf = (source: Source, files: LaunchInput["files"] = []): readonly Sta
     if (file.from !== undefined) badValue(source, ["files", i, "from"], "was not read");
     if (file.content !== undefined) checkFileText(source, ["files", i, "content"], file.content);
     if (file.base64 !== undefined && !BASE64.test(file.base64))
-      badValue(source, ["files", i, "base64"], "is no base64");
+      badValue(source, ["files", i, "base64"], "is not valid base64");
     return {
       path,
       content: given[0]!,
@@ -344,7 +344,7 @@ const filesOf = (source: Source, files: LaunchInput["files"] = []): readonly Sta
     for (let parent = dirname(path); parent !== "."; parent = dirname(parent))
       if (seen.has(parent)) {
         const remedy = "Rename one of them: what is a file cannot be a directory too.";
-        badValue(source, ["files", i, "path"], `${path} would lie in ${parent}, which is staged as a file`, remedy);
+        badValue(source, ["files", i, "path"], `${path} would be inside ${parent}, which is staged as a file`, remedy);
       }
   }
   return staged;

@@ -21,7 +21,7 @@ export const rounded = (slots: number, perNode: number, notes: string[]): number
   const nodes = Math.ceil(slots / perNode);
   if (nodes * perNode !== slots) {
     notes.push(
-      `${slots} slots are no multiple of ${perNode} per node: ${nodes * perNode} on ${nodes} nodes are asked for`,
+      `${slots} slots are not a multiple of ${perNode} per node: the job asks for ${nodes * perNode} on ${nodes} nodes`,
     );
   }
   return nodes;

@@ -69,10 +69,10 @@ const chownRules = (input: SudoersInput, root: string): string[] => {
 
 export const sudoersText = (input: SudoersInput): string => {
   const { user } = input;
-  if (!PLAIN_USER.test(user)) refuse("user", `'${user}' is no user's name`);
+  if (!PLAIN_USER.test(user)) refuse("user", `'${user}' is not a valid user name`);
   const lines = [
-    "# Slipway's launcher, written by `slipway sudoers`. Install it with mode 0440 under /etc/sudoers.d, after a",
-    "# look at it with `visudo -cf FILE`. Write it again when clusters.yaml changes.",
+    "# Rules for Slipway's launches, written by `slipway sudoers`. Check this file with `visudo -cf FILE`, then install",
+    "# it under /etc/sudoers.d with mode 0440. Write it again when clusters.yaml changes.",
     "",
     `Defaults:${user} !requiretty`,
     `Defaults:${user} env_keep += "${KEPT_VARIABLES.join(" ")}"`,
@@ -86,7 +86,7 @@ export const sudoersText = (input: SudoersInput): string => {
     if (names.has(users!)) refuse(`clusters.${cluster.name}`, "its name differs from another's only in punctuation");
     names.add(users!);
     const bad = cluster.authorized.find((entry) => !isRunasEntry(entry));
-    if (bad !== undefined) refuse("sudo_authorized", `'${bad}' is no entry of a Runas_List`);
+    if (bad !== undefined) refuse("sudo_authorized", `'${bad}' is not an entry of a Runas_List`);
     lines.push(
       "",
       `# ${cluster.name.replaceAll(/[^ -~]/g, "?")}`,

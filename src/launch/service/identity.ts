@@ -39,7 +39,7 @@ export const createIdentity = (run: RunCommand): Identity => {
   const own = userInfo();
 
   const factsOf = async (user: string): Promise<UserFacts> => {
-    if (!USER_NAME.test(user)) throw refused(user.slice(0, 64), "that is no user's name", "Correct `user`.");
+    if (!USER_NAME.test(user)) throw refused(user.slice(0, 64), "that is not a valid user name", "Correct `user`.");
     const [uid, groups] = await Promise.all([run(["id", "-u", "--", user]), run(["id", "-Gn", "--", user])]);
     if (uid.code !== 0) throw refused(user, "the server's host does not know them", "Correct `user`.");
     return { name: user, uid: Number(uid.stdout.trim()), groups: groups.stdout.trim().split(" ") };
@@ -52,7 +52,7 @@ export const createIdentity = (run: RunCommand): Identity => {
         throw refused(wanted, `this token is ${caller.user}'s`, "Leave `user` out, or use that user's token.");
       const name = caller.kind === "user" ? caller.user : (wanted ?? own.username);
       if (name === "root")
-        throw refused("root", "root launches nothing", "Name another user with `user`, one of `sudo_authorized`.");
+        throw refused("root", "root may not launch jobs", "Name another user with `user`, one of `sudo_authorized`.");
       const facts = await factsOf(name);
       if (facts.uid === 0) throw refused(name, "it is root by another name", "Name another user with `user`.");
       if (facts.uid === own.uid) return facts;

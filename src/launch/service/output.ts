@@ -96,7 +96,7 @@ export const createOutputStore = (root: string): OutputStore => {
   const outputs = createKeptOutputs(root);
   return {
     receive: async (launch, { stream, rank, offset }, body) => {
-      if (rank >= MOST_RANKS) throw new SlipwayError("bad-request", { detail: "no job has so many ranks" });
+      if (rank >= MOST_RANKS) throw new SlipwayError("bad-request", { detail: "no job has that many ranks" });
       const piece = await pieceOf(body);
       const kept = await outputs.of(launch);
       const key = `${stream}.${rank}`;

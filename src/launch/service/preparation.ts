@@ -59,7 +59,7 @@ export const createPreparation = (options: PreparationOptions): Prepare => {
       throw new SlipwayError("user-refused", {
         user,
         detail: "job directories would be in the server's own home",
-        remedy: `Set job_storage_root of ${name} in clusters.yaml to a directory that all users and nodes reach.`,
+        remedy: `Set job_storage_root of ${name} in clusters.yaml to a directory that all users and nodes can reach.`,
       });
     const fault = await sharedRootFault(root);
     if (fault === undefined) return;

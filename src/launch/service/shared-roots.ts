@@ -20,7 +20,7 @@ export const sharedRootFault = async (root: string): Promise<Fault | undefined> 
   // write to
   return isThere
     ? undefined
-    : { detail: `${root} does not exist`, remedy: `Let root make it: install -d -o ${ownUser()} -m 0755 ${root}` };
+    : { detail: `${root} does not exist`, remedy: `Let root create it: install -d -o ${ownUser()} -m 0755 ${root}` };
 };
 
 /** Throws if users other than the server's own may launch on a cluster whose directory is unsuitable for that. */

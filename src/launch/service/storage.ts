@@ -49,7 +49,7 @@ export const createStorage = (run: RunCommand, homeHash: string): Storage => {
   const chown = async (directory: string, owner: number): Promise<void> => {
     const words = ["chown", ...chownWords(owner, gid, directory)];
     const { code, stderr } = await run(uid === 0 ? words : ["sudo", "-n", "--", ...words]);
-    if (code !== 0) throw failed(directory, `it cannot change hands: ${stderr.trim().slice(0, 500)}`);
+    if (code !== 0) throw failed(directory, `its owner cannot be changed: ${stderr.trim().slice(0, 500)}`);
   };
 
   /** Any other chown walks a tree by paths: its user could lead root elsewhere when it is taken back. */
@@ -58,8 +58,8 @@ export const createStorage = (run: RunCommand, homeHash: string): Storage => {
     isGnu ??= run(["chown", "--version"]).then(({ stdout }) => stdout.includes("GNU coreutils"));
     if (uid !== 0 && !(await isGnu))
       throw new SlipwayError("launch-failed", {
-        detail: "chown on the server's host is not that of GNU coreutils",
-        remedy: "Install it, and write the rules of `slipway sudoers` with it.",
+        detail: "chown on the server's host is not the one from GNU coreutils",
+        remedy: "Install that one, then run `slipway sudoers` again.",
       });
   };
 
@@ -123,7 +123,7 @@ const reach = async (root: string): Promise<void> => {
       const detail = `other users cannot enter ${path}`;
       throw new SlipwayError("launch-failed", {
         detail,
-        remedy: `Set job_storage_root in clusters.yaml to a directory that all users and nodes reach, or chmod o+x ${path}.`,
+        remedy: `Set job_storage_root in clusters.yaml to a directory that all users and nodes can reach, or chmod o+x ${path}.`,
       });
     }
 };

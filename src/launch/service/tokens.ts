@@ -46,7 +46,7 @@ export const loadUserTokens = async (home: string): Promise<UserTokens> => {
       );
     },
     add: async (user) => {
-      if (!USER.test(user)) throw new SlipwayError("bad-request", { detail: `'${user}' is no user's name` });
+      if (!USER.test(user)) throw new SlipwayError("bad-request", { detail: `'${user}' is not a valid user name` });
       const token = newToken();
       await replaceFile(join(directory, user), `${hashOf(token)}\n`);
       forget(user);

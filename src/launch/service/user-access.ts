@@ -44,7 +44,11 @@ export const createUserAccess = (options: UserAccessOptions): UserAccess => {
     addToken: async (user) => {
       const facts = await identity.factsOf(user);
       if (facts.uid === 0)
-        throw new SlipwayError("user-refused", { user, detail: "root launches nothing", remedy: "Name another user." });
+        throw new SlipwayError("user-refused", {
+          user,
+          detail: "root may not launch jobs",
+          remedy: "Name another user.",
+        });
       if (user !== own) for (const { config } of clusters.values()) await checkSharedRoot(config);
       const shared = [...clusters.values()].find(({ settings }) => settings.storageRoot !== undefined);
       const { addresses, port, keyPin } = endpoint();

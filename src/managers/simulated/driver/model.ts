@@ -76,9 +76,9 @@ export const usedCores = (state: SimulatedState): Map<string, number> => {
 export const refusal = (sim: Simulation, ask: SimulatedAsk): string | undefined => {
   if (ask.partition !== undefined && !sim.partitions.includes(ask.partition))
     return `invalid partition: ${ask.partition}; there is ${sim.partitions.join(", ")}`;
-  if (ask.nodes > sim.nodes) return `${ask.nodes} nodes are asked for; there are ${sim.nodes}`;
+  if (ask.nodes > sim.nodes) return `it asks for ${ask.nodes} nodes; there are ${sim.nodes}`;
   if ((ask.cores ?? 1) > sim.coresPerNode)
-    return `${ask.cores} cores of a node are asked for; each has ${sim.coresPerNode}`;
+    return `it asks for ${ask.cores} cores on a node; each has ${sim.coresPerNode}`;
   return undefined;
 };
 

@@ -78,7 +78,9 @@ describe("slots of a Slurm launch", () => {
   });
 
   it("says what was rounded, and why", () => {
-    expect(plan({ slots: 5, slurm: { slots_per_node: 2 } }).notes.join("\n")).toMatch(/no multiple of 2.*6 on 3 nodes/);
+    expect(plan({ slots: 5, slurm: { slots_per_node: 2 } }).notes.join("\n")).toMatch(
+      /not a multiple of 2.*6 on 3 nodes/,
+    );
     expect(plan({ slots: 6 }).notes.join("\n")).toMatch(/at least 2 nodes of 4/);
     expect(plan({ slots: 4 }).notes).toEqual([]);
     expect(plan({ slots: 4 }, { cluster: NO_GRES }).notes.join("\n")).toMatch(/gres_supported/);
