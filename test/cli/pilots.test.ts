@@ -65,7 +65,7 @@ describe("pilots by hand", () => {
     const wrong: [string[], string][] = [
       [["drain", "7"], "there is no pilot 7"],
       [["cancel", "x"], "'x' is not a pilot"],
-      [["add", "--queue", "defalt"], "no queue 'defalt' of cluster 'local'"],
+      [["add", "--queue", "defalt"], "cluster 'local' has no queue 'defalt'"],
       [["add", "--cluster", "locl"], "no cluster 'locl'"],
       [["add", "--count", "0"], "--count must be"],
     ];

@@ -154,7 +154,7 @@ describe.skipIf(reason !== undefined)(
     it.concurrent("suspended: tasks stand still and go on, none is run again", async () => {
       const { run, pilot } = await startedOn("suspended");
       await admin("scontrol", "suspend", pilot.nativeId!);
-      const words = /suspended: SUSPENDED, it was stopped where it runs/;
+      const words = /suspended: SUSPENDED, it was suspended/;
       await isTold("suspended", words);
       await whyTells(String(run), words);
       await whyTells(`${run}.1`, /is stalled/);
