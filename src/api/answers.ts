@@ -18,7 +18,7 @@ const ErrorBody = z
 
 /** What any request may be answered. */
 const ALWAYS = ["bad-request", "unauthorized", "forbidden", "internal"] as const;
-/** What a request with a body may be answered besides. */
+/** What else a request with a body may be answered. */
 export const OF_BODIES = ["media-type", "too-large", "busy"] as const;
 /** What may be answered where the journal is written. */
 export const OF_CHANGES = ["journal-full", "journal-failed"] as const;

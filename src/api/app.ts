@@ -29,7 +29,7 @@ export interface ApiOptions {
   readonly version: string;
   /** The server's clock: it does not follow the wall clock. */
   readonly clock: () => number;
-  /** Somebody at the port has shown a token. */
+  /** Someone at the port has shown a token. */
   readonly onKnown?: (socket: Socket) => void;
   readonly log: (text: string, facts?: object) => void;
 }
@@ -55,9 +55,9 @@ export const createApi = ({ service, launches, token, version, clock, onKnown, l
     return header.startsWith("Bearer ") ? launches.callerOf(header.slice("Bearer ".length)) : undefined;
   };
   app.use("*", async (context, next) => {
-    // times in answers are of this clock: by it a client tells how long ago they are
+    // times in answers are of this clock: with it a client works out how long ago they are
     context.env.outgoing.setHeader(CLOCK_HEADER, String(Math.round(clock())));
-    // the unix socket lies in a directory of this user alone; the port is open to the network
+    // the unix socket is in a directory that only this user can enter; the port is open to the network
     const { socket } = context.env.incoming;
     const isRemote = "encrypted" in socket;
     const caller = isRemote ? callerOf(context.req.header("authorization")) : ADMIN;
@@ -126,12 +126,12 @@ const takeBody = async (context: Context<ApiEnv>, type: string | undefined): Pro
   }
 };
 
-/** Bodies that may be as long as they like: they are worked through in pieces. */
+/** Bodies of any length: they are processed in pieces. */
 const STREAMED = new RegExp(`^${BASE}/(runs|launches/[^/]+/output)$`);
 
 const knownError = (error: Error): SlipwayError => {
   if (error instanceof SlipwayError) return error;
-  // what the schemas' library says of a body that is no JSON
+  // what the schemas' library says of a body that is not JSON
   if (error instanceof HTTPException && error.status === 400)
     return new SlipwayError("bad-request", { detail: "the body is not JSON" }, error);
   if (error instanceof HTTPException && error.status === 415)

@@ -5,7 +5,7 @@ import { SlipwayError } from "../errors.ts";
 /** Bodies of requests are hostile: their size is bounded as they come, their nesting before they are parsed. */
 
 const MB = 1024 * 1024;
-/** What a request may say that carries no files and no tasks. */
+/** For a request that carries no files and no tasks. */
 export const MOST_BODY = MB;
 /** 32 MB of files, as base64, and the rest of a launch. */
 export const MOST_LAUNCH = 48 * MB;
@@ -23,7 +23,7 @@ let held = 0;
 export const tooLarge = (what: string, limit: number): SlipwayError =>
   new SlipwayError("too-large", { what, size: `over ${formatSize(limit)}`, limit: formatSize(limit) });
 
-/** All of a body, if it is no longer than that. */
+/** All of a body, if it is within the limit. */
 export const readWhole = async (incoming: IncomingMessage, limit: number): Promise<Buffer> => {
   if (Number(incoming.headers["content-length"] ?? 0) > limit) throw tooLarge("the request", limit);
   const chunks: Buffer[] = [];

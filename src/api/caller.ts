@@ -4,7 +4,7 @@ import type { LaunchId } from "../core/ids.ts";
 
 /**
  * Who asks. The home's own token, and whoever reaches the unix socket, may do everything; a user with a token of their
- * own has to do with their own launches alone; a job may add to its own log and nothing else (rule 16).
+ * own sees only their own launches; a job may add to its own log and nothing else (rule 16).
  */
 export type Caller =
   | { readonly kind: "admin" }
@@ -23,7 +23,7 @@ const mayUse = (caller: Caller, method: string, path: string): boolean => {
   return OF_USERS.some((base) => (base.endsWith("/server") ? path === base : isUnder(path, base)));
 };
 
-/** Throws unless this caller may use this path at all; whose launch it is, is looked at where it is found. */
+/** Throws unless this caller may use this path at all; who owns a launch is checked where it is looked up. */
 export const checkPath = (caller: Caller, method: string, path: string): void => {
   if (!mayUse(caller, method, path))
     throw new SlipwayError("forbidden", {

@@ -50,16 +50,16 @@ export const LaunchPreview = z.object({
 });
 
 export const OutputAnswer = z.object({
-  /** How many bytes of this stream the server has: go on from here. */
+  /** How many bytes of this stream the server has: continue from here. */
   size: z.number(),
 });
 
 export const TokenView = z.object({ user: z.string(), made: time });
-/** Told once: the server keeps its hash alone. */
+/** Shown once: the server keeps only its hash. */
 export const NewToken = z.object({
   user: z.string(),
   token: z.string(),
-  /** A file with the server's address that the user can read; it is written anew at every start. */
+  /** A file with the server's address that the user can read; the server writes it again at every start. */
   endpointFile: z.string().nullable(),
   endpoint: z.object({ host: z.string(), addresses: z.array(z.string()), port: z.number(), keyPin: z.string() }),
 });

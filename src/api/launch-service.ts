@@ -4,13 +4,13 @@ import type { LogQuery } from "./service.ts";
 
 /** What the API needs of the launcher. A launch that is not the caller's is as if it did not exist. */
 export interface LaunchService {
-  /** Answers when the manager has taken or refused it. The intent is on disk before the manager hears of it. */
+  /** Answers when the manager has accepted or refused it. The intent is on disk before the manager hears of it. */
   launch(caller: Caller, document: unknown): Promise<LaunchView>;
   preview(caller: Caller, document: unknown): Promise<LaunchPreview>;
   list(caller: Caller, query: { state?: string | undefined; limit: number }): LaunchView[];
   /** With `fresh` the manager is asked first. */
   show(caller: Caller, id: number, fresh: boolean): Promise<LaunchView>;
-  /** The launch now, then whenever it changed, until it has ended. */
+  /** The launch now, then each time it changes, until it has ended. */
   watch(caller: Caller, id: number, signal: AbortSignal): AsyncIterable<LaunchView>;
   logs(caller: Caller, id: number, query: LogQuery): AsyncIterable<Uint8Array>;
   cancel(caller: Caller, id: number): Promise<LaunchView>;
@@ -23,7 +23,7 @@ export interface LaunchService {
     piece: { stream: "stdout" | "stderr"; rank: number; offset: number },
     body: AsyncIterable<Uint8Array>,
   ): Promise<{ size: number }>;
-  /** Whose token this is; undefined for one that is nobody's. */
+  /** Whose token this is; undefined if it is nobody's. */
   callerOf(token: string): Caller | undefined;
   tokens(): Promise<TokenView[]>;
   addToken(user: string): Promise<NewToken>;

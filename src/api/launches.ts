@@ -66,7 +66,7 @@ const launchRoute = createRoute({
 const anyDocument = { content: { "application/json": { schema: z.looseObject({}) } }, required: true } as const;
 
 export const addLaunches = (app: Api, launches: LaunchService): void => {
-  // documented as strictly as it is read; what is wrong with it is told by who reads it, who knows more
+  // documented as strictly as it is read; the reader, which knows more, reports what is wrong with it
   app.openAPIRegistry.registerPath(launchRoute);
   app.openapi(
     { ...launchRoute, request: { ...launchRoute.request, body: anyDocument }, hide: true },

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { SlipwayError } from "../errors.ts";
 
 /**
- * What is documented is what is answered: a path that no route has is not there, a method that its routes do not have is
+ * What is documented is what is answered: a path that no route has does not exist, a method that its routes lack is
  * refused with those that they have, and a body must be of a type that its route takes.
  */
 
@@ -55,7 +55,7 @@ export const createRouteTable = (routes: readonly DescribedRoute[]): RouteTable 
   };
 };
 
-/** Whether a request carries a body. Node takes one without a length, in pieces, by its transfer-encoding alone. */
+/** Whether a request carries a body. Node takes one without a length, in pieces, by its transfer-encoding. */
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 

@@ -10,7 +10,7 @@ import { DefaultsInput, EachInput, RunInput, TaskInput } from "../config/run-sch
 const LATER = { in: true, out: true, backend: true } as const;
 
 const Task = TaskInput.omit(LATER).extend({
-  // the server reads no files of its clients
+  // the server does not read its clients' files
   each: EachInput.omit({ lines: true, json: true }).optional(),
 });
 

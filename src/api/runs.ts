@@ -76,7 +76,7 @@ const addRunList = (app: Api, service: Service): void => {
   );
 };
 
-/** What goes on for as long as the run does. */
+/** What lasts as long as the run does. */
 const addRunStreams = (app: Api, service: Service): void => {
   app.openapi(
     createRoute({

@@ -30,7 +30,7 @@ export const RunView = z.object({
   total: z.number(),
   /** Tasks per state, states without tasks left out. */
   counts: z.record(z.string(), z.number()),
-  /** Handlers (`after: {x: failed}`) that were not needed; they are inside counts.CANCELED but are no failure. */
+  /** Handlers (`after: {x: failed}`) that were not needed; counts.CANCELED includes them, but they are not failures. */
   unneeded: z.number(),
   submitted: time,
   started: time,
@@ -41,7 +41,7 @@ export const RunView = z.object({
   reason: z.string().nullable(),
   retries: z.number(),
   losses: z.number(),
-  /** Tasks whose output was not kept whole, and how many bytes of it. */
+  /** Tasks whose output is incomplete, and how many bytes are missing. */
   outputLost: z.object({ tasks: z.number(), bytes: z.number() }).nullable(),
   groups: z.array(GroupView).optional(),
   /** How tasks are numbered: index = start + row × step. */
@@ -81,7 +81,7 @@ export const TaskView = z.object({
   attemptsDropped: z.number(),
   /** What people read: cpus and gpus as numbers, mem and tmp in bytes. */
   resources: z.record(z.string(), z.number()),
-  /** What is kept of its last attempt's output, and what of it was lost. */
+  /** How much of its last attempt's output is kept, and how much was lost. */
   stdoutBytes: z.number().nullable(),
   stderrBytes: z.number().nullable(),
   outputLost: OutputLostView.nullable(),
@@ -103,7 +103,7 @@ export const ServerView = z.object({
   epoch: z.number(),
   state: z.enum(["running", "stopping", "journal-full"]),
   detail: z.string().nullable(),
-  /** Room that is kept for the journal, in bytes; `lent`: the disk is full and the journal lives on it. */
+  /** Room that is kept for the journal, in bytes; `lent`: the disk is full and the journal writes there. */
   journalReserve: z.object({ bytes: z.number(), of: z.number(), lent: z.boolean() }),
   /** Where its port is open, and why there; a server of an earlier version does not say. */
   listens: z.object({ host: z.string(), reason: z.string() }).optional(),
@@ -125,7 +125,7 @@ export const PilotView = z.object({
   state: z.enum(PILOT_STATES),
   nativeId: z.string().nullable(),
   reason: z.string().nullable(),
-  /** What the manager says while its job has not begun or does not go on. */
+  /** What the manager says while its job has not begun or is suspended. */
   waiting: z.string().nullable(),
   /** Takes no new tasks. */
   draining: z.boolean(),
@@ -133,7 +133,7 @@ export const PilotView = z.object({
   output: z.string().nullable(),
   requested: time,
   active: time,
-  /** When what still runs there is told to end with it; null when unknown or never. */
+  /** When Slipway ends what still runs there; null when unknown or never. */
   ends: time,
   ended: time,
   agents: z.array(AgentView),
@@ -143,7 +143,7 @@ export const FleetView = z.object({
   cluster: z.string(),
   queue: z.string(),
   strategy: z.string(),
-  /** Pilots that have not ended; how many of them have agents, and how many of those take nothing new. */
+  /** Pilots that have not ended; how many of them have agents, and how many of those take no new tasks. */
   pilots: z.number(),
   active: z.number(),
   draining: z.number(),

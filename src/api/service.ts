@@ -20,7 +20,7 @@ export interface Service {
   submit(lines: AsyncIterable<unknown>): Promise<{ run: RunId; total: number }>;
   runs(limit: number): RunView[];
   run(id: number): Promise<RunView>;
-  /** The run now, then whenever it changed, until it has ended. */
+  /** The run now, then each time it changes, until it has ended. */
   watch(id: number, signal: AbortSignal): Promise<AsyncIterable<RunView>>;
   tasks(id: number, query: { state?: string | undefined; offset: number; limit: number }): Promise<TaskView[]>;
   task(id: number, index: number): Promise<TaskView>;
@@ -40,12 +40,12 @@ export interface Service {
   pilots(): PilotView[];
   /** Starts pilots by hand, whatever the fleet's strategy; answers when the intent is on disk. */
   addPilots(query: { cluster?: string | undefined; queue?: string | undefined; count: number }): Promise<PilotView[]>;
-  /** It takes nothing new and ends when it is empty; one that has not begun is cancelled. */
+  /** It takes no new tasks and ends when it is empty; one that has not begun is cancelled. */
   drainPilot(id: number, reason: string): Promise<PilotView>;
-  /** It ends now; what runs there is run again elsewhere at no cost. */
+  /** It ends now; its tasks run again elsewhere at no cost. */
   cancelPilot(id: number, reason: string): Promise<PilotView>;
   clusters(): ClusterView[];
-  /** Proves a cluster's configuration, as clusters.yaml is now, without running work. */
+  /** Checks a cluster's configuration as clusters.yaml has it now, without running work. */
   checkCluster(name: string): Promise<CheckView>;
   /** Folds the journal into a snapshot; resolves when that is done. */
   compact(): Promise<void>;
@@ -53,7 +53,7 @@ export interface Service {
   stop(now: boolean, idle: boolean): { state: string };
 }
 
-/** A piece of a task's output, base64; behind the last one, what of it was lost. */
+/** A piece of a task's output in base64; with the last one, how much of it was lost. */
 export interface LogPiece {
   readonly task: string;
   readonly data: string;

@@ -3,7 +3,7 @@ import { isFinalRun } from "../client/outcome.ts";
 import type { Context } from "./context.ts";
 import { endedOf, progressLine, progressOf, progressText, rateMeter } from "./render/progress.ts";
 
-/** What `run` and `wait` show while a run goes on. */
+/** What `run` and `wait` show while a run is under way. */
 export interface Display {
   update(run: RunView): void;
   /** A sentence above the bar. */

@@ -57,7 +57,7 @@ const checkReadable = async (input: FileInput): Promise<void> => {
 
 const isPipe = (path: string): boolean => statSync(path).isFIFO();
 
-/** A pipe is read as a socket is: a read of a file that nothing comes from would keep the process from ending. */
+/** A pipe is read like a socket: reading it as a file would keep the process from ending while nothing comes. */
 const openSource = async (path: string): Promise<AsyncIterable<Buffer>> => {
   if (path === "-") return process.stdin;
   if (!isPipe(path)) return createReadStream(path, { highWaterMark: CHUNK });
@@ -99,7 +99,7 @@ async function* linesOf(input: FileInput, source: AsyncIterable<Buffer>, longest
 
 const withoutReturn = (line: string): string => (line.endsWith("\r") ? line.slice(0, -1) : line);
 
-/** One item a line, empty ones too; only what follows the last line break is no line when it is empty. */
+/** One item per line, empty lines too; an empty rest after the last line break is not one. */
 async function* textItems(input: FileInput): AsyncGenerator<{ readonly line: number; readonly item: string }[]> {
   let line = 0;
   for await (const lines of linesOf(input, bytesOf(input), MAX_ITEM_BYTES))
@@ -143,7 +143,7 @@ const arrayItems = (input: FileInput, text: string): Numbered[] => {
   return (parseLine(input, 1, text) as unknown[]).map((item) => ({ line: 1, item }));
 };
 
-/** An array of values is read whole; one value a line is streamed, whatever its size. */
+/** An array of values is read whole; one value per line is streamed, whatever its size. */
 async function* jsonItems(input: FileInput): AsyncGenerator<Numbered[]> {
   let line = 0;
   let whole: string[] | undefined;

@@ -53,7 +53,7 @@ export const loadLaunch = (file: string): Readonly<Record<string, unknown>> => {
       return badValue(at.source, at.path, `cannot read ${source}: ${reasonOf(error)}`, "Correct the path.");
     }
   });
-  // what is wrong is told with its line here, where the file is
+  // mistakes are reported here, where the file is, with their lines
   const { name } = buildLaunch(document);
   return { ...document.value, name };
 };

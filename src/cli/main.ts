@@ -107,7 +107,7 @@ const usageError = (error: CommanderError): SlipwayError => {
 
 /**
  * Runs one command line and returns its exit status. `root` is where Slipway is installed. Never throws: an error is
- * printed as text, or as JSON with --json, and becomes the status its table row says.
+ * printed as text, or as JSON with --json, and becomes the exit status in its row of the table.
  */
 export const main = async (argv: readonly string[], root: string): Promise<number> => {
   const around: Surroundings = {
@@ -130,7 +130,7 @@ export const main = async (argv: readonly string[], root: string): Promise<numbe
   return status === 0 ? Number(process.exitCode ?? 0) : status;
 };
 
-/** Prints an error and says its exit status. */
+/** Prints an error and returns its exit status. */
 const report = (error: unknown, argv: readonly string[], { err, env }: Surroundings): number => {
   if (error instanceof CommanderError && error.exitCode === 0) return 0;
   const known = error instanceof CommanderError ? usageError(error) : asSlipwayError(error);

@@ -1,10 +1,10 @@
 import type { Writable } from "node:stream";
 
-/** A stream of this process, of which the terminal's facts may be known. */
+/** A stream of this process; if it is a terminal, with its facts. */
 export type Sink = Writable & { readonly isTTY?: boolean; readonly columns?: number };
 
 /**
- * Standard output or error. A reader that went away (`slipway list | head`) is no error: what follows is dropped and
+ * Standard output or error. A reader may go away (`slipway list | head`): then what follows is dropped and
  * `closed` aborts, so that a command that follows something stops following.
  */
 export interface Output {

@@ -33,7 +33,7 @@ export const refuseClusters = (): never => {
   });
 };
 
-/** Makes sure that a server runs. True when this process started it, and so is to stop it at the end. */
+/** Makes sure that a server runs. True when this process started it, and so must stop it at the end. */
 const ensureServer = async (
   context: Context,
   { clusters, namesClusters }: Pick<Submission, "clusters" | "namesClusters">,
@@ -69,7 +69,7 @@ export const releaseServer = async (context: Context): Promise<void> => {
     else if (!(await untilGone(context.home, endpoint, { timeout: STOPPING_MS })))
       context.note("the server is still stopping");
   } catch (error) {
-    // A server that has gone by itself needs no stopping; the outcome of the run stands.
+    // A server that has already gone needs no stopping; the run's outcome stands.
     if (!isConnectionLost(error)) throw error;
   }
 };
@@ -86,7 +86,7 @@ export interface ServerUse {
   readonly found: () => void;
   /** Whether the work may be done again after it had begun. */
   readonly repeatable: boolean;
-  /** A server was there a moment ago: it is looked for only when it has left. */
+  /** A server was there a moment ago: look for another only when it has left. */
   readonly wasThere?: boolean;
 }
 

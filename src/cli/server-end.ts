@@ -9,7 +9,7 @@ const isZombie = (pid: number): boolean => {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
     return /^[ZX]/.test(stat.slice(stat.lastIndexOf(")") + 2));
   } catch {
-    // No /proc, or it has just gone: the signal tells.
+    // No /proc, or it has just gone: the signal will show.
     return false;
   }
 };
@@ -24,7 +24,7 @@ export const isAlive = (pid: number): boolean => {
   }
 };
 
-/** Whether the server that wrote this endpoint surely runs no more. */
+/** Whether the server that wrote this endpoint is surely dead. */
 export const isSurelyDead = (endpoint: Endpoint): boolean => endpoint.host === hostname() && !isAlive(endpoint.pid);
 
 /** Whether a server has left: its endpoint is withdrawn, or a successor's, and its process has ended. */

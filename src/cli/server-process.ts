@@ -55,7 +55,7 @@ const problemOf = (error: unknown): string => {
   return code === "EACCES" || code === "EPERM" ? `permission denied (${code})` : message;
 };
 
-/** The log, and what takes it away again when this turns out to be no home. */
+/** The log, and what removes it when this turns out not to be a home. */
 const openLog = async (home: string) => {
   const directory = path.join(home, "logs");
   try {

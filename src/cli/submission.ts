@@ -17,7 +17,7 @@ export interface Submission {
   readonly items: readonly ItemStream[];
   /** Things the user should know although nothing is wrong. */
   readonly warnings: readonly string[];
-  /** The clusters file that a server started for this run is to use. */
+  /** The clusters file for a server that is started for this run. */
   readonly clusters: string | undefined;
   /** Whether that file was named with --clusters. */
   readonly namesClusters: boolean;
@@ -40,7 +40,7 @@ const isYaml = (word: string): boolean => /\.ya?ml$/i.test(word);
 export const isRunFile = (word: string, separated: boolean, cwd: string): boolean =>
   !separated && (isYaml(word) || (/\.json$/i.test(word) && existsSync(path.resolve(cwd, word))));
 
-/** Node shows bytes that are not UTF-8 as U+FFFD: a program would receive other bytes than were typed. */
+/** Node shows bytes that are not UTF-8 as U+FFFD: a program would receive different bytes from those typed. */
 const refuseChangedText = (words: readonly string[]): void => {
   if (!words.some((word) => word.includes("\uFFFD"))) return;
   let raw: Buffer;
@@ -57,7 +57,7 @@ const refuseChangedText = (words: readonly string[]): void => {
   }
 };
 
-/** `--cwd` of a command can be looked at now, unless it depends on the task or on what runs before. */
+/** `--cwd` of a command can be checked now, unless it depends on the task or on what runs before. */
 const checkDirectory = (options: Readonly<Record<string, unknown>>, cwd: string): void => {
   const wanted = options["cwd"];
   if (typeof wanted !== "string" || wanted === "" || /[{}\0]/.test(wanted) || options["after"] !== undefined) return;

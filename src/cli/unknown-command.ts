@@ -9,7 +9,7 @@ const wordsOf = (command: Command, name: string): string => {
   return words.join(" ");
 };
 
-/** What a command is called with that is none of its own commands. */
+/** The word after a command that is not one of its own commands. */
 export const unknownCommand = (command: Command, name: string): SlipwayError => {
   const near = nearest(
     name,
@@ -26,7 +26,7 @@ export const refuseUnknown = (command: Command): void => {
   });
 };
 
-/** The same where help is asked for: the help of everything is no answer about a command that does not exist. */
+/** The same for help: the help of everything does not answer a question about a command that does not exist. */
 export const refuseHelpOfUnknown = (program: Command): void => {
   program.addHelpText("beforeAll", ({ command, error }) => {
     const name = command.args.find((word) => !word.startsWith("-"));

@@ -16,7 +16,7 @@ export interface Cli {
 /** One file per verb exports this as `define`: arguments, options, help and action of a command already named. */
 export type Define = (command: Command, cli: Cli) => void;
 
-/** Adds the global options, so that they may stand after the verb too. */
+/** Adds the global options, so that they may come after the verb too. */
 export const withGlobals = (command: Command): Command => {
   const options = [
     new Option("--home <dir>", "the directory of the server's state (default: $SLIPWAY_HOME, else ~/.slipway)"),

@@ -33,7 +33,7 @@ export { canceledOf, isFinalRun, succeeded } from "./outcome.ts";
 export { isConnectionLost } from "./transport.ts";
 
 export type Stream = "stdout" | "stderr";
-/** `outputLost` comes behind a task's last piece. */
+/** `outputLost` comes after a task's last piece. */
 export type OutputPiece = { readonly task: string; readonly data: Buffer; readonly outputLost?: OutputLostView };
 
 export interface LogOptions {
@@ -72,7 +72,7 @@ export interface Client extends LaunchClient {
   submit(document: RunDocument, items?: readonly ItemStream[]): Promise<z.infer<typeof SubmitAnswer>>;
   runs(options?: { limit?: number }): Promise<RunView[]>;
   run(id: number): Promise<RunView>;
-  /** The run now, then whenever it changed, until it has ended; goes on after a restart of the server. */
+  /** The run now, then each time it changes, until it has ended; continues after a restart of the server. */
   watch(id: number, options?: FollowOptions): AsyncGenerator<RunView>;
   tasks(run: RunId, query?: TasksQuery): Promise<TaskView[]>;
   task(run: RunId, index: number): Promise<TaskView>;
@@ -83,18 +83,18 @@ export interface Client extends LaunchClient {
   cancel(run: RunId, options?: { tasks?: readonly number[]; reason?: string }): Promise<z.infer<typeof CancelAnswer>>;
   retry(run: RunId, which?: "failed" | "all"): Promise<z.infer<typeof RetryAnswer>>;
   why(run: RunId, index?: number): Promise<WhyView>;
-  /** Events so far, and with `follow` those to come; goes on where it stopped after a restart of the server. */
+  /** Events so far, and with `follow` those to come; continues where it stopped after a restart of the server. */
   events(query?: EventsQuery): AsyncGenerator<EventView>;
   pilots(): Promise<PilotView[]>;
   /** Starts pilots by hand: of the default cluster, and of its only or first queue, unless named. */
   addPilots(options?: { cluster?: string; queue?: string; count?: number }): Promise<PilotView[]>;
-  /** It takes nothing new and ends when it is empty. */
+  /** It takes no new tasks and ends when it is empty. */
   drainPilot(id: number, options?: { reason?: string }): Promise<PilotView>;
-  /** It ends now; what runs there is run again elsewhere at no cost. */
+  /** It ends now; its tasks run again elsewhere at no cost. */
   cancelPilot(id: number, options?: { reason?: string }): Promise<PilotView>;
   clusters(): Promise<ClusterView[]>;
   cluster(name: string): Promise<ClusterView>;
-  /** Proves a cluster's configuration, as clusters.yaml is now, without running work. */
+  /** Checks a cluster's configuration as clusters.yaml has it now, without running work. */
   checkCluster(name: string): Promise<CheckView>;
   /** The server's clock in epoch milliseconds, to tell how long ago its times are; this machine's before any answer. */
   now(): number;

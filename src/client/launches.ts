@@ -15,13 +15,13 @@ export interface LaunchLogOptions extends FollowOptions {
 
 /** Batch jobs straight through a workload manager. */
 export interface LaunchClient {
-  /** Answers when the manager has taken the job; a repeated request (same `uuid`) is the same launch. */
+  /** Answers when the manager has accepted the job; a repeated request (same `uuid`) is the same launch. */
   launch(document: LaunchDocument): Promise<LaunchView>;
   previewLaunch(document: LaunchDocument): Promise<LaunchPreview>;
   launches(query?: { state?: string | undefined; limit?: number }): Promise<LaunchView[]>;
   /** With `fresh` its manager is asked first. */
   launchById(id: number, options?: { fresh?: boolean }): Promise<LaunchView>;
-  /** The launch now, then whenever it changed, until it has ended; goes on after a restart of the server. */
+  /** The launch now, then each time it changes, until it has ended; continues after a restart of the server. */
   watchLaunch(id: number, options?: FollowOptions): AsyncGenerator<LaunchView>;
   launchLogs(id: number, options?: LaunchLogOptions): AsyncGenerator<Buffer>;
   cancelLaunch(id: number): Promise<LaunchView>;

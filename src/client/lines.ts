@@ -1,6 +1,6 @@
 import { SlipwayError } from "../errors.ts";
 
-/** A line longer than this is no answer of our server. */
+/** No answer of our server has a longer line. */
 const LONGEST_LINE = 64 * 1024 * 1024;
 
 /**
@@ -28,7 +28,7 @@ export async function* readLines(source: AsyncIterable<Uint8Array>, limit = LONG
   if (heldBytes > 0) yield Buffer.concat(held).toString("utf8");
 }
 
-/** One JSON value a line; empty lines keep a quiet connection open and mean nothing. */
+/** One JSON value per line; empty lines keep a quiet connection open and mean nothing. */
 export async function* readJsonLines(source: AsyncIterable<Uint8Array>, limit?: number): AsyncGenerator<unknown> {
   for await (const line of readLines(source, limit)) {
     if (line.trim() === "") continue;

@@ -6,7 +6,7 @@ import { type Endpoint, readEndpoint } from "../protocol/endpoint.ts";
 
 /**
  * A server of somebody else: HOME/remote.json is what `slipway tokens add` gave out. The address in the file that it
- * names counts, which every start of that server writes anew; where that cannot be read, the one it was made with.
+ * names counts, which that server writes again at every start; if that cannot be read, the one it was made with.
  */
 const readRemote = async (home: string): Promise<NewToken | undefined> => {
   try {

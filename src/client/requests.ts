@@ -43,7 +43,7 @@ export const createRequests = (home: string, endpoint: () => Promise<Endpoint | 
       throw error;
     }
   };
-  /** The next request looks for the server anew. What still goes through the old connections is left alone. */
+  /** The next request looks for the server again. Requests on the old connections are left alone. */
   const forget = (): void => {
     open = undefined;
   };

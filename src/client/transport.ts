@@ -27,7 +27,7 @@ export interface Transport {
   readonly endpoint: Endpoint;
   /** Resolves with the body of a 2xx answer, not read yet; everything else is thrown as a SlipwayError. */
   send(request: Request): Promise<AsyncIterable<Buffer>>;
-  /** The server's clock minus this process's monotonic one, as the last answer told it. */
+  /** The server's clock minus this process's monotonic one, as of the last answer. */
   readonly clockOffset: number | undefined;
   close(): void;
 }

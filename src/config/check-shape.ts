@@ -34,7 +34,7 @@ const innermost = (issue: Issue): Issue => {
 const valueAt = (value: unknown, path: Path): unknown =>
   path.reduce<unknown>((inner, step) => (inner as Record<string | number, unknown> | null | undefined)?.[step], value);
 
-/** The problem to tell. Where a key is missing and another beside it is unknown, that one was meant for it. */
+/** The problem to report. Where one key is missing and another unknown, the unknown one was meant to be it. */
 const firstOf = (issues: readonly Issue[], value: unknown): Issue => {
   const first = innermost(issues[0]!);
   const parent = first.path.slice(0, -1);

@@ -27,7 +27,7 @@ export const CLUSTER_KEYS = {
 
 export type ClusterValues = Values<typeof CLUSTER_KEYS>;
 
-/** Keys of every cluster or queue that only managers with a word for them understand. */
+/** Keys of any cluster or queue that only managers with a word for them understand. */
 const LIMITED = ["qos", "constraint", "reservation", "bin", "config"] as const;
 export type LimitedKey = (typeof LIMITED)[number];
 
@@ -40,11 +40,11 @@ export interface ClusterKeys {
   /** Every key of a queue, whatever its manager; aliases included. */
   readonly queue: Keys;
   readonly aliases: Readonly<Record<string, string>>;
-  /** Every key that a cluster has beside those of its queues. */
+  /** Every key of a cluster besides those of its queues. */
   readonly cluster: Keys;
-  /** Names worth suggesting for a key of a queue that is not known. */
+  /** Names worth suggesting for an unknown key of a queue. */
   readonly suggested: readonly string[];
-  /** Why a key cannot stand in a cluster of this type; undefined when it can. */
+  /** Why a cluster of this type cannot have a key; undefined when it can. */
   readonly foreign: (key: string, type: string) => { readonly detail: string; readonly remedy: string } | undefined;
 }
 

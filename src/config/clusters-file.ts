@@ -32,10 +32,10 @@ export interface ClusterConfig<Own = unknown, OwnOfCluster = unknown> extends Om
   readonly type: string;
   /** Of this type. */
   readonly manager: Manager;
-  /** What its manager alone understands. */
+  /** What only its manager understands. */
   readonly own: OwnOfCluster;
   readonly queues: ReadonlyMap<string, QueueConfig<Own>>;
-  /** What was declared, in units; a name that is not there is detected. */
+  /** What was declared, in units; agents detect the rest. */
   readonly resources: Resources;
   /** Directory for the tasks' TMPDIRs; undefined: chosen by the agent. */
   readonly scratch?: string;
@@ -57,7 +57,7 @@ export interface ClustersConfig {
     readonly outputPerTask: number;
     readonly outputPerRun: number;
   };
-  /** Compaction deletes nothing, so that all that happened can be read again. */
+  /** Compaction deletes nothing, so that all of history can be read again. */
   readonly keepHistory: boolean;
   /** The files that were read, weakest first. */
   readonly files: readonly string[];
@@ -135,7 +135,7 @@ export const combineClusters = (layers: readonly Layer[], keys: ClusterKeys = BU
   for (const layer of layers) {
     for (const [name, cluster] of layer.clusters) {
       const before = merged.get(name);
-      // Another type is another cluster: nothing of the weaker one applies.
+      // Another type makes another cluster: nothing of the weaker one applies.
       const other = cluster.type !== undefined && cluster.type !== before?.type;
       merged.set(name, before === undefined || other ? cluster : mergeCluster(before, cluster));
     }
@@ -185,7 +185,7 @@ const mergeQueue = (weak: QueueLayer | undefined, strong: QueueLayer): QueueLaye
   fleet: { ...weak?.fleet, ...strong.fleet },
 });
 
-/** A queue with what its templates give it; a template may have one itself, but never in a circle. */
+/** A queue with what its templates give it; a template may have one itself, but never in a cycle. */
 const withTemplates = (name: string, queues: ReadonlyMap<string, QueueLayer>): QueueLayer => {
   const chain = [name];
   let queue = queues.get(name)!;

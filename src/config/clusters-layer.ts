@@ -24,7 +24,7 @@ export interface ClusterLayer extends Written {
   readonly own: ReadKeys;
   /** Keys of queues: they apply to those that have none of their own. */
   readonly shared: ReadKeys;
-  /** Behind that of each queue. */
+  /** Defaults for that of each queue. */
   readonly fleet?: FleetLayer;
   readonly queues: ReadonlyMap<string, QueueLayer>;
 }

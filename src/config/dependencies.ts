@@ -86,7 +86,7 @@ const pathThrough = (left: ReadonlySet<number>, after: readonly (readonly Depend
 
 const MOST_SHOWN = 12;
 
-/** Refuses tasks that wait for each other, naming the circle. Linear in tasks and dependencies; no recursion. */
+/** Refuses tasks that wait for each other, naming the cycle. Linear in tasks and dependencies; no recursion. */
 export const refuseCycles = (
   source: Source,
   names: readonly string[],

@@ -19,7 +19,7 @@ export const NOT_EXPORTED: { readonly prefixes: readonly string[]; readonly name
 /** What `--export none` keeps: without these hardly any program starts. */
 export const MINIMAL = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG"] as const;
 
-/** All captured names and values together; the system takes little more for a new process. */
+/** All captured names and values together; the system allows little more for a new process. */
 export const MAX_ENVIRONMENT_BYTES = 4 * 2 ** 20;
 
 export interface CapturedEnvironment {

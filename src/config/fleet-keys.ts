@@ -30,12 +30,12 @@ export interface FleetConfig {
   readonly window: number;
   /** What tasks do when all pilots of `none` have ended. */
   readonly whenGone: (typeof WHEN_GONE)[number];
-  /** For `adaptive`, in seconds: of a task of which nothing is known; in which all work should be done. */
+  /** For `adaptive`, in seconds: assumed for a task that nothing is known about; in which all work should be done. */
   readonly unknownTaskDuration: number;
   readonly targetDuration: number;
-  /** For `adaptive`: a pilot goes when it was superfluous so many periods in a row. */
+  /** For `adaptive`: a pilot goes after it was superfluous for this many periods in a row. */
   readonly waitCount: number;
-  /** Seconds after which a pilot takes nothing new; undefined: worked out from its walltime. */
+  /** Seconds after which a pilot takes no new tasks; undefined: worked out from its walltime. */
   readonly lifetime?: number;
   /** Each pilot lives longer by its own share of these seconds; undefined: worked out from its walltime. */
   readonly stagger?: number;

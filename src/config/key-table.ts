@@ -12,7 +12,7 @@ import type { TextPlan } from "./yaml-document.ts";
 export interface Kind<T> {
   readonly schema: z.ZodType;
   readonly plan?: TextPlan;
-  /** Of a map: names worth suggesting for a key of it that is not known. */
+  /** Of a map: names worth suggesting for an unknown key. */
   readonly names?: readonly string[];
   /** Works the value out; throws with the place and what to do. */
   readonly read: (value: never, source: Source, at: Path) => T;
@@ -27,7 +27,7 @@ export type Values<K extends Keys> = {
   readonly [N in keyof K & string as Camel<N>]?: K[N] extends Kind<infer T> ? T : never;
 };
 
-/** Where a key was written, so that what is only known later can still be told there. */
+/** Where a key was written, so that later problems can still be reported there. */
 export interface Written {
   readonly source: Source;
   readonly path: Path;
@@ -154,7 +154,7 @@ export const seconds: Kind<number> = {
   read: (value: string | number, source, at) => parsed(source, at, () => parseDuration(value)),
 };
 
-/** More than none. */
+/** More than zero. */
 export const someSeconds: Kind<number> = {
   schema: durationSchema,
   read: (value: string | number, source, at) =>

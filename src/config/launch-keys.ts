@@ -91,10 +91,10 @@ export const LAUNCH_KEYS = {
   sudo_authorized: authorized,
 } as const;
 
-/** Keys of queues that concern launches also where they stand in the cluster itself. */
+/** Keys of queues that apply to launches also when the cluster itself has them. */
 interface SharedKeys {
   readonly jobNamePrefix?: string;
-  /** Of launches into a partition that no queue stands for. */
+  /** For launches into a partition that no queue names. */
   readonly prologue?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
 }

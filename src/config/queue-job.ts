@@ -10,7 +10,7 @@ export interface QueueJob<Own = unknown> extends Omit<QueueValues, "nodes" | "cl
   readonly nodes: number;
   /** Named resources of a node. */
   readonly resources: Resources;
-  /** Options for the manager, as they would stand behind its directive's mark. */
+  /** Options for the manager, as written after its directive's mark. */
   readonly options: readonly string[];
   /** A directive that contains one of these is left out. */
   readonly skipOptions: readonly string[];
@@ -20,10 +20,10 @@ export interface QueueJob<Own = unknown> extends Omit<QueueValues, "nodes" | "cl
   readonly environment: Readonly<Record<string, string>>;
   /** When the pilot's directory is removed after its end. */
   readonly cleanup: "always" | "success" | "never";
-  /** What tasks get that still run so many seconds before their pilot's end. */
+  /** The signal for tasks that still run this many seconds before their pilot's end. */
   readonly signal: string;
   readonly signalBefore: number;
-  /** What its manager alone understands. */
+  /** What only its manager understands. */
   readonly own: Own;
 }
 

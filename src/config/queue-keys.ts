@@ -19,8 +19,8 @@ import { launcher } from "./starter-keys.ts";
 import { badValue } from "./source.ts";
 
 /**
- * The keys that say what a pilot's job is: they may stand in a queue, in its templates and in the cluster, the nearest
- * one wins. Those that only one manager understands are in a file of its own beside this one.
+ * The keys that describe a pilot's job. They may be in a queue, in its templates and in the cluster; the nearest
+ * one wins. Those that only one manager understands are in that manager's folder.
  */
 
 const MAX_NODES = 1_000_000;
@@ -35,7 +35,7 @@ const shebang: Kind<string> = {
   },
 };
 
-/** Every manager takes it as a part of a job's name. */
+/** Every manager accepts it as part of a job's name. */
 const prefix: Kind<string> = {
   ...name,
   read: (value: string, source, at) => {

@@ -51,7 +51,7 @@ const pairs = (flag: string, given: readonly string[]): Record<string, string> =
     }),
   );
 
-/** Whole numbers as numbers; what is none stays text and is refused with its place. */
+/** Whole numbers as numbers; anything else stays text and is refused with its place. */
 const typed = (key: string, value: unknown): unknown =>
   WHOLE.includes(key) && typeof value === "string" && /^[-+]?\d{1,15}$/.test(value.trim()) ? Number(value) : value;
 
@@ -107,14 +107,14 @@ export const runFromCommand = (command: readonly string[], options: CommandOptio
   return documentOf({ ...runPart(options), tasks: [task] }, commandLine, defaultName);
 };
 
-/** A file with options beside it: what is typed wins over what the file says, in every task. */
+/** A file with options: what is typed overrides the file, in every task. */
 export const withOptions = (document: RunDocument, options: CommandOptions): RunDocument => {
   for (const key of ITEM_OPTIONS) {
     if (options[key] !== undefined && options[key] !== false) {
       usage(`--${key} goes with a command; in a file, write \`each\` in the task`);
     }
   }
-  // Its shape is checked alone, and so is what cannot be told apart from the file's own later.
+  // The options' shape is checked on its own, as is what could later not be told apart from the file's.
   const checked = documentOf(
     { ...runPart(options), tasks: [{ run: ["true"], ...taskPart(options) }] },
     commandLine,

@@ -7,7 +7,7 @@ import type { TaskItems } from "./task-items.ts";
 
 /**
  * Two tasks that write to one file replace what the other wrote. Such runs are refused, judged on the templates: the
- * tasks of a group have files of their own if `{task}` or something of `{item}` stands in the path (that the items of a
+ * tasks of a group have files of their own if `{task}` or part of `{item}` is in the path (that the items of a
  * list differ is the user's own affair), groups if their templates differ. Whoever appends to the file may share it.
  */
 
@@ -17,10 +17,10 @@ export interface Output {
   readonly key: "stdout" | "stderr";
   /** Where it was written. */
   readonly path: Path;
-  /** Equal templates give equal texts, however they are spelled; values that are filled in later stand as their names. */
+  /** Equal templates give equal texts, however they are spelled; values filled in later appear as their names. */
   readonly text: string;
   readonly uses: ReadonlySet<Placeholder>;
-  /** More than one task, or nobody knows how many. */
+  /** More than one task, or an unknown number. */
   readonly many: boolean;
 }
 
@@ -98,7 +98,7 @@ export const refuseSharedOutputs = (source: Source, outputs: readonly Output[]):
         `'${group.name}' would replace what '${other.group.name}' writes to ${group[key]} (its ${other.key})`,
         "Put {name} or {task} into the path, or let both share the file with append: true (--append).",
       );
-    // without items in it, whoever is there clashes, or all of them append
+    // without items in it, any two clash, or all of them append
     if (others.length < (uses.has("item") ? MOST_COMPARED : 1)) others.push(output);
     known.set(text, others);
   }

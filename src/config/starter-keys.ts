@@ -19,9 +19,9 @@ type StarterValues = Values<typeof STARTER_KEYS>;
 /** What starts the agent on every node of a pilot's job: the key `launcher`. */
 export interface StarterConfig {
   readonly name: string;
-  /** Of one from outside. */
+  /** For a starter from outside. */
   readonly start?: Starter;
-  /** Its program, when not the one of its name on the PATH. */
+  /** Its program, unless that is the one of its name on the PATH. */
   readonly program?: string;
   /** Words put before the command, after the launcher's own options. */
   readonly overrides: readonly string[];
@@ -35,7 +35,7 @@ const StarterMap = z.strictObject(shapeOf(STARTER_KEYS), { error: "must be a lau
 
 export type Starters = Readonly<Record<string, Starter>>;
 
-/** A name, or a map with the name and what is to be different about it. `outside`: starters that do not come with Slipway. */
+/** A name, or a map with the name and what differs. `outside`: starters that do not come with Slipway. */
 export const launcherKind = (outside: Starters): Kind<StarterConfig> => ({
   schema: z.union([z.string(), StarterMap], { error: "must be a launcher's name, or a map with a name" }),
   plan: { text: true, keys: planOf(STARTER_KEYS) },

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { SlipwayError } from "../errors.ts";
 
 /**
- * Whether job directories of other users may lie below a directory. The rules of `slipway sudoers` name it by its path,
- * and root changes the owner of what is found there: so nobody but root may be able to put something else in its place.
+ * Whether job directories of other users may be below a directory. The rules of `slipway sudoers` name it by its path,
+ * and root changes the owner of what is found there: so only root may be able to put something else in its place.
  * Every directory on the way to it, and each that a symbolic link on the way leads through, belongs to root and is
- * written by root alone, or is one like /tmp (sticky) in which the next step belongs to root. The directory itself
- * belongs to the server's account and is written by that account alone.
+ * writable only by root, or is one like /tmp (sticky) in which the next step belongs to root. The directory itself
+ * belongs to the server's account and is writable only by it.
  */
 
 export interface Fault {
@@ -22,14 +22,14 @@ const STICKY = 0o1000;
 const MOST_LINKS = 40;
 const HARD_LINKS = "/proc/sys/fs/protected_hardlinks";
 
-/** Written by others than its owner; root's own group is as good as root. */
+/** Writable by others than its owner; root's own group is as good as root. */
 const isOpen = ({ mode, gid }: Stats): boolean =>
   (mode & OTHERS_WRITE) !== 0 || ((mode & GROUP_WRITES) !== 0 && gid !== 0);
 
 const ELSEWHERE =
   "Choose a directory whose parents belong to root and are writable only by root, such as /srv/slipway/jobs.";
 
-/** Whether somebody but root can exchange this entry of a directory. */
+/** Whether anyone but root can replace this entry of a directory. */
 const stepFault = (parent: string, above: Stats, entry: Stats, root: string): Fault | undefined => {
   const steered = `anyone who can write there could replace ${root}, which root hands over by its path`;
   if (above.uid !== 0)
@@ -63,7 +63,7 @@ const lookAt = async (path: string): Promise<Stats | undefined> => {
   }
 };
 
-/** The directory that a path leads to, or why it could lead elsewhere; neither where nothing is there. */
+/** The directory that a path leads to, or why it could lead elsewhere; neither when nothing is there. */
 const follow = async (root: string): Promise<{ readonly fault?: Fault; readonly end?: [string, Stats] }> => {
   let [at, links] = ["/", 0];
   let above = await lstat(at);
@@ -87,7 +87,7 @@ const follow = async (root: string): Promise<{ readonly fault?: Fault; readonly 
   return { end: [at, above] };
 };
 
-/** Why job directories of other users cannot lie there; undefined: they can, or nothing is there yet. */
+/** Why job directories of other users cannot be there; undefined: they can, or nothing is there yet. */
 export const storageRootFault = async (root: string, uid: number): Promise<Fault | undefined> => {
   if ((await readFile(HARD_LINKS, "utf8").catch(() => "")).trim() === "0")
     return {

@@ -2,7 +2,7 @@ import type { RunDocument } from "./run-file.ts";
 import type { DefaultsInput, TaskInput } from "./run-schema.ts";
 import { badValue, type Path, type Source } from "./source.ts";
 
-/** A task's entry with the run's defaults behind it. */
+/** A task's entry, with the run's defaults to fall back on. */
 export interface Entry {
   readonly task: TaskInput;
   readonly defaults: DefaultsInput;

@@ -5,7 +5,7 @@ import { badValue, parsed, type Path, type Source } from "./source.ts";
 import { checkTemplate, type ItemKind } from "./text-rules.ts";
 
 const BUILT_IN = ["cpus", "gpus", "mem", "tmp"] as const;
-/** With ranks all amounts are those of each; these say so in their name. */
+/** With ranks, all amounts are per rank; these names say so. */
 const PER_RANK = [
   ["cpus-per-rank", "cpus"],
   ["gpus-per-rank", "gpus"],

@@ -5,7 +5,7 @@ import { badValue, refuse, type Path, type Source } from "./source.ts";
 /** Rules for text that ends up in processes, paths and on screens. */
 
 export const MAX_NAME = 200;
-/** The system takes at most 128 KiB for one argument or environment variable. */
+/** The system allows at most 128 KiB for one argument or environment variable. */
 export const MAX_ARGUMENT_BYTES = 131_000;
 
 const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029]/; // oxlint-disable-line no-control-regex

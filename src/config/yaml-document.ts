@@ -17,7 +17,7 @@ import { keyText, type Path, type Source } from "./source.ts";
 /** Which scalars are taken as they were written: `0.10`, `true` and `007` in a command are text, not numbers. */
 export interface TextPlan {
   readonly text?: boolean;
-  /** Beside `text`: `null` and `~` are no value, as in YAML, rather than text. Quoted they are text. */
+  /** With `text`: unquoted `null` and `~` mean no value, as in YAML, rather than text. */
   readonly nullable?: boolean;
   readonly items?: TextPlan;
   readonly keys?: Readonly<Record<string, TextPlan>>;

@@ -8,7 +8,7 @@ import { bindsTmp, findProgram, word, type ContainerAsk, type ContainerRuntime }
 
 const VERSION = /(apptainer|singularity)(?:-ce|-pro)?(?: version)? v?(\d+)\.(\d+)/i;
 
-/** Whether it has `--no-eval`; undefined when the text is no version of it. */
+/** Whether it has `--no-eval`; undefined when the text is not a version of it. */
 export const hasNoEval = (version: string | undefined): boolean | undefined => {
   const [, product, major, minor] = VERSION.exec(version ?? "") ?? [];
   if (product === undefined) return undefined;

@@ -43,7 +43,7 @@ const flat = (name: string, slash: string, colon: string): string =>
   name.replaceAll("/", slash).replaceAll(/[:@]/g, colon);
 
 /**
- * Where a prepared image may lie, best first; the launcher looks before anything is downloaded. A path stands for
+ * Where a prepared image may be, best first; Slipway looks there before anything is downloaded. A path stands for
  * itself. The first that exists is run.
  */
 export const imageCandidates = (runType: RunType, image: string, imageRoot: string | undefined): readonly string[] => {

@@ -3,7 +3,7 @@ import type { RunType } from "../config/launch-keys.ts";
 import { SlipwayError } from "../errors.ts";
 import { imageCandidates, referenceOf } from "./image-paths.ts";
 
-/** What the launcher asks before it submits a job, so that a mistake is told at once rather than from a queue. */
+/** Checks before a job is submitted, so that a mistake shows at once rather than after a wait in a queue. */
 export interface Preflight {
   /** One of these must be found on each node, preferred first; empty: nothing is needed. */
   readonly programs: readonly string[];

@@ -9,7 +9,7 @@ import { quoteFor } from "../core/shell-quoting.ts";
  */
 export interface ContainerScript {
   readonly lines: readonly string[];
-  /** Run when the rank is told to end, before its processes get the signal. */
+  /** Runs when the rank must end, before its processes get the signal. */
   readonly stop: readonly string[];
   /** Run at the rank's end, whatever it was: nothing of the container is left. */
   readonly remove: readonly string[];

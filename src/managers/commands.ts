@@ -9,15 +9,15 @@ import { SlipwayError } from "../errors.ts";
 
 export interface CommandOptions {
   readonly input?: string;
-  /** Added to the environment; what is undefined is taken out of it. */
+  /** Added to the environment; undefined values are removed from it. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
   /** In whose name, when not in the server's; see `CommandsOptions.become`. */
   readonly user?: string;
   readonly timeoutMs?: number;
   /**
-   * A submission that timed out may have been taken: it is not given again here. The caller looks the job up by its
-   * name first (rule 3). It is tried again only where `isTransient`, told of this, is sure that it was not taken.
+   * The manager may have accepted a submission that timed out: it is not repeated here. The caller looks it up by its
+   * name first (rule 3). It is tried again only where `isTransient`, knowing this, is sure that it was not accepted.
    */
   readonly once?: boolean;
 }
@@ -50,7 +50,7 @@ export interface CommandsOptions {
   readonly pausesMs?: readonly number[];
 }
 
-/** A command that could not be started, or that did not end in time: nothing is known of what it did. */
+/** A command that could not be started, or that did not end in time: what it did is unknown. */
 export class CommandError extends Error {
   readonly argv: readonly string[];
   readonly timedOut: boolean;
@@ -108,7 +108,7 @@ const execute = (
         if (size > mostOutput) end();
         else chunks[name].push(chunk);
       });
-    // a command that ends without reading its input is no error
+    // a command may end without reading its input
     child.stdin.on("error", () => undefined);
     child.stdin.end(options.input);
     child.once("error", (error: NodeJS.ErrnoException) => {
@@ -169,8 +169,8 @@ export const createCommands = (settings: CommandsOptions = {}): RunCommand => {
 };
 
 /**
- * The same for a driver: what could not be run, or did not end, rejects as `cluster-unreachable`. Only of a submission
- * that did not end nothing is known: that stays a CommandError.
+ * The same for a driver: what could not be run, or did not end, rejects as `cluster-unreachable`. But a submission
+ * that did not end may have been accepted: that stays a CommandError.
  */
 export const reaching =
   (run: RunCommand, cluster: string): RunCommand =>

@@ -15,7 +15,7 @@ export interface DriverOptions<Own = unknown, OwnOfCluster = unknown> {
   readonly run: RunCommand;
   /** Paths of its programs, where a directory is configured. */
   readonly programs: Readonly<Record<string, string>>;
-  /** Jobs of all users are asked for, not those of the server's own user alone. */
+  /** Ask for the jobs of all users, not only for those of the server's own. */
   readonly everyone: boolean;
   /** For those whose jobs run on this machine. */
   readonly here?: Here;

@@ -4,7 +4,7 @@ import type { PilotAsk } from "./manager.ts";
 /**
  * How many CPUs the manager gave a pilot's job on each of its nodes. Where nothing enforces them, an agent would take
  * the whole node: PBS and Slurm give one CPU to a job that names none. The script leaves what it knows in a file, before
- * anything of the user's runs; the agent's script finds its own host there. Whoever is in doubt says nothing.
+ * anything of the user's runs; the agent's script finds its own host there. In doubt, neither says anything.
  */
 export interface HostCpus {
   /** Lines of the pilot's script, in the pilot's directory. */
@@ -15,7 +15,7 @@ export interface HostCpus {
 
 const FILE = "cpus";
 
-/** One line is for all hosts. A starter may tell the host's name as $1; else it is that of the node, or its first part. */
+/** One line is for all hosts. A starter may pass the host's name as $1; else it is that of the node, or its first part. */
 const LOOK = [
   `{ only = $2; count[$1] = $2; name = $1; sub(/[.].*/, "", name); same[name]++; short[name] = $2 }`,
   `END { if (NR == 1) print only; else if (host in count) print count[host];`,
@@ -31,16 +31,16 @@ export const counted = (each: string, file: string): HostCpus => ({
   here,
 });
 
-/** One count for all hosts: shell text of it. */
+/** One count for all hosts, as shell text. */
 export const alike = (count: string): string => `echo "- ${count}" >${FILE}`;
 
 export const lookedUp = (script: readonly string[]): HostCpus => ({ script, here });
 
-/** A node that the job has alone, whatever it counts there. */
+/** A node that the job has to itself, whatever it counts there. */
 export const isAlone = (ask: Pick<PilotAsk, "exclusive">, directives: readonly string[]): boolean =>
   ask.exclusive === true || directives.some((line) => /-l.*(\bplace=\S*excl|\bexclusive\b)/.test(line));
 
-/** For the agent's script: the lines that find the count, and the option that tells it, if there is one. */
+/** For the agent's script: the lines that find the count, and the option that passes it on, if it is known. */
 export const cpusHere = (cpus: HostCpus | undefined, directory: string): { find: string[]; option: string } =>
   cpus === undefined
     ? { find: [], option: "" }

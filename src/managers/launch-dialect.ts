@@ -4,7 +4,7 @@ import type { ChosenPool, Sizing } from "../launch/plan/plan.ts";
 import type { RankDialect } from "../launch/plan/rank-scripts.ts";
 import type { SizingInput } from "../launch/plan/sizing.ts";
 
-/** How a manager says a launch: a user's own job, with one rank on each of its nodes. Pure. */
+/** How a launch is said to a manager: a user's own job, with one rank on each of its nodes. Pure. */
 export interface LaunchDialect<Own = unknown> {
   /** What runs in users' names; everything else the server asks in its own. */
   readonly commands: readonly [submit: string, cancel: string];
@@ -12,9 +12,9 @@ export interface LaunchDialect<Own = unknown> {
   readonly variables: readonly string[];
   /** Where a launch has its users' options: `slurm.sbatch_args`. */
   readonly args: string;
-  /** Reads these options only to refuse what users may not say. */
+  /** Reads these options only to refuse what users may not set. */
   checkArgs(args: readonly string[], refuse: RefuseOption): void;
-  /** What the name of a project in its accounts cannot hold. */
+  /** What the name of a project in its accounts cannot contain. */
   readonly notInProjects: RegExp;
   /** Sizes the job and writes its directives and its script. */
   job(sizing: SizingInput, ask: LaunchAsk<Own>, script: LaunchScript): LaunchJob;
@@ -23,7 +23,7 @@ export interface LaunchDialect<Own = unknown> {
 
 export interface OptionRefusal {
   readonly entry: number;
-  /** Absent: it is no option at all. */
+  /** Absent: it is not an option at all. */
   readonly option?: string;
   readonly detail: string;
   readonly remedy: string;
@@ -43,12 +43,12 @@ export interface LaunchAsk<Own = unknown> {
   readonly refuse: RefuseOption;
 }
 
-/** What of its script does not depend on the manager. */
+/** The part of its script that does not depend on the manager. */
 export type LaunchScript = Omit<JobScriptInput, "directives">;
 
 export interface LaunchDirectives {
   readonly lines: readonly string[];
-  /** Seconds, where the launcher itself asked for a limit. */
+  /** Seconds, where Slipway itself asked for a limit. */
   readonly walltime?: number;
   readonly notes: readonly string[];
 }

@@ -11,7 +11,7 @@ import type { WaitingRow } from "./waiting-reason.ts";
 /**
  * What is known of a workload manager without speaking to it: its keys in clusters.yaml, its language, its words. Pure,
  * so that configuration and CLI may read it; the driver beside it (`NAME/driver/`) is the server's. `Own` is what the
- * manager alone understands of a queue, `OwnOfCluster` of a cluster: made and read in its folder, carried by everybody
+ * manager alone understands of a queue, `OwnOfCluster` of a cluster: made and read in its folder, passed on by everyone
  * else.
  */
 export interface Manager<Own = unknown, OwnOfCluster = unknown> {
@@ -36,7 +36,7 @@ export interface Manager<Own = unknown, OwnOfCluster = unknown> {
   parts?(own: Own): number;
   /** Its jobs are processes of this machine: nothing is submitted, and no other machine must reach the server. */
   readonly isHere?: true;
-  /** What follows is of managers that are given scripts. */
+  /** For managers that take scripts. */
   readonly batch?: Batch<Own, OwnOfCluster>;
   /** Jobs can be launched on it, each in its user's name. */
   readonly launch?: LaunchDialect<Own>;
@@ -46,15 +46,15 @@ export interface Manager<Own = unknown, OwnOfCluster = unknown> {
   readonly fleet?: Partial<FleetConfig>;
 }
 
-/** A manager whose commands are given scripts. */
+/** A manager whose commands take scripts. */
 export interface Batch<Own = unknown, OwnOfCluster = unknown> {
-  /** What it calls that which jobs are sent to. */
+  /** Its word for what jobs are sent to. */
   readonly partition: "partition" | "queue";
   /** Whether it finds a partition itself where none is named and none is the default. */
   readonly choosesPartition: boolean;
   /** Without these nothing works. */
   readonly programs: readonly string[];
-  /** What its driver and scripts call besides. */
+  /** What else its driver and scripts call. */
   readonly further: readonly string[];
   /** Variables by which its commands find it. */
   environment(cluster: ClusterConfig<Own, OwnOfCluster>): Readonly<Record<string, string>>;
@@ -62,13 +62,13 @@ export interface Batch<Own = unknown, OwnOfCluster = unknown> {
   directives(ask: PilotAsk<Own>): string[];
   /** What a running job finds in its environment. */
   readonly job: JobFacts;
-  /** How many CPUs a job was given on each node, where the manager tells; `starter` runs there. */
+  /** How many CPUs a job was given on each node, where the manager says; `starter` runs there. */
   hostCpus(ask: PilotAsk<Own>, directives: readonly string[], starter: string): HostCpus | undefined;
   /** Starts agents on several nodes. */
   readonly starter: string;
-  /** The same, of a manager from outside that brings its own. */
+  /** The same, for a manager from outside that brings its own. */
   readonly start?: Starter;
-  /** The programs of starters that lie beside its other commands. */
+  /** The programs of starters that are installed with its other commands. */
   readonly ownStarters?: Readonly<Record<string, string>>;
   /** Why jobs wait, in plain words; the first row that fits counts, so the narrow ones come first. */
   readonly waiting: readonly WaitingRow[];
@@ -80,7 +80,7 @@ export interface Problem {
   readonly remedy: string;
 }
 
-/** What a pilot's job asks of its manager: its queue as clusters.yaml says it, and what is of this job alone. */
+/** What a pilot's job asks of its manager: its queue as clusters.yaml says it, and what belongs to this job only. */
 export interface PilotAsk<Own = unknown> extends Pick<
   QueueJob<Own>,
   | "nodes"

@@ -10,7 +10,7 @@ import { cpusHere, type HostCpus } from "./host-cpus.ts";
  * passed on to the agents, and the script stays until they have ended.
  */
 export interface PilotScriptPlan {
-  /** One line for whoever reads it: which pilot this is. */
+  /** One line for readers: which pilot this is. */
   readonly title: string;
   readonly shebang: string;
   /** Full lines: `#SBATCH --nodes=2`. */
@@ -24,11 +24,11 @@ export interface PilotScriptPlan {
   readonly job: JobFacts;
   readonly nodes: number;
   readonly parts: number;
-  /** Of this job alone, on storage that the nodes share. */
+  /** This job's own, on storage that the nodes share. */
   readonly directory: string;
   /** Node.js on the nodes: a path, which may begin with a variable. */
   readonly node: string;
-  /** Words behind Node.js: the bundle and its options. */
+  /** Words after Node.js: the bundle and its options. */
   readonly agent: readonly string[];
   /** How the agents learn what the manager gave the job on their nodes; undefined: they do not. */
   readonly hostCpus?: HostCpus | undefined;
@@ -37,12 +37,12 @@ export interface PilotScriptPlan {
 export interface PilotScripts {
   /** Given to the manager. */
   readonly script: string;
-  /** Lies in `directory` under this name; the starter runs it on each node. */
+  /** Is in `directory` under this name; the starter runs it on each node. */
   readonly agentScript: string;
 }
 
 export const AGENT_SCRIPT = "agent.sh";
-/** The environment as the manager gave it: the agents tell tasks of what has changed since. */
+/** The environment as the manager gave it: the agents pass on to tasks what has changed since. */
 export const BEFORE_FILE = "environment.before";
 
 const word = (text: string): string => quoteFor(text, "word");
@@ -61,7 +61,7 @@ const START = `slipway_start() {
   slipway_pids="$slipway_pids $!"
 }`;
 
-/** A signal interrupts \`wait\`: it is begun again until it was the process that ended it. */
+/** A signal interrupts \`wait\`: it is repeated until the process itself has ended. */
 const WAIT = `slipway_status=0
 for slipway_pid in $slipway_pids; do
   while :; do

@@ -15,7 +15,7 @@ export interface Provider {
    * knows, nor its history, is `ended` with the outcome `unknown`.
    */
   poll(nativeIds: readonly string[]): Promise<ReadonlyMap<string, JobStatus>>;
-  /** Ends jobs. One that has ended already is no error. */
+  /** Ends jobs. One may already have ended: that is not an error. */
   cancel(nativeIds: readonly string[]): Promise<void>;
   /** All living jobs whose name starts so, for adoption after a restart. */
   list(namePrefix: string): Promise<readonly FoundJob[]>;
@@ -56,7 +56,7 @@ export interface JobRequest {
    * `directory`, and is submitted by its path so that the manager's own commands lead to it.
    */
   readonly script?: string;
-  /** Options before the script, as words: what cannot stand in the script. */
+  /** Options before the script, as words: what the script cannot contain. */
   readonly options?: readonly string[];
   /** In whose name it is submitted, when not in the server's. */
   readonly user?: string;
@@ -64,7 +64,7 @@ export interface JobRequest {
 
 export interface Submitted {
   readonly nativeId: string;
-  /** What the manager said beside the id, such as a warning. */
+  /** What else the manager said, such as a warning. */
   readonly note?: string;
 }
 
@@ -100,7 +100,7 @@ export interface JobStatus {
   readonly outcome?: JobOutcome;
   readonly exitCode?: number;
   readonly signal?: number;
-  /** Host names, where the manager tells. */
+  /** Host names, where the manager says. */
   readonly hosts?: readonly string[];
   /** The id under which the manager runs it again (a requeue that makes a new job). */
   readonly successor?: string;

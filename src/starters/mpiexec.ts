@@ -2,7 +2,7 @@ import { hostsOf, type StartAsk, type StartLines, type Starter, shellWords } fro
 
 /**
  * mpiexec and mpirun with one rank on each node, bound to nothing. Open MPI, the Hydra family (MPICH, Intel) and Cray's
- * PALS say this differently: which one it is, it tells itself. Where Open MPI does not know the manager (OAR), the
+ * PALS spell this differently: `--version` says which one it is. Where Open MPI does not know the manager (OAR), the
  * nodes are given as a list.
  */
 const mpi = (ask: StartAsk, program: string): StartLines => {

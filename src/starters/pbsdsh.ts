@@ -1,8 +1,8 @@
 import { type Starter, managerProgram, shellWords } from "./starter.ts";
 
 /**
- * PBS's pbsdsh, once for each node: `-n` counts the lines of the node file, of which a node may have several. It passes
- * no environment, and returns 0 even when what it started failed: whether an agent came up, its connection tells.
+ * PBS's pbsdsh, once for each node: `-n` counts the lines of the node file, and a node may have several. It passes
+ * no environment, and returns 0 even when what it started failed: an agent's connection shows that it came up.
  */
 export const pbsdsh: Starter = (ask) => {
   const { find, words } = managerProgram(ask, "pbsdsh");

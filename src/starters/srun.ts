@@ -19,7 +19,7 @@ const lines = (ask: StartAsk, own: readonly string[]): string[] => {
   const start = (where: readonly string[]): string =>
     `slipway_start ${starterWords(ask, "srun", [...where, ...OPTIONS, ...own])} ${shellWords(ask.command)}`;
   if (ask.parts <= 1) return [start([`--nodes=${ask.nodes}`, `--ntasks=${ask.nodes}`])];
-  // one step for each part: how many nodes it has, Slurm knows
+  // one step for each part: Slurm knows how many nodes it has
   return Array.from({ length: ask.parts }, (_, part) => start([`--het-group=${part}`]));
 };
 

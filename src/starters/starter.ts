@@ -46,7 +46,7 @@ export interface StartLines {
 /** Words as shell text, each one data. */
 export const shellWords = (words: readonly string[]): string => words.map((word) => quoteFor(word, "word")).join(" ");
 
-/** The starter's program and its own options (plain words), with what the configuration puts behind them. */
+/** The starter's program and its own options (plain words), with what the configuration adds after them. */
 export const starterWords = ({ config }: StartAsk, program: string, options: readonly string[]): string =>
   [shellWords([config.program ?? program]), ...options, ...config.overrides.map((word) => shellWords([word]))].join(
     " ",

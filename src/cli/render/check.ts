@@ -4,7 +4,7 @@ import { printable } from "./text.ts";
 
 const WIDTH = 12;
 
-/** What was proved, one line each, and under what is wrong, what to do. */
+/** What was checked, one line each; under each fault, what to do. */
 export const checkScreen = ({ cluster, type, checks }: CheckView, style: Style, unicode: boolean): string => {
   const marks = unicode ? { good: "✓", bad: "✗", next: "→" } : { good: "ok", bad: "no", next: "->" };
   const lines = [`${style.bold(printable(cluster))}  ${printable(type)}`];

@@ -14,7 +14,7 @@ const spent = (launch: LaunchView, now: number): string => {
   return seconds === undefined ? "-" : duration(seconds);
 };
 
-/** One line: what it is and how it stands. */
+/** One line: what it is and its state. */
 export const launchSummary = (launch: LaunchView): string => {
   const job = launch.nativeId === null ? "" : `, job ${launch.nativeId} of ${launch.cluster}`;
   const why = launch.reason === null || launch.state === "running" ? "" : `: ${launch.reason}`;

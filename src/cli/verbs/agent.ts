@@ -60,7 +60,7 @@ const lineFor = ({ root, home }: Context): string =>
     .map((word) => quoteFor(word, "word"))
     .join(" ");
 
-/** A line for other machines is of no use while the server listens on this one alone. */
+/** A line for other machines is useless while the server listens only on this one. */
 const noteIfAlone = async (context: Context): Promise<void> => {
   const { addresses = [] } = (await readEndpoint(context.home)) ?? {};
   if (addresses.length > 0 && addresses.every(isLoopback))

@@ -6,7 +6,7 @@ import { checkScreen } from "../render/check.ts";
 import { clusterScreen, clustersTable } from "../render/status.ts";
 import { type Define, examples, subcommand } from "../verb.ts";
 
-/** What `check` ends with when something is wrong: the cluster would refuse. */
+/** The exit status of `check` when something is wrong: the cluster would refuse. */
 const REFUSED = 4;
 
 const secondsOf = (text: string): number => {

@@ -17,7 +17,7 @@ interface Given {
   readonly attempt?: string;
 }
 
-/** Writes lines as JSON, or behind their task's id. */
+/** Writes lines as JSON, or after their task's id. */
 const lineWriter =
   (context: Context, stream: "stdout" | "stderr") =>
   async (lines: readonly TaskLine[]): Promise<void> => {
@@ -30,16 +30,16 @@ const lineWriter =
     await context.out.bytes(Buffer.concat(parts));
   };
 
-/** Tasks named; of the others only their number is told. */
+/** Tasks named; the others are only counted. */
 const MOST_NAMED = 5;
 
-/** What was not kept of the stream that is shown: said behind it, and in the exit status. */
+/** What was not kept of the stream shown: reported after it, and in the exit status. */
 const lossReport = (context: Context, stream: "stdout" | "stderr") => {
   const lines: string[] = [];
   let total = 0;
   return {
     add: (task: string, outputLost: OutputLostView | null | undefined): void => {
-      // a server of an earlier version does not tell
+      // an earlier version of the server does not say
       if (!outputLost || outputLost[stream] === 0) return;
       total += 1;
       if (context.json) context.printJson({ task, stream, outputLost });

@@ -15,7 +15,7 @@ const INTERRUPTED = 130;
 /** After Ctrl-C, how long a submission under way may take to become a run that can be cancelled. */
 const GRACE_MS = 2000;
 
-/** The server of a run, and whether this process started it and so is to stop it. */
+/** The server of a run, and whether this process started it and so must stop it. */
 interface Lease {
   own: boolean;
 }
@@ -64,7 +64,7 @@ const submitAndFollow = async (context: Context, submission: Submission, lease: 
   const leave = (): void => {
     display.end();
     if (!lease.own) process.exit(INTERRUPTED);
-    // Our own server is told to stop too, but not waited for.
+    // Stop our own server too, but do not wait for it.
     const left = (): never => process.exit(INTERRUPTED);
     setTimeout(left, 300);
     context.client.stop({ now: true }).then(left, left);

@@ -11,7 +11,7 @@ const refuse = (key: string, detail: string, remedy: string): never => {
   throw new SlipwayError("bad-value", { where: "OAR", key, detail, remedy });
 };
 
-/** A value that OAR puts between apostrophes for its database, without a look at what it contains. */
+/** A value that OAR puts between apostrophes for its database, without looking at what it contains. */
 const value = (key: string, text: string): string => {
   if (text.includes("'"))
     refuse(key, "contains an apostrophe, which OAR does not accept", "Use a name without it; paths count too.");
@@ -31,7 +31,7 @@ const resources = ({ own: oar, ...ask }: PilotAsk<OarQueue>): string => {
   return ask.walltime === undefined || /\bwalltime=/.test(spec) ? spec : `${spec},walltime=${duration(ask.walltime)}`;
 };
 
-/** Memory is no quantity here: nodes are chosen whose cores have enough of it. */
+/** Memory is not a quantity here: OAR chooses nodes whose cores have enough of it. */
 const property = ({ own: oar, ...ask }: PilotAsk<OarQueue>): string | undefined => {
   const { memoryPerCorePropertyName: name } = oar;
   const parts = oar.property === undefined ? [] : [oar.property];

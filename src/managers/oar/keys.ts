@@ -4,7 +4,7 @@ import { badValue } from "../../config/source.ts";
 
 import type { Problem } from "../manager.ts";
 
-/** What OAR alone understands. */
+/** What only OAR understands. */
 
 const propertyName: Kind<string | null> = {
   ...name,

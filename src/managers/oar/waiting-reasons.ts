@@ -1,6 +1,6 @@
 import { type WaitingRow, NOTHING, ADMINISTRATOR } from "../waiting-reason.ts";
 
-/** OAR's messages about a job, and states that it gives none for. The job's name stands in some of them, last. */
+/** OAR's messages about a job, and states that it gives none for. Some of them end with the job's name. */
 export const OAR_WAITING: readonly WaitingRow[] = [
   [/^Hold$/, "it is held", "`oarresume ID` releases it."],
   [/^(Waiting|toAckReservation)$/, "the scheduler has not looked at it yet", NOTHING],

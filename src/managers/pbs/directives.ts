@@ -8,8 +8,8 @@ const LONGEST_NAME = 230;
 const NOT_IN_NAMES = /[^A-Za-z0-9._+-]/g;
 
 /**
- * A name that `-N` takes. One that had to be changed ends with a mark made of the whole name, so that two different
- * names stay different; one that PBS takes as it is stays as it is.
+ * A name that `-N` accepts. One that had to be changed ends with a mark made of the whole name, so that two different
+ * names stay different; one that PBS accepts is left unchanged.
  */
 export const pbsName = (name: string): string => {
   const clean = name.replaceAll(NOT_IN_NAMES, "_").replace(/^(?![A-Za-z0-9_])./, "_") || "job";
@@ -61,7 +61,7 @@ export const pbsDirectives = (ask: PilotAsk<PbsQueue>): string[] => {
     ...(ask.walltime === undefined ? [] : [`-l walltime=${pbsDuration(ask.walltime)}`]),
     ...(queue === undefined ? [] : [`-q ${word(queue)}`]),
     ...(ask.account === undefined ? [] : [`-P ${word(ask.account)}`]),
-    // a pilot that its node took along is replaced by its fleet, not run again under the same name
+    // a pilot lost with its node is replaced by its fleet, not run again under the same name
     "-r n",
     "-W umask=0022",
     ...ask.options,

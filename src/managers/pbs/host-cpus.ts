@@ -2,7 +2,7 @@ import { alike, isAlone, lookedUp, type HostCpus } from "../host-cpus.ts";
 import type { PilotAsk } from "../manager.ts";
 import type { PbsQueue } from "./keys.ts";
 
-/** NCPUS is that of one chunk of the first node: all have it alike, and only where each is on a node of its own. */
+/** NCPUS is that of one chunk on the first node: right for all nodes, but only if each chunk has its own node. */
 export const pbsHostCpus = (ask: PilotAsk<PbsQueue>, directives: readonly string[]): HostCpus | undefined => {
   const { nodes, own } = ask;
   if (isAlone(ask, directives) || /excl/.test(own.place ?? "")) return undefined;

@@ -1,6 +1,6 @@
 import { line } from "../../config/key-table.ts";
 
-/** What PBS alone understands. */
+/** What only PBS understands. */
 export const PBS_KEYS = { "select-options": line, place: line } as const;
 
 export interface PbsQueue {

@@ -1,8 +1,8 @@
 import type { RefuseOption } from "../launch-dialect.ts";
 
 /**
- * Users' options for qsub, read as qsub would read them, and written anew. A `-l select=` keeps its resources but for
- * those that the launcher counts itself.
+ * Users' options for qsub, read as qsub would read them, and rewritten. A `-l select=` keeps its resources except
+ * those that Slipway counts itself.
  */
 export interface PbsOptions {
   /** Letter and value of what is passed on. */
@@ -17,7 +17,7 @@ export interface PbsOptions {
   readonly ignored: readonly string[];
 }
 
-/** May be passed on; everything else the launcher controls, or it makes of the job something else. */
+/** May be passed on; Slipway controls everything else, or it would turn the job into something else. */
 const ALLOWED = new Set(["a", "A", "f", "l", "m", "M", "p"]);
 const REMEDIES: Readonly<Record<string, string>> = {
   N: "Use name.",
@@ -34,7 +34,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 /** Without a value. */
 const FLAGS = new Set(["f", "G", "h", "I", "V", "X", "z"]);
 
-/** Resources that PBS counts per chunk; asked for the whole job they cannot stand beside a select. */
+/** Resources that PBS counts per chunk; asked for the whole job, they cannot be combined with a select. */
 const OF_CHUNKS = new Set([
   "ncpus",
   "ngpus",
@@ -81,7 +81,7 @@ const NAME = /^[A-Za-z][A-Za-z0-9_-]*$/;
 const VALUE = /^[^\s"',+]*$/;
 
 /**
- * `counted`: the resource by which the launcher sizes chunks, `ngpus` or `ncpus`; what a user says of it is left out, as
+ * `counted`: the resource by which Slipway sizes chunks, `ngpus` or `ncpus`; what a user says of it is left out, as
  * is the number of chunks.
  */
 export const readPbsArgs = (args: readonly string[], counted: string, refuse: RefuseOption): PbsOptions => {

@@ -1,6 +1,6 @@
 import type { RankDialect } from "../../launch/plan/rank-scripts.ts";
 
-/** In PBS nothing of the batch script's environment reaches a rank: it is read from a file, but for what is the node's. */
+/** In PBS nothing of the batch script's environment reaches a rank: it is read from a file, except what is the node's. */
 const ENVIRONMENT = [
   "# of the batch script's environment, but for what belongs to this node",
   "node_env=$(export -p | grep -E '^declare -x (HOSTNAME|PBS_NODENUM|PBS_TASKNUM|PBS_MOMPORT|TMPDIR|PWD|OLDPWD|SHLVL)=')",
@@ -10,8 +10,8 @@ const ENVIRONMENT = [
 ];
 
 /**
- * After qdel PBS signals the processes of the first node alone, and those of the others are killed some 20 s later without
- * a word: the batch script writes into `ending`, and each rank looks there. It opens the file, which is there from the
+ * After qdel PBS signals only the first node's processes, and kills those of the others some 20 s later without
+ * warning: the batch script writes into `ending`, and each rank looks there. It opens the file, which is there from the
  * start, because what NFS remembers of a name may be a minute old.
  */
 const WATCH = [

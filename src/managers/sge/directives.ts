@@ -56,7 +56,7 @@ const resourceLines = ({ own: sge, ...ask }: PilotAsk<SgeQueue>): string[] => {
 export const sgeDirectives = (ask: PilotAsk<SgeQueue>): string[] => {
   const { own: sge } = ask;
   const lines = [
-    // qsub is given the name besides, whatever its characters
+    // the name also goes to qsub as an option, whatever its characters
     ...(/['"]/.test(ask.name) ? [] : [`-N ${word("name", ask.name)}`]),
     `-o ${word("stdout", ask.stdout)}`,
     `-e ${word("stderr", ask.stderr)}`,

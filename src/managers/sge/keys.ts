@@ -4,7 +4,7 @@ import { badValue } from "../../config/source.ts";
 
 import type { Problem } from "../manager.ts";
 
-/** What Grid Engine alone understands. */
+/** What only Grid Engine understands. */
 
 const SOME_PAIR = /^[\w.-]+(?:=[^\s,]*)?$/;
 

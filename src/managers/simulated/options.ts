@@ -8,7 +8,7 @@ export interface SimulatedAsk {
   readonly walltimeMs?: number;
   readonly partition?: string;
   readonly isHeld: boolean;
-  /** Not before so long after its submission. */
+  /** No earlier than this long after its submission. */
   readonly beginMs: number;
 }
 

@@ -1,7 +1,7 @@
 import { line, name, type Keys, type Kind } from "../../config/key-table.ts";
 
 /**
- * What Slurm alone understands. A key with an index belongs to that part of a heterogeneous job: `gres1` to the second;
+ * What only Slurm understands. A key with an index belongs to that part of a heterogeneous job: `gres1` to the second;
  * the key without an index is part 0.
  */
 
@@ -29,7 +29,7 @@ export interface SlurmQueue {
 const MOST_PARTS = 10;
 const indices = Array.from({ length: MOST_PARTS }, (_, i) => i);
 
-/** Those that are no key of every queue. */
+/** Those that are not keys of every queue. */
 const PLAIN = { excludes: line, gres: line, licence: line, nodelist: line } as const;
 
 export const SLURM_KEYS: Keys = {

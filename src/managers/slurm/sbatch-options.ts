@@ -3,7 +3,7 @@ import { CONTROLLED, SHORT, WITH_VALUE, WITHOUT_VALUE } from "./sbatch-table.ts"
 
 /**
  * Users' options for sbatch, read as sbatch would read them: words of a `#SBATCH` line, then getopt_long with its
- * clusters of letters and abbreviated names. What comes out is written anew, one unmistakable spelling per option, so
+ * clusters of letters and abbreviated names. What comes out is rewritten, one unmistakable spelling per option, so
  * that no version of sbatch can read anything else from it.
  */
 export interface UserOption {
@@ -12,7 +12,7 @@ export interface UserOption {
   readonly value?: string;
   /** As the user wrote it: `-G`, `--gpu`. */
   readonly spelled: string;
-  /** Which entry of the list it stands in. */
+  /** Which entry of the list it is in. */
   readonly entry: number;
 }
 
@@ -64,7 +64,7 @@ const resolve = (name: string): string => {
 const namesGpu = (gres: string): boolean =>
   gres.split(",").some((item) => /^\s*(?:gres[:/])?gpu\s*(?:[:=/(]|$)/i.test(item));
 
-/** Reads a list of entries as one command line. Refuses what the launcher controls, and what is no option. */
+/** Reads a list of entries as one command line. Refuses what Slipway controls, and what is not an option. */
 export const readSbatchArgs = (args: readonly string[], refuse: RefuseOption): readonly UserOption[] => {
   const words = args.flatMap((line, entry) => wordsOf(line, entry, refuse));
   const options: UserOption[] = [];
@@ -80,7 +80,7 @@ export const readSbatchArgs = (args: readonly string[], refuse: RefuseOption): r
 
   for (let i = 0; i < words.length; i++) {
     const { text, entry } = words[i]!;
-    /** With the value beside it, which it must have. */
+    /** With the value after it, which it must have. */
     const takeNext = (name: string, spelled: string): void => {
       i += 1;
       const value = words[i]?.text;
@@ -92,7 +92,7 @@ export const readSbatchArgs = (args: readonly string[], refuse: RefuseOption): r
       const spelled = equals < 0 ? text : text.slice(0, equals);
       const name = resolve(spelled.slice(2));
       const next = words[i + 1]?.text;
-      // of another version's option it is not known whether it takes a value: a word that is no option is one
+      // another version's option may or may not take a value: a word that is not an option is taken for one
       const guessed = !WITHOUT_VALUE.has(name) && next !== undefined && !next.startsWith("-");
       if (!/^[A-Za-z0-9_-]+$/.test(name)) refuse({ entry, detail: "is not an option", remedy: "Write --name=value." });
       else if (equals >= 0) take({ name, value: text.slice(equals + 1), spelled, entry });

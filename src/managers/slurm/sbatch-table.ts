@@ -5,7 +5,7 @@
 
 const names = (text: string): readonly string[] => text.trim().split(/\s+/);
 
-/** Take a value, beside or behind `=`. */
+/** Take a value, as the next word or after `=`. */
 export const WITH_VALUE: ReadonlySet<string> = new Set(
   names(`
     account acctg-freq array batch bb bbf begin chdir cluster cluster-constraint clusters comment constraint container
@@ -18,7 +18,7 @@ export const WITH_VALUE: ReadonlySet<string> = new Set(
     wait-all-nodes wckey wrap`),
 );
 
-/** Take none, or one only behind `=`. */
+/** Take none, or one only after `=`. */
 export const WITHOUT_VALUE: ReadonlySet<string> = new Set(
   names(`
     contiguous help hold ignore-pbs no-requeue overcommit oversubscribe parsable quiet reboot requeue spread-job

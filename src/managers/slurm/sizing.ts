@@ -20,7 +20,7 @@ export const sizeForSlurm = (input: SizingInput): SlurmSizing => {
   if (slotType !== "cpu" && input.tresSupported && input.gresSupported) {
     const total = slotsPerNode === undefined ? slots : rounded(slots, slotsPerNode, notes) * slotsPerNode;
     const most = slotsPerNode === undefined ? total : total / slotsPerNode;
-    // a smaller minimum is refused by Slurm: it looks at the minimum alone whether so many GPUs can be had
+    // Slurm refuses a smaller minimum: it checks only whether that minimum can have this many GPUs
     const least = Math.min(most, Math.max(1, Math.ceil(total / (input.gpusPerNode || total))));
     if (least > 1) notes.push(`${total} GPUs need at least ${least} nodes of ${input.gpusPerNode}`);
     return {

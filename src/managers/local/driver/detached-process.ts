@@ -7,7 +7,7 @@ import type { JobStatus } from "../../provider.ts";
 
 /**
  * Jobs of this machine: detached processes in sessions of their own, which outlive the server and are found again by
- * the name in their command line. Their id is pid:start, so that a pid used again is no match.
+ * the name in their command line. Their id is pid:start, so that a reused pid does not match.
  */
 
 export type Ending = Pick<JobStatus, "outcome" | "exitCode" | "signal">;
@@ -59,7 +59,7 @@ export const isAlive = async (id: string): Promise<boolean> => {
   return !isDead(stat) && stat?.start === start;
 };
 
-/** Signals it, or all of its session's first group; one that is gone is no error. */
+/** Signals it, or all of its session's first group; it may already be gone. */
 export const signalProcess = async (id: string, signal: NodeJS.Signals, group = false): Promise<void> => {
   if (!(await isAlive(id))) return;
   const pid = Number(id.split(":")[0]);

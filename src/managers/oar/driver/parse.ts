@@ -72,7 +72,7 @@ const STATES: Readonly<Record<string, JobStatus["state"]>> = {
   Error: "ended",
 };
 
-/** Events that tell why a job ended, the strongest first. */
+/** Events that say why a job ended, the strongest first. */
 const TELLING: readonly (readonly [RegExp, JobOutcome])[] = [
   [/^WALLTIME$/, "timeout"],
   [/^BESTEFFORT_KILL$/, "preempted"],
@@ -107,7 +107,7 @@ const ending = (job: OarJob): Pick<JobStatus, "outcome" | "reason" | "exitCode" 
 /** `successor`: the job that OAR started in its place. */
 export const statusOfJob = (job: OarJob, successor?: string): JobStatus => {
   const state = Object.hasOwn(STATES, job.state) ? STATES[job.state]! : "unknown";
-  // of one that is held it says only what was asked for
+  // for a held one it says only what was asked for
   const waits = state === "queued" && job.message !== "";
   return {
     state,
@@ -137,7 +137,7 @@ export interface OarNode {
   readonly name: string;
   readonly cores: number;
   readonly isAlive: boolean;
-  /** Bytes; 0 when no property tells. */
+  /** Bytes; 0 when no property says. */
   readonly memory: number;
   readonly gpus: number;
 }

@@ -3,7 +3,7 @@ import type { CommandResult } from "../../commands.ts";
 import { FINISHED, UNKNOWN_JOB } from "./failures.ts";
 import { type Attributes, parseJson, parseText, type Records } from "./parse.ts";
 
-/** What PBS is asked: listings of its jobs, queues and nodes. */
+/** What we ask PBS for: listings of its jobs, queues and nodes. */
 export interface PbsAnswers {
   /** All of a section, or these of it; throws when the server did not answer. */
   all(name: "qstat" | "pbsnodes", words: readonly string[], section: string, ids?: readonly string[]): Promise<Records>;
@@ -13,7 +13,7 @@ export interface PbsAnswers {
   living(ids: readonly string[]): Promise<ReadonlyMap<string, Attributes>>;
 }
 
-/** Each id that is not known takes qstat a moment: from here on everything is listed instead. */
+/** Each unknown id takes qstat a moment: beyond this many, list everything instead. */
 const MOST_IDS = 50;
 
 const NO_HISTORY = /maintain job history|job_history_enable/i;
@@ -29,12 +29,12 @@ interface Listing {
 const bySequence = ({ records }: Listing): Map<string, Attributes> =>
   new Map([...records].map(([id, attributes]) => [sequenceOf(id), attributes]));
 
-/** The jobs that a command could not tell anything about. */
+/** The jobs that a command knew nothing about. */
 const deniedBy = ({ stderr }: CommandResult): Set<string> =>
   new Set(Array.from(stderr.matchAll(/\b\d+(?:\[\d*\])?(?=[.\s:]|$)/g), ([id]) => id));
 
 export const createPbsAnswers = ({ call, unreachable }: Calls): PbsAnswers => {
-  /** What this installation was found not to do; a restarted server finds out again. */
+  /** What this installation turned out not to do; a restarted server finds out again. */
   const lacks = { severalIds: false, history: false };
 
   /** One listing, as JSON or, where that cannot be read, as text. Throws when the server did not answer. */
@@ -60,7 +60,7 @@ export const createPbsAnswers = ({ call, unreachable }: Calls): PbsAnswers => {
 
   const living = (ids: readonly string[] = []): Promise<Listing> => listing("qstat", ["-f"], "Jobs", ids);
 
-  /** A server that keeps no history, as is the default, answers `-x` without its living jobs and calls it no error. */
+  /** A server that keeps no history (the default) answers `-x` without its living jobs, and without an error. */
   const withHistory = async (ids: readonly string[] = []): Promise<Listing> => {
     if (!lacks.history) {
       const answer = await listing("qstat", ["-x", "-f"], "Jobs", ids);
@@ -70,7 +70,7 @@ export const createPbsAnswers = ({ call, unreachable }: Calls): PbsAnswers => {
     return living(ids);
   };
 
-  /** Asks for these by their ids; undefined where that is not done, or was found not to work. */
+  /** Asks for these by their ids; undefined where that is not done, or does not work. */
   const named = async (
     ids: readonly string[],
     ask: (ids: readonly string[]) => Promise<Listing>,
@@ -85,7 +85,7 @@ export const createPbsAnswers = ({ call, unreachable }: Calls): PbsAnswers => {
     return undefined;
   };
 
-  /** Among all jobs; the history, which may be long, is asked only for what is not among the living. */
+  /** Among all jobs; the history, which may be long, is searched only for what is not among the living. */
   const findAmongAll = async (ids: readonly string[]): Promise<Map<string, Attributes>> => {
     const found = bySequence(await living());
     const missing = ids.filter((id) => !found.has(sequenceOf(id)));

@@ -4,7 +4,7 @@ import { statusIfGone } from "./status.ts";
 
 /**
  * How jobs ended that PBS has forgotten, as far as they were seen before. Without history, its default, it forgets a job
- * at once; only who looked while its output was copied, or deleted it himself, knows more. A driver that did neither
+ * at once; only a driver that looked while its output was copied, or deleted it, knows more. One that did neither
  * answers `unknown`.
  */
 export interface LastSight {
@@ -16,7 +16,7 @@ export interface LastSight {
 }
 
 const UNKNOWN: JobStatus = { state: "ended", raw: "gone", outcome: "unknown" };
-/** Whoever asks about a job does so until it has ended: older ones are not asked about any more. */
+/** Whoever asks about a job does so until it has ended: nobody asks about older ones any more. */
 const MOST = 5000;
 
 export const createLastSight = (): LastSight => {
@@ -30,7 +30,7 @@ export const createLastSight = (): LastSight => {
     seen: (sequence, attributes) => {
       const end = statusIfGone(attributes);
       if (end !== undefined) keep(sequence, end);
-      // put back into its queue, or running again: how its last try ended counts no more
+      // put back into its queue, or running again: how its last try ended no longer counts
       else if (ends.get(sequence)?.outcome !== "cancelled") ends.delete(sequence);
     },
     deleted: (sequence) => {

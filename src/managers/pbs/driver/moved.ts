@@ -8,9 +8,9 @@ import type { Attributes, Records } from "./parse.ts";
  * are asked about and deleted as `12.head@other`.
  */
 export interface MovedJobs {
-  /** Puts what their new servers say in the place of what this one says; of one that does not answer nothing is known. */
+  /** Replaces what this server says with what their new servers say; one that does not answer leaves them unknown. */
   follow(ids: readonly string[], found: ReadonlyMap<string, Attributes>): Promise<ReadonlyMap<string, Attributes>>;
-  /** Where it is, as qdel must be told; undefined: it was not seen to have moved. */
+  /** Where it is, as qdel needs it; undefined: it was not seen to have moved. */
   addressOf(id: string): string | undefined;
 }
 

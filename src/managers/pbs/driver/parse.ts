@@ -1,6 +1,6 @@
 /**
- * What qstat and pbsnodes print, as records of text. Their JSON is not always JSON: names that look like numbers stand
- * unquoted (`1e5`, `nan`), control characters and quotes stand unescaped, and after an error the section that was asked
+ * What qstat and pbsnodes print, as records of text. Their JSON is not always JSON: names that look like numbers are
+ * unquoted (`1e5`, `nan`), control characters and quotes are not escaped, and after an error the section that was asked
  * for is missing. So it is read by its layout, and every value stays the text that was printed. The text form serves
  * where even that fails.
  */
@@ -107,7 +107,7 @@ export const parseJson = (text: string, section: string): Records | undefined =>
 
 /**
  * The text form of the same: a line that is not indented starts a record, an indented `name = value` is an attribute of
- * it, and what a tab starts goes on with the value before.
+ * it, and a line that starts with a tab continues the value before.
  */
 export const parseText = (text: string): Records => {
   const found = new Map<string, Map<string, string>>();
@@ -133,7 +133,7 @@ export const parseText = (text: string): Records => {
 const SIZE = /^(\d+(?:\.\d+)?)([kmgtp]?)([bw]?)$/i;
 const POWERS = ["", "k", "m", "g", "t", "p"];
 
-/** `4gb`, `102400kb`, `100mw` (words of eight bytes) as bytes; 0 when it is no size. */
+/** `4gb`, `102400kb`, `100mw` (words of eight bytes) as bytes; 0 when it is not a size. */
 export const parseSize = (text: string | undefined): number => {
   const [, number, power, unit] = SIZE.exec(text?.trim() ?? "") ?? [];
   if (number === undefined) return 0;
@@ -141,7 +141,7 @@ export const parseSize = (text: string | undefined): number => {
   return Math.floor(unit!.toLowerCase() === "w" ? bytes * 8 : bytes);
 };
 
-/** `HH:MM:SS`, `MM:SS` or seconds; undefined when it is no duration. */
+/** `HH:MM:SS`, `MM:SS` or seconds; undefined when it is not a duration. */
 export const parseWalltime = (text: string | undefined): number | undefined =>
   text === undefined || !/^\d+(?::\d+){0,2}$/.test(text.trim())
     ? undefined

@@ -1,7 +1,7 @@
 import type { JobOutcome, JobStatus } from "../../provider.ts";
 import type { Attributes } from "./parse.ts";
 
-/** How a job of PBS does, from its attributes. No single one of them tells how it ended. */
+/** The state of a PBS job, from its attributes. No single one of them says how it ended. */
 
 const STATES: Readonly<Record<string, JobStatus["state"]>> = {
   Q: "queued",
@@ -18,7 +18,7 @@ const STATES: Readonly<Record<string, JobStatus["state"]>> = {
   X: "ended",
 };
 
-/** What stands for the end of a job that its script did not choose. */
+/** Codes for an end that the job's script did not choose. */
 const NEGATIVE: ReadonlyMap<number, JobOutcome> = new Map([
   [-20, "lost"],
   [-26, "out-of-memory"],
@@ -40,7 +40,7 @@ const numberOf = (attributes: Attributes, name: string): number | undefined => {
   return text !== undefined && /^-?\d{1,9}$/.test(text) ? Number(text) : undefined;
 };
 
-/** The server says so in the comment as soon as it has taken the order; the substate tells it only when all is over. */
+/** The server says so in the comment as soon as it accepts the order; the substate says it only when all is over. */
 const wasDeleted = (attributes: Attributes): boolean =>
   numberOf(attributes, "substate") === DELETED || TERMINATED.test(attributes.get("comment")?.trim() ?? "");
 
@@ -91,7 +91,7 @@ const told = (attributes: Attributes, state: JobStatus["state"], raw: string): J
 
 const stateOf = (attributes: Attributes): string => attributes.get("job_state") ?? "";
 
-/** How it ended, should it be gone when it is next asked about; undefined when nothing tells. */
+/** How it ended, in case it is gone when next asked about; undefined when nothing says. */
 export const statusIfGone = (attributes: Attributes): JobStatus | undefined =>
   (stateOf(attributes) === "E" && attributes.has("Exit_status")) || wasDeleted(attributes)
     ? told(attributes, "ended", "gone")

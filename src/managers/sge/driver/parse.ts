@@ -85,7 +85,7 @@ export const parseReasons = (text: string): Map<string, string> => {
 export interface SgeRecord {
   readonly id: string;
   readonly failed: number;
-  /** The words behind `failed`. */
+  /** The words after `failed`. */
   readonly what: string;
   readonly exitStatus: number;
   readonly host?: string;
@@ -120,7 +120,7 @@ export const parseQacct = (text: string): Map<string, SgeRecord> => {
 const seconds = (text: string): number =>
   text.split(":").reduce((sum, part) => sum * 60 + (Number.parseFloat(part) || 0), 0);
 
-/** A limit of the master's was reached; which, its record says only through what was asked. */
+/** A limit of the master's was reached; the record shows which only through what was asked. */
 const limitReached = ({ category, wallclock }: SgeRecord): JobOutcome => {
   const asked = /\bh_rt=([\d:.]+)/.exec(category)?.[1];
   const inTime = asked === undefined || wallclock < seconds(asked);
@@ -154,7 +154,7 @@ export const statusOfRecord = (record: SgeRecord, dying: boolean): JobStatus => 
   };
 };
 
-/** `qsub -terse`: the id, and what was said beside it. */
+/** `qsub -terse`: the id, and what else was said. */
 export const parseSubmitted = (text: string): { nativeId: string; note: string } | undefined => {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   const at = lines.findLastIndex((line) => /^\d+(\.\d+-\d+:\d+)?$/.test(line.trim()));

@@ -1,5 +1,5 @@
 /**
- * Chance, made of a seed, a job's number and a purpose alone: a history does not depend on how often anyone looks, and
+ * Chance, made only of a seed, a job's number and a purpose: a history does not depend on how often anyone looks, and
  * one more draw for a new purpose changes none of the others.
  */
 const mix = (value: number): number => {

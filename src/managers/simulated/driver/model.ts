@@ -5,7 +5,7 @@ import type { Simulation } from "../simulation.ts";
 
 /**
  * A batch system as a pure function of what happens to it: nodes, jobs in their order, and the trouble that each job
- * will meet, which its number alone decides. Whoever carries the effects out tells it when a job's processes are gone.
+ * will meet, which its number alone decides. Whoever carries out the effects reports when a job's processes are gone.
  *
  *   queued ─► active ─► ended
  *     ▲         │ ending: asked to end, waits for its processes
@@ -31,7 +31,7 @@ export interface SimulatedJob {
   readonly outcome?: JobOutcome;
   readonly exitCode?: number;
   readonly reason?: string;
-  /** `pid:start` of its processes, one a host; whoever starts them notes them here. */
+  /** `pid:start` of its processes, one per host; whoever starts them records them here. */
   readonly processes: readonly string[];
 }
 
@@ -54,7 +54,7 @@ export interface Step {
 
 export const EMPTY: SimulatedState = { version: 1, next: 1, away: {}, jobs: [] };
 
-/** Ended jobs that are remembered: whoever asks about an older one is told that it is unknown. */
+/** Ended jobs that are remembered: older ones are unknown. */
 const MOST_ENDED = 1000;
 
 export const nodeNames = (sim: Simulation): string[] => Array.from({ length: sim.nodes }, (_, at) => `sim${at + 1}`);
@@ -216,7 +216,7 @@ export const cancel = (sim: Simulation, state: SimulatedState, ids: readonly num
   return step;
 };
 
-/** The last process of a job is gone; without a code nobody knows how. Nothing happens to one that has ended already. */
+/** The last process of a job is gone; without a code, how is unknown. A job that has already ended stays as it is. */
 export const processesGone = (state: SimulatedState, id: number, code: number | undefined): SimulatedState => {
   const job = findById(state, id);
   if (job?.state !== "active") return state;

@@ -5,7 +5,7 @@ import type { SimulatedJob } from "./model.ts";
 
 /** The real processes of simulated jobs: the job's command once for each of its nodes. */
 
-/** Keeps the exit status for whoever asks later; signals pass it by and reach the command. */
+/** Keeps the exit status for later; signals pass it by and reach the command. */
 const KEEP_STATUS = `trap : TERM INT HUP USR1 USR2
 "$@"
 status=$?

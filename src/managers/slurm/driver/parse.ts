@@ -112,7 +112,7 @@ const UNSETTLED_S = 5;
 
 /**
  * The history of jobs that the controller no longer shows. A row that is too young to be true is `unknown`, to be asked
- * again; one that never got an end although the controller has forgotten the job has ended, nobody knows how.
+ * again; one that never got an end although the controller has forgotten the job has ended in an unknown way.
  */
 export const parseSacct = (text: string, nowMs: number): ReadonlyMap<string, JobStatus> => {
   const answers = new Map<string, JobStatus>();
