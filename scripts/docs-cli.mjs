@@ -54,7 +54,7 @@ export const cliPage = async () => {
 # Commands
 
 Run files are described in [run-file.md](run-file.md), clusters in [clusters-file.md](clusters-file.md), errors and exit
-statuses in [errors.md](errors.md). Global options may stand before or after the command.
+statuses in [errors.md](errors.md). Global options may come before or after the command.
 
 \`\`\`text
 ${top}

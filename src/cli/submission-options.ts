@@ -5,7 +5,7 @@ import { isRunFile, isSeparated } from "./submission.ts";
 
 const collect = (value: string, before: readonly string[] | undefined): string[] => [...(before ?? []), value];
 
-/** Options may follow a file, though not a command, whose own they would be. */
+/** Options may follow a file, but not a command: there they would be the command's own. */
 const takeOptionsAfterFile = (command: Command): void => {
   const [file, ...rest] = command.args;
   const raw = (command.parent as (Command & { readonly rawArgs: readonly string[] }) | null)?.rawArgs ?? [];
@@ -58,7 +58,7 @@ export const defineSubmission = (command: Command): Command =>
     .option("--retry-delay <d>", "wait this long before trying again")
     .option("--max-fails <n>", "cancel the rest when more than this many tasks have failed")
     .option("--after <runs>", "start when these runs are done: 3 or 3,4", collect)
-    .optionsGroup("Surroundings:")
+    .optionsGroup("Environment:")
     .option("--env <k=v>", "a variable for the tasks; may be repeated", collect)
     .option("--export <what>", "variables to pass on: all (default), none, or NAME,NAME")
     .option("--cwd <dir>", "the tasks' directory (default: here)")

@@ -4,7 +4,7 @@ import { type Define, examples } from "../verb.ts";
 
 export const define: Define = (command, { act }) =>
   void command
-    .option("-n, --limit <n>", "how many, newest first", "100")
+    .option("-n, --limit <n>", "how many", "100")
     .addHelpText(
       "after",
       examples(["slipway list", "slipway list --json | jq '.[] | select(.state == \"FAILED\") | .id'"]),
