@@ -65,6 +65,21 @@ const launchRoute = createRoute({
 
 const anyDocument = { content: { "application/json": { schema: z.looseObject({}) } }, required: true } as const;
 
+/** What the streamer of a job sends. */
+const addOutput = (app: Api, launches: LaunchService): void => {
+  // documented, but its body is taken as bytes
+  app.openAPIRegistry.registerPath(outputRoute);
+  app.post(`${BASE}/launches/:launch/output`, async (context) => {
+    const [offset, rank] = ["offset", "rank"].map((name) => Number(context.req.query(name) ?? Number.NaN));
+    const stream = context.req.query("stream");
+    const id = Number(context.req.param("launch"));
+    if (!isCount(offset) || !isCount(rank) || (stream !== "stdout" && stream !== "stderr"))
+      throw new SlipwayError("bad-request", { detail: "needs stream (stdout or stderr), rank and offset" });
+    const body = (context.req.raw.body ?? []) as unknown as AsyncIterable<Uint8Array>;
+    return context.json(await launches.receive(context.get("caller"), id, { stream, rank, offset }, body), 200);
+  });
+};
+
 export const addLaunches = (app: Api, launches: LaunchService): void => {
   // documented as strictly as it is read; the reader, which knows more, reports what is wrong with it
   app.openAPIRegistry.registerPath(launchRoute);
@@ -175,15 +190,5 @@ export const addLaunches = (app: Api, launches: LaunchService): void => {
     async (context) =>
       context.json(await launches.clean(context.get("caller"), context.req.valid("param").launch), 200),
   );
-  // documented, but its body is taken as bytes
-  app.openAPIRegistry.registerPath(outputRoute);
-  app.post(`${BASE}/launches/:launch/output`, async (context) => {
-    const [offset, rank] = ["offset", "rank"].map((name) => Number(context.req.query(name) ?? Number.NaN));
-    const stream = context.req.query("stream");
-    const id = Number(context.req.param("launch"));
-    if (!isCount(offset) || !isCount(rank) || (stream !== "stdout" && stream !== "stderr"))
-      throw new SlipwayError("bad-request", { detail: "needs stream (stdout or stderr), rank and offset" });
-    const body = (context.req.raw.body ?? []) as unknown as AsyncIterable<Uint8Array>;
-    return context.json(await launches.receive(context.get("caller"), id, { stream, rank, offset }, body), 200);
-  });
+  addOutput(app, launches);
 };
