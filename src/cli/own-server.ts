@@ -37,9 +37,10 @@ export const refuseClusters = (): never => {
 const ensureServer = async (
   context: Context,
   { clusters, namesClusters }: Pick<Submission, "clusters" | "namesClusters">,
+  wasThere: boolean,
 ): Promise<boolean> => {
   if (await isServed(context)) {
-    if (namesClusters) refuseClusters();
+    if (namesClusters && !wasThere) refuseClusters();
     if (clusters !== undefined)
       context.note(`${clusters} was not read: the running server already has its clusters (\`slipway clusters list\`)`);
     return false;
@@ -99,8 +100,7 @@ export const withServer = async <T>(
 ): Promise<T> => {
   const start = performance.now();
   for (let isThere = wasThere; ; isThere = false) {
-    const { clusters, namesClusters } = submission;
-    if (!isThere && (await ensureServer(context, { clusters, namesClusters: namesClusters && !wasThere }))) found();
+    if (!isThere && (await ensureServer(context, submission, wasThere))) found();
     try {
       return await work();
     } catch (error) {

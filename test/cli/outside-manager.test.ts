@@ -31,19 +31,24 @@ const CLUSTERS = (module: string): string =>
 describe.skipIf(!existsSync(TSP))(
   `a manager from outside${existsSync(TSP) ? "" : " (skipped: task-spooler is not installed)"}`,
   () => {
-    it("rows 003-17, 003-23: runs tasks in jobs of its own", async () => {
-      const module = join(slipway.home, "task-spooler.mjs");
-      await mkdir(slipway.home, { recursive: true, mode: 0o700 });
-      await copyFile(join(ROOT, "examples", "managers", "task-spooler.mjs"), module);
-      await slipway.own(module);
-      await writeFile(join(slipway.home, "clusters.yaml"), CLUSTERS(module));
-      await slipway.own(join(slipway.home, "clusters.yaml"));
-      const ran = await slipway.run(["run", "--cluster", "desk", "--array", "1-3", "--", "echo", "{item}"]);
-      expect([ran.status, ran.stderr]).toEqual([0, expect.anything()]);
-      expect(ran.stdout).toMatch(/DONE, 3 done/);
-      const list = execFileSync(TSP, ["-l"], { env: { ...process.env, TS_SOCKET: socket }, encoding: "utf8" });
-      expect(list).toMatch(/\[slipway-[0-9a-f]+-1\]/);
-    });
+    it.each(["home", "--clusters"])(
+      "rows 003-17, 003-23: runs tasks in jobs of its own, named by %s",
+      async (where) => {
+        const module = join(slipway.home, "task-spooler.mjs");
+        await mkdir(slipway.home, { recursive: true, mode: 0o700 });
+        await copyFile(join(ROOT, "examples", "managers", "task-spooler.mjs"), module);
+        await slipway.own(module);
+        const file = join(where === "home" ? slipway.home : slipway.cwd, "clusters.yaml");
+        await writeFile(file, CLUSTERS(module));
+        await slipway.own(file);
+        const named = where === "home" ? [] : ["--clusters", "clusters.yaml"];
+        const ran = await slipway.run(["run", ...named, "--cluster", "desk", "--array", "1-3", "--", "echo", "{item}"]);
+        expect([ran.status, ran.stderr]).toEqual([0, expect.anything()]);
+        expect(ran.stdout).toMatch(/DONE, 3 done/);
+        const list = execFileSync(TSP, ["-l"], { env: { ...process.env, TS_SOCKET: socket }, encoding: "utf8" });
+        expect(list).toMatch(/\[slipway-[0-9a-f]+-1\]/);
+      },
+    );
   },
 );
 
