@@ -114,12 +114,7 @@ export const addLaunches = (app: Api, launches: LaunchService): void => {
       path: `${BASE}/launches/{launch}`,
       summary: "One launch",
       request: { params: LaunchParams, query: z.object({ fresh: flag }) },
-      responses: json(
-        LaunchView,
-        "The launch; with fresh, as its manager sees it now",
-        "no-such-launch",
-        ...OF_MANAGERS,
-      ),
+      responses: json(LaunchView, "The launch; with fresh, as the manager sees it", "no-such-launch", ...OF_MANAGERS),
     }),
     async (context) => {
       const { launch } = context.req.valid("param");
