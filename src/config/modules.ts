@@ -16,7 +16,7 @@ import { readYaml, type YamlDocument } from "./yaml-document.ts";
 
 /**
  * Managers and starters from outside. A module runs with all the rights of whoever reads the file that names it: so it is
- * named by the home's clusters.yaml or by `--clusters` only, never by a file that lies beside a run, and nobody but its
+ * named by the home's clusters.yaml or by `--clusters` only, never by a file beside a run, and nobody but its
  * user and root may be able to change it.
  */
 
@@ -37,14 +37,14 @@ const pathFault = async (path: string, uid: number): Promise<{ detail: string; r
   if (real !== path)
     return { detail: `${path} leads through a symbolic link`, remedy: `Name it by its real path: ${real}` };
   const facts = await lstat(path);
-  if (!facts.isFile()) return { detail: `${path} is no file`, remedy: "Name the module's file." };
+  if (!facts.isFile()) return { detail: `${path} is not a file`, remedy: "Name the module's file." };
   if (!ours(facts))
     return {
-      detail: `${path} belongs to user ${facts.uid}, neither to you nor to root`,
-      remedy: "Make a copy of your own, read it, and name that.",
+      detail: `${path} belongs to user ${facts.uid}, not to you or root`,
+      remedy: "Make your own copy, read it, and name that.",
     };
   if ((facts.mode & OTHERS_WRITE) !== 0)
-    return { detail: `${path} can be written by others`, remedy: `chmod go-w ${path}` };
+    return { detail: `${path} is writable by others`, remedy: `chmod go-w ${path}` };
   for (let at = dirname(path); ; at = dirname(at)) {
     const parent = await lstat(at);
     if (!ours(parent))
@@ -54,7 +54,7 @@ const pathFault = async (path: string, uid: number): Promise<{ detail: string; r
       };
     if ((parent.mode & OTHERS_WRITE) !== 0 && (parent.mode & STICKY) === 0)
       return {
-        detail: `${at} can be written by others, who could put another module in its place`,
+        detail: `${at} is writable by others, who could put another module in its place`,
         remedy: `chmod go-w ${at}, or move it elsewhere.`,
       };
     if (at === "/") return undefined;
@@ -81,7 +81,7 @@ const load = async (source: Source, at: readonly (string | number)[], path: stri
   }
   const module = loaded.default;
   if (typeof module !== "object" || module === null)
-    return refuse(`${path} exports no default`, "Write export default { contract: 1, managers: { … } }.");
+    return refuse(`${path} has no default export`, "Write export default { contract: 1, managers: { … } }.");
   if (module.contract !== CONTRACT)
     return refuse(
       `${path} says contract ${JSON.stringify(module.contract) ?? "nothing"}; this Slipway knows ${CONTRACT}`,
@@ -96,14 +96,17 @@ const TYPE = /^[a-z][a-z0-9-]{0,63}$/;
 const add = (module: SlipwayModule, managers: Record<string, Manager>, starters: Record<string, Starters[string]>) => {
   const fresh = (what: string, name: string, known: object): void => {
     if (!TYPE.test(name))
-      throw new ModuleProblem(`"${name}" cannot be the name of a ${what}`, "Use small letters, digits and dashes.");
+      throw new ModuleProblem(
+        `"${name}" cannot be the name of a ${what}`,
+        "Use lower-case letters, digits and dashes.",
+      );
     if (Object.hasOwn(known, name))
-      throw new ModuleProblem(`there is a ${what} ${name} already`, "Give it another name.");
+      throw new ModuleProblem(`there is already a ${what} ${name}`, "Give it another name.");
   };
   for (const [name, starter] of Object.entries(module.starters ?? {})) {
     fresh("starter", name, { ...STARTERS, ...starters });
     if (typeof starter !== "function")
-      throw new ModuleProblem(`starter ${name} is no function`, "docs/adding-a-manager.md shows one.");
+      throw new ModuleProblem(`starter ${name} is not a function`, "docs/adding-a-manager.md shows one.");
     starters[name] = starter;
   }
   for (const [type, given] of Object.entries(module.managers ?? {})) {
@@ -112,10 +115,13 @@ const add = (module: SlipwayModule, managers: Record<string, Manager>, starters:
     const known = clusterKeys(managers);
     for (const key of [...Object.keys(manager.keys), ...Object.keys(manager.clusterKeys ?? {})])
       if (Object.hasOwn(known.queue, key) || Object.hasOwn(known.cluster, key))
-        throw new ModuleProblem(`manager ${type}: there is a key ${key} already`, "Give it another name.");
+        throw new ModuleProblem(`manager ${type}: there is already a key ${key}`, "Give it another name.");
     const strange = manager.understands.find((key) => !isLimitedKey(key));
     if (strange !== undefined)
-      throw new ModuleProblem(`manager ${type}: understands names ${strange}`, "Only keys that not every manager has.");
+      throw new ModuleProblem(
+        `manager ${type}: understands names ${strange}`,
+        "Name only keys that not every manager has.",
+      );
     const several = manager.batch!.starter;
     if (!Object.hasOwn({ ...STARTERS, ...starters }, several))
       throw new ModuleProblem(`manager ${type}: there is no starter ${several}`, "Name one, or bring it.");
@@ -145,8 +151,8 @@ export const formatOf = async (files: readonly ClustersText[]): Promise<Clusters
         badValue(
           yaml,
           ["modules"],
-          "is not read in a file that lies beside a run: whoever wrote it would run code as you",
-          "Read the module; then name it in clusters.yaml of your home, or this file with --clusters.",
+          "is not read from a file beside a run: whoever wrote it could run code as you",
+          "Read the module; then name it in the clusters.yaml of your home, or name this file with --clusters.",
         );
       if (loaded.has(path)) continue;
       loaded.add(path);

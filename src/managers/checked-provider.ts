@@ -5,7 +5,7 @@ import type { ClusterDescription, JobOutcome, JobStatus, Partition, Provider } f
 
 /**
  * A driver from outside, whose answers are looked at before anybody believes them: what it says of a job is written into
- * the journal. What makes no sense is no answer; a submission whose answer makes none may have been taken.
+ * the journal. What makes no sense is not an answer; a submission with such an answer may have been accepted.
  */
 
 const STATES: readonly string[] = ["queued", "held", "active", "suspended", "ended", "unknown"];

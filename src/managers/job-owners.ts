@@ -3,7 +3,7 @@ import type { CommandOptions } from "./commands.ts";
 /** In whose name jobs were submitted, where not in our own: a manager lets only their owners delete them. */
 export interface JobOwners {
   readonly me: string;
-  /** Whoever is named here beside us. */
+  /** Whoever else is named here. */
   readonly others: readonly string[];
   /** An empty name is that of nobody known. */
   note(id: string, owner: string | undefined): void;

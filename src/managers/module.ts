@@ -44,7 +44,7 @@ export interface ModuleManager<Own = unknown, OwnOfCluster = unknown> {
   /** Its own keys of queues, which reach `own` of a queue in camelCase; and of clusters. */
   readonly keys?: Readonly<Record<string, ModuleKey>>;
   readonly clusterKeys?: Readonly<Record<string, ModuleKey>>;
-  /** Keys of Slipway's that not every manager understands, but this one does; `bin` alone, unless said. */
+  /** Keys of Slipway's that not every manager understands, but this one does; only `bin`, unless said. */
   readonly understands?: readonly LimitedKey[];
   /** What to write in place of another manager's key. */
   readonly instead?: Readonly<Record<string, string>>;
@@ -68,7 +68,7 @@ export interface ModuleDriverOptions<Own = unknown, OwnOfCluster = unknown> exte
   DriverOptions<Own, OwnOfCluster>,
   "cluster" | "run" | "programs"
 > {
-  /** What a driver rejects with; everything else it throws is taken for a fault of its own. */
+  /** What a driver rejects with; anything else it throws counts as a fault of its own. */
   readonly errors: ModuleErrors;
   /** An amount of a resource as Slipway counts it: `units("cpus", 4)`. */
   readonly units: (resource: string, amount: number) => number;
@@ -79,7 +79,7 @@ export interface ModuleErrors {
   unreachable(detail: string): Error;
   /** The manager does not want this job; `detail` are its own words. */
   refused(detail: string): Error;
-  /** A job may have been taken, but under which id is not known: it will be looked for by its name. */
+  /** A job may have been accepted under an unknown id: Slipway will look for it by its name. */
   lost(detail: string): Error;
 }
 
@@ -119,7 +119,10 @@ const keysOf = (type: string, given: Readonly<Record<string, ModuleKey>> = {}): 
   Object.fromEntries(
     Object.entries(given).map(([key, value]) => {
       if (!/^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(key))
-        throw new ModuleProblem(`manager ${type}: "${key}" cannot be a key`, "Use small letters, digits and dashes.");
+        throw new ModuleProblem(
+          `manager ${type}: "${key}" cannot be a key`,
+          "Use lower-case letters, digits and dashes.",
+        );
       const kind = kindOf(value);
       if (kind === undefined)
         throw new ModuleProblem(
@@ -142,13 +145,13 @@ export const managerOfModule = (
   given: ModuleManager,
   starters: Readonly<Record<string, Starter>>,
 ): Manager => {
-  must(typeof given === "object" && given !== null, type, "is no object");
+  must(typeof given === "object" && given !== null, type, "is not an object");
   must(typeof given.title === "string" && given.title !== "", type, "has no title");
-  must(isTexts(given.programs) && given.programs.length > 0, type, "programs is no list of names");
-  must(isTexts(given.further ?? []) && isTexts(given.understands ?? []), type, "further and understands are lists");
-  must(typeof given.directives === "function", type, "directives is no function");
-  must(typeof given.create === "function", type, "create is no function");
-  must(["undefined", "string"].includes(typeof given.hosts), type, "hosts is no text of shell");
+  must(isTexts(given.programs) && given.programs.length > 0, type, "programs is not a list of names");
+  must(isTexts(given.further ?? []) && isTexts(given.understands ?? []), type, "further and understands must be lists");
+  must(typeof given.directives === "function", type, "directives is not a function");
+  must(typeof given.create === "function", type, "create is not a function");
+  must(["undefined", "string"].includes(typeof given.hosts), type, "hosts is not shell text");
   const [keys, clusterKeys] = [keysOf(type, given.keys), keysOf(type, given.clusterKeys)];
   const { starter = "single", hosts = "hostname" } = given;
   return {

@@ -61,6 +61,6 @@ it("a module that a file beside a run names is not loaded", async () => {
   await writeFile(join(work, "run.yaml"), "tasks: [{ run: echo x }]\n");
   const { status, stderr } = await slipway.run(["run", join(work, "run.yaml")]);
   expect(status).toBe(2);
-  expect(stderr).toMatch(/work\/clusters\.yaml:1:\d+: modules: is not read in a file that lies beside a run/);
+  expect(stderr).toMatch(/work\/clusters\.yaml:1:\d+: modules: is not read from a file beside a run/);
   expect(existsSync(ran)).toBe(false);
 });

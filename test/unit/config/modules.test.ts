@@ -177,7 +177,7 @@ describe("what is refused names file, line, key and remedy", () => {
     const foundPath = await write([module], CLUSTER, join(root, "run", "clusters.yaml"));
     for (const act of [loadClusters({ home, foundPath }), checkClustersFile({ home, foundPath })]) {
       const error = await refused(act);
-      expect(error.message).toMatch(/run\/clusters\.yaml:2:\d+: modules: is not read in a file that lies beside a run/);
+      expect(error.message).toMatch(/run\/clusters\.yaml:2:\d+: modules: is not read from a file beside a run/);
       expect(error.hint).toMatch(/--clusters/);
     }
     await expect(import("node:fs/promises").then(({ stat }) => stat(ran))).rejects.toThrow(/ENOENT/);
@@ -186,14 +186,14 @@ describe("what is refused names file, line, key and remedy", () => {
   it.each<[string, (path: string) => Promise<string>, RegExp, RegExp]>([
     ["a path that is not absolute", async () => "toy.mjs", /must be an absolute path/, /Begin it with/],
     ["a file that is not there", async (path) => `${path}x`, /there is no file/, /Correct the path/],
-    ["a directory", async (path) => dirname(path), /is no file/, /module's file/],
+    ["a directory", async (path) => dirname(path), /is not a file/, /module's file/],
     [
       "a file that others can write",
       async (path) => {
         await chmod(path, 0o664);
         return path;
       },
-      /can be written by others/,
+      /is writable by others/,
       /chmod go-w/,
     ],
     [
@@ -202,7 +202,7 @@ describe("what is refused names file, line, key and remedy", () => {
         await chmod(dirname(path), 0o777);
         return path;
       },
-      /can be written by others, who could put another module in its place/,
+      /is writable by others, who could put another module in its place/,
       /chmod go-w/,
     ],
     [
@@ -231,7 +231,7 @@ describe("what is refused names file, line, key and remedy", () => {
   });
 
   it.each([
-    ["no default", "export const x = 1;", /exports no default/],
+    ["no default", "export const x = 1;", /has no default export/],
     ["another contract", "export default { contract: 2 };", /says contract 2; this Slipway knows 1/],
     ["no contract", "export default {};", /says contract nothing/],
     ["what does not load", "export default {", /cannot be loaded/],
@@ -239,18 +239,18 @@ describe("what is refused names file, line, key and remedy", () => {
     [
       "a manager of ours",
       "export default { contract: 1, managers: { slurm: {} } };",
-      /there is a manager slurm already/,
+      /there is already a manager slurm/,
     ],
     [
       "a starter of ours",
       "export default { contract: 1, starters: { srun: () => 1 } };",
-      /there is a starter srun already/,
+      /there is already a starter srun/,
     ],
-    ["no function", "export default { contract: 1, starters: { x: 1 } };", /starter x is no function/],
+    ["no function", "export default { contract: 1, starters: { x: 1 } };", /starter x is not a function/],
     ["an odd name", "export default { contract: 1, managers: { 'A b': {} } };", /"A b" cannot be the name/],
     ["nothing in it", "export default { contract: 1, managers: { x: {} } };", /manager x: has no title/],
-    ["a key of ours", GOOD.replace("extras:", "walltime:"), /there is a key walltime already/],
-    ["another's key", GOOD.replace("extras:", "gres:"), /there is a key gres already/],
+    ["a key of ours", GOOD.replace("extras:", "walltime:"), /there is already a key walltime/],
+    ["another's key", GOOD.replace("extras:", "gres:"), /there is already a key gres/],
     ["an unknown kind", GOOD.replace('"words"', '"wrds"'), /key extras: there is no such kind of value/],
     ["no such starter", GOOD.replace('starter: "toystart"', 'starter: "nope"'), /there is no starter nope/],
     ["a key that all have", GOOD.replace("keys:", "understands: ['nodes'], keys:"), /understands names nodes/],

@@ -22,7 +22,7 @@ export const createOarAnswers = ({ call, unreachable }: Calls): OarAnswers => {
   const jobsWhere = async (condition: string): Promise<OarJob[]> => {
     const result = await call("oarstat", ["-J", "-f", "--sql", condition]);
     const { code, stdout, stderr } = result;
-    // no jobs is no error, but an error must not pass for no jobs
+    // no jobs is not an error, but an error must not pass for no jobs
     if (code !== 0 || !isOarAnswer(stdout) || (stdout.trim() === "" && stderr.trim() !== "")) throw unreachable(result);
     return parseOarstat(stdout);
   };

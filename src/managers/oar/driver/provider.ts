@@ -22,7 +22,7 @@ export interface OarOptions {
   readonly bin?: string;
   /** In whose name `run` executes, when not in that of this process. */
   readonly user?: string;
-  /** The property that tells a core's memory in MB, for `describe`. */
+  /** The property that gives a core's memory in MB, for `describe`. */
   readonly memoryPerCoreProperty?: string;
 }
 

@@ -9,7 +9,7 @@ import { statusIfGone } from "./status.ts";
  */
 export interface LastSight {
   seen(sequence: string, attributes: Attributes): void;
-  /** PBS has taken our order to delete it. */
+  /** PBS has accepted our order to delete it. */
   deleted(sequence: string): void;
   /** Of one that is gone. */
   endOf(sequence: string): JobStatus;

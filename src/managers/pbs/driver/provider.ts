@@ -52,7 +52,7 @@ export const createPbsProvider = ({ run, cluster = "PBS", programs = {} }: PbsOp
       return { nativeId: id, ...(note === "" ? {} : { note }) };
     }
     if (isNotReached(result)) throw calls.unreachable(result);
-    // it may have been taken: the caller finds it by its name
+    // it may have been accepted: the caller finds it by its name
     if (result.code === 0 || isReplyLost(result)) throw new CommandError(`qsub: ${wordsOf(result)}`, result.argv, true);
     throw calls.refused(result);
   };

@@ -23,7 +23,7 @@ export interface SgeAskOptions {
   readonly now: () => number;
 }
 
-/** How far back the accounting is searched for jobs of which nothing is known. */
+/** How far back the accounting is searched for unknown jobs. */
 const HISTORY_DAYS = 31;
 /** How often reasons are read, and how often where a job waits whose reason is not known yet. */
 const REASONS_PERIOD_MS = 30_000;
@@ -79,7 +79,7 @@ export const createSgeAnswers = ({ calls, owners, lastSight, now }: SgeAskOption
       const wanted = (isTime ? waiting : inError).slice(0, MOST_REASONS);
       if (wanted.length === 0) return;
       if (isTime) lastReasons = now();
-      // some may have gone meanwhile: that is no error here
+      // some may be gone by now: that is not an error here
       const { stdout } = await calls.call("qstat", ["-j", wanted.map(({ row }) => row.id).join(",")]);
       const reasons = parseReasons(stdout);
       for (const { row, sight } of wanted) {

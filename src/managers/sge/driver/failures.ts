@@ -11,6 +11,6 @@ const isSubmission = (argv: readonly string[]): boolean => argv.some((word) => /
 
 export const isReplyLost = (result: CommandResult): boolean => REPLY_LOST.test(saidBy(result));
 
-/** What may pass by itself. A lost answer to qsub is not: the job may have been taken. */
+/** What may pass by itself. A lost answer to qsub does not count: the job may have been accepted. */
 export const sgeIsTransient = (result: CommandResult): boolean =>
   result.code !== 0 && (NOT_REACHED.test(saidBy(result)) || (isReplyLost(result) && !isSubmission(result.argv)));

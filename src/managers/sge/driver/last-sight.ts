@@ -12,7 +12,7 @@ export interface LastSight {
   named(id: string, name: string): Sight;
   /** Found alive in a listing; how it does, with what else is known. */
   seen(row: SgeRow): JobStatus;
-  /** Grid Engine has taken our order to delete it. */
+  /** Grid Engine has accepted our order to delete it. */
   deleted(id: string): void;
   /** Kept, for whoever asks again. */
   ended(id: string, status: JobStatus): JobStatus;
@@ -32,7 +32,7 @@ export interface Sight {
   reason?: string;
 }
 
-/** Its record may come later than the job's end: so long a job that was seen alive is not given up. */
+/** The record may come later than the job's end: how long to keep a job that was last seen alive. */
 const RECORD_PATIENCE_MS = 30_000;
 const MOST_ENDED = 10_000;
 

@@ -3,7 +3,7 @@ import type { Calls } from "../../calls.ts";
 import type { ClusterDescription, Partition } from "../../provider.ts";
 import { parseSinfo, SINFO_FORMAT } from "./parse.ts";
 
-/** What could be had of each resource on some node; no single node need have all of it. */
+/** The most of each resource that some node has; no single node need have it all. */
 const largestOf = (partitions: readonly Partition[]): Resources => {
   const most = (amount: (partition: Partition) => number): number => Math.max(0, ...partitions.map(amount));
   const gpus = most(({ gpusPerNode }) => gpusPerNode);

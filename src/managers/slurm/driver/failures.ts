@@ -13,6 +13,6 @@ export const isNotReached = ({ stderr }: CommandResult): boolean => NOT_REACHED.
 
 export const isReplyLost = ({ stderr }: CommandResult): boolean => REPLY_LOST.test(stderr);
 
-/** What passes by itself. A submission whose reply was lost may have been taken: only a controller that was not reached has certainly not. */
+/** What passes by itself. A submission whose reply was lost may have been accepted, unless the controller was never reached. */
 export const slurmIsTransient = (result: CommandResult, options: CommandOptions): boolean =>
   result.code !== 0 && (NOT_REACHED.test(result.stderr) || (options.once !== true && isReplyLost(result)));

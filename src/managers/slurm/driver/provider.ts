@@ -13,7 +13,7 @@ export interface SlurmOptions {
   readonly run: RunCommand;
   /** Paths of programs that are not found by their name: `{ sbatch: "/opt/slurm/bin/sbatch" }`. */
   readonly programs?: Readonly<Record<string, string>>;
-  /** All jobs are in the server's own name: the controller is asked for these alone, which costs it less. */
+  /** All jobs are in the server's own name: asking the controller only for these costs it less. */
   readonly mineOnly?: boolean;
 }
 
@@ -73,7 +73,7 @@ export const createSlurmProvider = ({ run, programs = {}, mineOnly = false }: Sl
     submit: async (job) => {
       const { argv, stdout, stderr } = await submitted(job, ["--parsable"]);
       const nativeId = parseSubmitted(stdout);
-      // taken, but under which id is not known: the caller finds it by its name
+      // accepted, but under an unknown id: the caller finds it by its name
       if (nativeId === undefined) throw new CommandError("sbatch printed no job id", argv, true);
       const note = wordsOf(stderr);
       return { nativeId, ...(note === "" ? {} : { note }) };
