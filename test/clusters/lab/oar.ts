@@ -67,7 +67,7 @@ const SSH = "/var/lib/oar/.ssh/config";
 const KNOWN_HOSTS = "/var/lib/oar/.ssh/known_hosts";
 const RUNTIME = "/var/lib/oar";
 /** The longest that other test files may take before it is this one's turn. */
-const TURN_S = 900;
+const TURN_MS = 900_000;
 const USER = "alice";
 
 /** The newest PostgreSQL that is installed. */
@@ -161,7 +161,7 @@ export const startOar = async (options: OarLabOptions = {}): Promise<OarLab> => 
     // without a fork: the lock ends with the process
     const words = ["flock", "--no-fork", LOCK, "sh", "-c", "echo mine; exec sleep infinity"];
     turn = await startDaemon(words, { log });
-    await until("other tests of OAR", async () => (await readFile(log, "utf8")).includes("mine"), TURN_S);
+    await until("other tests of OAR", async () => (await readFile(log, "utf8")).includes("mine"), TURN_MS);
   };
 
   const startDatabase = async (): Promise<void> => {
