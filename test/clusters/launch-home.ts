@@ -2,6 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LaunchView } from "../../src/api/launch-schemas.ts";
+import { type Gate, createGate } from "../cli/gate.ts";
 import { type Outcome, type RunOptions, type SlipwayHome, type Started, createHome } from "../cli/slipway-process.ts";
 import { until } from "../until.ts";
 
@@ -74,4 +75,14 @@ export const createLaunchHome = async ({ env, cluster }: LaunchHomeOptions): Pro
       }
     },
   };
+};
+
+let gates = 0;
+
+/** A gate that jobs of every user can wait at. */
+export const createSharedGate = async (shared: string): Promise<Gate> => {
+  gates += 1;
+  const made = createGate(shared, `gate-${gates}`);
+  for (const end of ["fifo", "here"]) await chmod(join(shared, `gate-${gates}.${end}`), 0o666);
+  return made;
 };

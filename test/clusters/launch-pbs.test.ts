@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LaunchView } from "../../src/api/launch-schemas.ts";
-import { type Gate, createGate } from "../cli/gate.ts";
+import type { Gate } from "../cli/gate.ts";
 import { until } from "../until.ts";
 import { type PbsLab, startPbs } from "./lab/pbs.ts";
-import { type LaunchHome, createLaunchHome, isOver } from "./launch-home.ts";
+import { type LaunchHome, createLaunchHome, isOver, createSharedGate } from "./launch-home.ts";
 
 /**
  * The launcher on a PBS whose commands behave as we saw the real ones behave. The server runs as root, the jobs as
@@ -18,16 +18,10 @@ const reason = process.getuid?.() === 0 ? undefined : "jobs in other users' name
 let lab: PbsLab;
 let home: LaunchHome;
 let shared: string;
-let gates = 0;
 
 const spec = (facts: object): object => ({ user: "alice", slots: 1, slot_type: "cpu", ...facts });
 
-const gate = async (): Promise<Gate> => {
-  gates += 1;
-  const made = createGate(shared, `gate-${gates}`);
-  for (const end of ["fifo", "here"]) await chmod(join(shared, `gate-${gates}.${end}`), 0o666);
-  return made;
-};
+const gate = (): Promise<Gate> => createSharedGate(shared);
 
 const logs = async (id: number, ...options: string[]): Promise<string> =>
   (await home.run(["jobs", "logs", String(id), ...options])).stdout;

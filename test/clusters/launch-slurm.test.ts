@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LaunchView } from "../../src/api/launch-schemas.ts";
 import { connect } from "../../src/client/index.ts";
-import { type Gate, createGate } from "../cli/gate.ts";
+import type { Gate } from "../cli/gate.ts";
 import { ROOT, type Started } from "../cli/slipway-process.ts";
 import { until } from "../until.ts";
 import { type SlurmLab, skipReason, startSlurm } from "./lab/slurm.ts";
-import { type LaunchHome, createLaunchHome, isOver } from "./launch-home.ts";
+import { type LaunchHome, createLaunchHome, isOver, createSharedGate } from "./launch-home.ts";
 import { noTinyImage, writeTinyImage } from "./tiny-image.ts";
 
 /** The launcher on a real Slurm of three nodes. The server runs as root, the jobs as alice. */
@@ -21,18 +21,12 @@ let lab: SlurmLab;
 let home: LaunchHome;
 /** For files that the jobs and the test share. */
 let shared: string;
-let gates = 0;
 /** A job whose time is up long before it would end. */
 let late: Started;
 
 const spec = (facts: object): object => ({ user: "alice", slots: 1, slot_type: "cpu", ...facts });
 
-const gate = async (): Promise<Gate> => {
-  gates += 1;
-  const made = createGate(shared, `gate-${gates}`);
-  for (const end of ["fifo", "here"]) await chmod(join(shared, `gate-${gates}.${end}`), 0o666);
-  return made;
-};
+const gate = (): Promise<Gate> => createSharedGate(shared);
 
 const logs = async (id: number, ...options: string[]): Promise<string> =>
   (await home.run(["jobs", "logs", String(id), ...options])).stdout;

@@ -45,15 +45,15 @@ export interface ReadSource {
   readonly isOver: () => boolean;
 }
 
-const tooMuch = (what: string): SlipwayError =>
-  new SlipwayError("too-large", { what, size: "more", limit: formatSize(MOST_BYTES) });
+const tooMuch = (what: string, size: number, limit: number): SlipwayError =>
+  new SlipwayError("too-large", { what, size: formatSize(size), limit: formatSize(limit) });
 
 const pieceOf = async (body: AsyncIterable<Uint8Array>): Promise<Buffer> => {
   const parts: Uint8Array[] = [];
   let length = 0;
   for await (const part of body) {
     length += part.length;
-    if (length > MOST_PIECE) throw tooMuch("the piece");
+    if (length > MOST_PIECE) throw tooMuch("the piece", length, MOST_PIECE);
     parts.push(part);
   }
   return Buffer.concat(parts);
@@ -105,7 +105,7 @@ export const createOutputStore = (root: string): OutputStore => {
         kept.lastPiece = performance.now();
         // a hole is not filled: the answer tells the sender where to continue
         if (offset > size || offset + piece.length <= size) return { size };
-        if (kept.total + piece.length > MOST_BYTES) throw tooMuch("the log");
+        if (kept.total + piece.length > MOST_BYTES) throw tooMuch("the log", kept.total + piece.length, MOST_BYTES);
         const now = await append(kept, key, piece.subarray(size - offset));
         kept.wake();
         return { size: now };

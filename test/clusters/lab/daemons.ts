@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { isDead, readProcessStat } from "../../../src/process-stat.ts";
 import { until } from "../../until.ts";
+import type { RunCommand } from "../../../src/managers/commands.ts";
 
 /** Daemons of a booted cluster: each dies with the test's process, however that ends, and a zombie counts as dead. */
 export interface Daemon {
@@ -97,3 +98,12 @@ export const freePorts = async (count: number): Promise<number[]> => {
   }
   return [...found];
 };
+
+/** Runs commands that must succeed; resolves with what they print. */
+export const mustRun =
+  (run: RunCommand) =>
+  async (argv: readonly string[]): Promise<string> => {
+    const { code, stdout, stderr } = await run(argv);
+    if (code !== 0) throw new Error(`${argv.join(" ")}: ${code}: ${stderr}`);
+    return stdout;
+  };

@@ -8,7 +8,7 @@ import { pbsIsTransient } from "../../../src/managers/pbs/driver/failures.ts";
 import { processesUnder } from "../../cli/processes-under.ts";
 import type { NodeConfig, PbsConfig, QueueConfig } from "../../fakes/pbs/config.ts";
 import { until } from "../../until.ts";
-import { startDaemon, type Daemon } from "./daemons.ts";
+import { startDaemon, type Daemon, mustRun } from "./daemons.ts";
 import { holdUsers } from "./users.ts";
 
 /**
@@ -140,11 +140,7 @@ export const startPbs = async (options: PbsLabOptions = {}): Promise<PbsLab> => 
       ...argv,
     ],
   });
-  const must = async (argv: readonly string[]): Promise<string> => {
-    const { code, stdout, stderr } = await run(argv);
-    if (code !== 0) throw new Error(`${argv.join(" ")}: ${code}: ${stderr}`);
-    return stdout;
-  };
+  const must = mustRun(run);
   const moms = new Map<string, Daemon>();
   let server: Daemon | undefined;
   let releaseUsers = async (): Promise<void> => undefined;

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { createCommands, type RunCommand } from "../../../src/managers/commands.ts";
 import { until } from "../../until.ts";
-import { childrenOf, freePorts, startDaemon, type Daemon } from "./daemons.ts";
+import { childrenOf, freePorts, startDaemon, type Daemon, mustRun } from "./daemons.ts";
 import { createNodeNetwork, type NodeNetwork } from "./node-network.ts";
 import { startAccounting } from "./slurm-accounting.ts";
 import { cgroupConf, gresConf, slurmConf, type LabNode, type LabPlan, type SlurmLabOptions } from "./slurm-config.ts";
@@ -187,11 +187,7 @@ export const startSlurm = async (options: SlurmLabOptions = {}): Promise<SlurmLa
       ...argv,
     ],
   });
-  const must = async (argv: readonly string[]): Promise<string> => {
-    const { code, stdout, stderr } = await run(argv);
-    if (code !== 0) throw new Error(`${argv.join(" ")}: ${code}: ${stderr}`);
-    return stdout;
-  };
+  const must = mustRun(run);
 
   const services: Daemon[] = [];
   const nodes = new Map<string, Daemon>();

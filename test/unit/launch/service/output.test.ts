@@ -114,6 +114,7 @@ describe("output of launches", () => {
     const big = body("x".repeat(5 * 1024 * 1024));
     await expect(store.receive(1, { stream: "stdout", rank: 0, offset: 0 }, big)).rejects.toMatchObject({
       code: "too-large",
+      message: expect.stringContaining("the piece is 5M, more than the 4M allowed"),
     });
   });
 });
