@@ -24,7 +24,7 @@ export const ERRORS = {
   "bad-file": row("{where}: {detail}", "Correct the file and try again.", 2, 400),
   "unknown-key": row(
     "{where}: unknown key '{key}'{suggestion}",
-    "docs/run-file.md, docs/clusters-file.md and docs/launch.md list every key.",
+    "docs/run-file.md, docs/clusters-file.md, docs/layers.md and docs/launch.md list every key.",
     2,
     400,
   ),

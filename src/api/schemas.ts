@@ -107,6 +107,8 @@ export const ServerView = z.object({
   journalReserve: z.object({ bytes: z.number(), of: z.number(), lent: z.boolean() }),
   /** Where its port is open, and why there; a server of an earlier version does not say. */
   listens: z.object({ host: z.string(), reason: z.string() }).optional(),
+  /** By cluster, which overrides of a project's slipway.yaml it started with: the same text for the same overrides. */
+  overrides: z.record(z.string(), z.string()).optional(),
 });
 
 export const AgentView = z.object({

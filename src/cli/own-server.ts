@@ -5,7 +5,8 @@ import { readEndpoint } from "../protocol/endpoint.ts";
 import type { Context } from "./context.ts";
 import { isSurelyDead, untilGone } from "./server-end.ts";
 import { startServer } from "./server-process.ts";
-import type { Submission } from "./submission.ts";
+import { digestsOf } from "../config/effective.ts";
+import type { ProjectUse, Submission } from "./submission.ts";
 
 /** How long a server that is stopping is given before a run complains about it. */
 const STOPPING_MS = 30_000;
@@ -33,26 +34,55 @@ export const refuseClusters = (): never => {
   });
 };
 
+/** Of a submission, what concerns the server it needs. */
+type ServerNeeds = Pick<Submission, "clusters" | "namesClusters" | "foundClusters" | "project">;
+
+/**
+ * A server has its queues from its start, and its pilots serve all runs: a run whose project wants other parameters for a
+ * queue it goes to is refused, rather than getting jobs that its files do not describe.
+ */
+export const refuseOverrides = async (context: Context, { overrides, goesTo }: ProjectUse): Promise<void> => {
+  if (overrides.size === 0) return;
+  const [{ overrides: held = {} }, clusters] = await Promise.all([context.client.server(), context.client.clusters()]);
+  const wanted = digestsOf(overrides);
+  for (const { name, default: isDefault } of clusters) {
+    if (!goesTo.includes(name) && !(isDefault && goesTo.includes(undefined))) continue;
+    if (wanted[name] === undefined || wanted[name] === held[name]) continue;
+    const { key, file, line } = overrides.get(name)![0]!;
+    throw new SlipwayError("bad-value", {
+      where: `${file}:${line}`,
+      key: `clusters.${name}.${key}`,
+      detail: "the running server started without this, and its pilots serve other runs too",
+      remedy:
+        "`slipway down`, then `slipway up` in this directory; or declare a queue with these parameters in clusters.yaml and choose it with queue:.",
+    });
+  }
+};
+
 /** Makes sure that a server runs. True when this process started it, and so must stop it at the end. */
 const ensureServer = async (
   context: Context,
-  { clusters, namesClusters }: Pick<Submission, "clusters" | "namesClusters">,
+  { clusters, namesClusters, foundClusters, project }: ServerNeeds,
   wasThere: boolean,
 ): Promise<boolean> => {
+  // Any server may see to its end what was submitted already.
+  const refuseOthers = async (): Promise<void> => (wasThere ? undefined : refuseOverrides(context, project));
   if (await isServed(context)) {
     if (namesClusters && !wasThere) refuseClusters();
     if (clusters !== undefined)
       context.note(`${clusters} was not read: the running server already has its clusters (\`slipway clusters list\`)`);
+    await refuseOthers();
     return false;
   }
   try {
-    const files = namesClusters ? { clusters } : { foundClusters: clusters };
-    await startServer({ home: context.home, root: context.root, ...files });
+    const explicit = namesClusters ? clusters : undefined;
+    await startServer({ home: context.home, root: context.root, clusters: explicit, foundClusters, project });
     return true;
   } catch (error) {
-    // Another `run` was faster: its server is as good.
-    if (error instanceof SlipwayError && error.code === "server-running") return false;
-    throw error;
+    // Another `run` was faster: its server is as good, unless it has other queues.
+    if (!(error instanceof SlipwayError && error.code === "server-running")) throw error;
+    await refuseOthers();
+    return false;
   }
 };
 
@@ -94,7 +124,7 @@ export interface ServerUse {
 /** Does something that needs a server; when the server leaves meanwhile, does it again with the next one. */
 export const withServer = async <T>(
   context: Context,
-  submission: Pick<Submission, "clusters" | "namesClusters">,
+  submission: ServerNeeds,
   { found, repeatable, wasThere = false }: ServerUse,
   work: () => Promise<T>,
 ): Promise<T> => {

@@ -4,6 +4,7 @@ import { open, rm } from "node:fs/promises";
 import path from "node:path";
 import type { Readable } from "node:stream";
 import { readLines } from "../client/lines.ts";
+import type { ProjectLocation } from "../config/load-project.ts";
 import { errorFromJSON, SlipwayError } from "../errors.ts";
 import { makeDirectories } from "../protocol/make-directories.ts";
 
@@ -15,6 +16,8 @@ export interface ServeOptions {
   /** A clusters.yaml besides the home's own: named, or found beside a run. */
   readonly clusters?: string | undefined;
   readonly foundClusters?: string | undefined;
+  /** The project whose overrides apply. */
+  readonly project?: ProjectLocation | undefined;
 }
 
 export interface Started {
@@ -35,7 +38,15 @@ export const serverBundle = (root: string): string => {
   return bundle;
 };
 
-export const serveArguments = ({ home, root, host, port, clusters, foundClusters }: ServeOptions): string[] => [
+export const serveArguments = ({
+  home,
+  root,
+  host,
+  port,
+  clusters,
+  foundClusters,
+  project,
+}: ServeOptions): string[] => [
   serverBundle(root),
   "serve",
   "--home",
@@ -44,6 +55,8 @@ export const serveArguments = ({ home, root, host, port, clusters, foundClusters
   ...(port === undefined ? [] : ["--port", String(port)]),
   ...(clusters === undefined ? [] : ["--clusters", clusters]),
   ...(foundClusters === undefined ? [] : ["--found-clusters", foundClusters]),
+  ...(project?.files ?? []).flatMap((file) => ["--project", file]),
+  ...(project?.stage === undefined ? [] : ["--stage", project.stage]),
 ];
 
 /** The system's word for why a home cannot be used, in ours. */

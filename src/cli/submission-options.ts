@@ -71,6 +71,7 @@ export const defineSubmission = (command: Command): Command =>
     .option("--via <how>", "pilot (default) or job")
     .option("--local", "on this machine")
     .option("-b, --backend <options>", "options for the workload manager, as it spells them")
+    .option("--stage <name>", "a stage of slipway.yaml, such as train or train.fine")
     .option("--clusters <file>", "the clusters.yaml for the server that this command starts")
     .option("--executor <kind>", "process (default), or null: finishes at once, to measure everything but the work")
     .optionsGroup("Options:");

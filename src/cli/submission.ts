@@ -4,9 +4,13 @@ import path from "node:path";
 import type { Command } from "commander";
 import type { ItemStream, RunDocument as RequestDocument } from "../client/index.ts";
 import { buildRun } from "../config/build-run.ts";
-import { checkClustersFile } from "../config/clusters-file.ts";
+import { overridesOf, type Overrides } from "../config/effective.ts";
+import { checkClustersFiles } from "../config/load-clusters.ts";
+import { findProject, loadProject, type Project, type Searcher } from "../config/load-project.ts";
+import { overrideLayers } from "../config/project-file.ts";
+import { settingsOf, withProject } from "../config/project-run.ts";
 import { requestBody } from "../config/request-body.ts";
-import { loadRunFile, reasonOf, type RunDocument } from "../config/run-file.ts";
+import { loadRunFile, type RunDocument } from "../config/run-file.ts";
 import { optionsFrom, runFromCommand, withOptions } from "../config/run-from-command.ts";
 import { SlipwayError } from "../errors.ts";
 import { itemStreams } from "./item-files.ts";
@@ -21,6 +25,17 @@ export interface Submission {
   readonly clusters: string | undefined;
   /** Whether that file was named with --clusters. */
   readonly namesClusters: boolean;
+  /** A clusters.yaml beside the run's file. */
+  readonly foundClusters: string | undefined;
+  /** What the project chose and overrides. */
+  readonly project: ProjectUse;
+}
+
+/** A project's files and what they override where tasks of this run go. */
+export interface ProjectUse extends Project {
+  readonly overrides: Overrides;
+  /** Clusters that the run's tasks name; undefined: the server's default. */
+  readonly goesTo: readonly (string | undefined)[];
 }
 
 /** What was typed after the verb. */
@@ -32,6 +47,8 @@ export interface Typed {
   readonly home: string;
   readonly cwd: string;
   readonly env: Readonly<NodeJS.ProcessEnv>;
+  /** Whose files are looked for; without, those of a project are not. */
+  readonly searcher?: Searcher;
 }
 
 const isYaml = (word: string): boolean => /\.ya?ml$/i.test(word);
@@ -71,21 +88,17 @@ const checkDirectory = (options: Readonly<Record<string, unknown>>, cwd: string)
   });
 };
 
-/** The file named with --clusters, else the one beside the run's file. Read here only to report its problems now. */
-const clustersFile = async (given: unknown, beside: string | undefined, typed: Typed): Promise<string | undefined> => {
-  const named = typeof given === "string" ? path.resolve(typed.cwd, given) : undefined;
-  const file = named ?? beside;
-  if (file === undefined || (named === undefined && !existsSync(file))) return undefined;
-  try {
-    await checkClustersFile({
-      home: typed.home,
-      ...(named === undefined ? { foundPath: file } : { explicitPath: file }),
-    });
-  } catch (error) {
-    if (error instanceof SlipwayError) throw error;
-    throw new SlipwayError("no-such-file", { where: "--clusters", path: file, detail: reasonOf(error) }, error);
-  }
-  return file;
+/** The file named with --clusters, and the one beside the run's file. Read here only to report their problems now. */
+const clustersFiles = async (
+  beside: string | undefined,
+  { options, home, cwd }: Typed,
+): Promise<{ named: string | undefined; found: string | undefined }> => {
+  const given = options["clusters"];
+  const named = typeof given === "string" ? path.resolve(cwd, given) : undefined;
+  const found = beside !== undefined && existsSync(beside) ? beside : undefined;
+  if (named !== undefined || found !== undefined)
+    await checkClustersFiles({ home, explicitPath: named, foundPath: found });
+  return { named, found };
 };
 
 const readDocument = ({ args, separated, options, cwd }: Typed): { document: RunDocument; file?: string } => {
@@ -104,23 +117,44 @@ const readDocument = ({ args, separated, options, cwd }: Typed): { document: Run
   return { document: withOptions(loadRunFile(first), given), file: path.resolve(cwd, first) };
 };
 
+/** The project's files that the working directory belongs to, and what should be said about them. */
+const readProject = ({ options, cwd, searcher }: Typed): { project: Project; warnings: readonly string[] } => {
+  const { files, warnings } = searcher === undefined ? { files: [], warnings: [] } : findProject(cwd, searcher);
+  const stage = options["stage"];
+  return { project: loadProject({ files, stage: typeof stage === "string" ? stage : undefined }), warnings };
+};
+
 /** Reads and checks what was typed. Nothing is sent. */
 export const readSubmission = async (typed: Typed): Promise<Submission> => {
   refuseChangedText([...typed.args, ...Object.values(typed.options).flat().map(String)]);
-  const { document, file } = readDocument(typed);
+  const { document: own, file } = readDocument(typed);
+  const { project, warnings } = readProject(typed);
+  const document = withProject(own, settingsOf(project.levels));
   const beside = file === undefined ? undefined : path.join(path.dirname(file), "clusters.yaml");
-  const clusters = await clustersFile(typed.options["clusters"], beside, typed);
+  const { named, found } = await clustersFiles(beside, typed);
   const { spec, items, dropped } = buildRun(document, { cwd: typed.cwd, env: typed.env });
   return {
     document: requestBody(document, spec, randomUUID()),
     items: await itemStreams(spec.groups, items),
-    warnings: dropped.map((name) => `the variable ${name} is not UTF-8 text and is not passed on`),
-    clusters,
+    warnings: [...warnings, ...dropped.map((name) => `the variable ${name} is not UTF-8 text and is not passed on`)],
+    clusters: named ?? found,
     namesClusters: typed.options["clusters"] !== undefined,
+    foundClusters: found,
+    project: {
+      ...project,
+      overrides: overridesOf(overrideLayers(project.levels)),
+      goesTo: [...new Set(spec.groups.map(({ cluster }) => cluster))],
+    },
   };
 };
 
-const currentDirectory = (): string => {
+/** Who looks for a project's files, and how far up. */
+export const searcherOf = (env: Readonly<NodeJS.ProcessEnv>): Searcher => ({
+  home: env["HOME"] || undefined,
+  uid: process.getuid?.() ?? 0,
+});
+
+export const currentDirectory = (): string => {
   try {
     return process.cwd();
   } catch (error) {
@@ -143,5 +177,6 @@ export const prepareSubmission = (command: Command, home: string): Promise<Submi
     home,
     cwd: currentDirectory(),
     env: process.env,
+    searcher: searcherOf(process.env),
   });
 };

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { quoted } from "../core/quantities.ts";
-import { pathText, refuse, type Path, type Source } from "./source.ts";
+import { pathText, refuse, valueAt, type Path, type Source } from "./source.ts";
 import { suggest } from "./nearest.ts";
 
 /** Adds what is known about a misplaced key, such as where it belongs. Undefined: suggest a similar key. */
@@ -30,9 +30,6 @@ const innermost = (issue: Issue): Issue => {
   const inside = issue.errors?.flatMap((branch) => branch.slice(0, 1)).find((inner) => inner.path.length > 0);
   return inside === undefined ? issue : innermost({ ...inside, path: [...issue.path, ...inside.path] });
 };
-
-const valueAt = (value: unknown, path: Path): unknown =>
-  path.reduce<unknown>((inner, step) => (inner as Record<string | number, unknown> | null | undefined)?.[step], value);
 
 /** The problem to report. Where one key is missing and another unknown, the unknown one was meant to be it. */
 const firstOf = (issues: readonly Issue[], value: unknown): Issue => {

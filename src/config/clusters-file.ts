@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { SlipwayError } from "../errors.ts";
 import type { Resources } from "../core/resources.ts";
 import type { Manager } from "../managers/manager.ts";
@@ -8,14 +6,13 @@ import { BUILT_IN, CLUSTER_KEYS, type ClusterKeys, type ClusterValues } from "./
 import { layerOf, type ClusterLayer, type Layer, type QueueLayer } from "./clusters-layer.ts";
 import { BUILT_IN_FORMAT, type ClustersFormat } from "./clusters-schema.ts";
 import { FLEET, type FleetConfig, finishFleet } from "./fleet-keys.ts";
-import { pickKeys, type ReadKeys } from "./key-table.ts";
+import { pickKeys } from "./key-table.ts";
 import { launchKeys, type LaunchKeys } from "./launch-keys.ts";
-import { type ClustersText, formatOf } from "./modules.ts";
+import { DEFAULT_QUEUE, mergeLayers, NOTHING, withTemplates } from "./merge-layers.ts";
 import { suggest } from "./nearest.ts";
 import { overlay, queueJob, refuseForeign, type QueueJob } from "./queue-job.ts";
 import type { QueueValues } from "./queue-keys.ts";
-import { decodeUtf8, reasonOf } from "./run-file.ts";
-import { badValue, type Path, type Source } from "./source.ts";
+import { badValue } from "./source.ts";
 import { readYaml } from "./yaml-document.ts";
 
 /** A named way to ask a cluster for jobs. */
@@ -63,18 +60,6 @@ export interface ClustersConfig {
   readonly files: readonly string[];
 }
 
-export interface ClustersLocation {
-  /** The home: `clusters.yaml` inside it. */
-  readonly home: string;
-  /** `--clusters FILE`; it must exist. */
-  readonly explicitPath?: string | undefined;
-  /** A clusters.yaml that was found beside a run's file. */
-  readonly foundPath?: string | undefined;
-}
-
-/** The queue of a cluster that declares none. */
-export const DEFAULT_QUEUE = "default";
-
 /** Reads the text of one clusters.yaml. Every problem is a SlipwayError with file, line and key. */
 export const readClustersFile = (text: string, fileName: string, format: ClustersFormat = BUILT_IN_FORMAT): Layer => {
   const yaml = readYaml(text, fileName, format.plan);
@@ -82,64 +67,9 @@ export const readClustersFile = (text: string, fileName: string, format: Cluster
   return layerOf(format.keys, input, yaml, fileName);
 };
 
-const readText = (path: string, required: boolean): string | undefined => {
-  try {
-    return decodeUtf8(readFileSync(path), path);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (!required && (code === "ENOENT" || code === "ENOTDIR")) return undefined;
-    if (error instanceof SlipwayError) throw error;
-    throw new SlipwayError("no-such-file", { where: "clusters", path, detail: reasonOf(error) }, error);
-  }
-};
-
-/** The files of a location that are there, weakest first. */
-const textsOf = ({ home, explicitPath, foundPath }: ClustersLocation): ClustersText[] => {
-  const paths = new Map([[resolve(home, "clusters.yaml"), { required: false, isFound: false }]]);
-  const put = (path: string, how: { required: boolean; isFound: boolean }): void => {
-    const before = paths.get(resolve(path));
-    paths.delete(resolve(path));
-    // the home's own file is trusted wherever a run lies
-    paths.set(resolve(path), before === undefined ? how : { ...how, isFound: false });
-  };
-  if (foundPath !== undefined) put(foundPath, { required: false, isFound: true });
-  if (explicitPath !== undefined) put(explicitPath, { required: true, isFound: false });
-  return [...paths].flatMap(([path, { required, isFound }]) => {
-    const text = readText(path, required);
-    return text === undefined ? [] : [{ path, text, isFound }];
-  });
-};
-
-/** Built-in defaults, then the home's clusters.yaml, then the one beside the run file, then `--clusters FILE`. */
-export const loadClusters = async (location: ClustersLocation): Promise<ClustersConfig> => {
-  const texts = textsOf(location);
-  const format = await formatOf(texts);
-  return combineClusters(
-    texts.map(({ path, text }) => readClustersFile(text, path, format)),
-    format.keys,
-  );
-};
-
-/** Reads the named or found file only to report its problems now; what its types are, the home's modules may say. */
-export const checkClustersFile = async (location: ClustersLocation): Promise<void> => {
-  const texts = textsOf(location).filter(({ text }, i, all) => i === all.length - 1 || text.includes("modules"));
-  const format = await formatOf(texts);
-  for (const { path, text } of texts.slice(-1)) readClustersFile(text, path, format);
-};
-
 /** Puts layers together, weakest first: clusters and queues by name, their keys one by one. */
 export const combineClusters = (layers: readonly Layer[], keys: ClusterKeys = BUILT_IN): ClustersConfig => {
-  const merged = new Map<string, ClusterLayer>([
-    ["local", { source: NOWHERE, path: [], type: "local", own: NOTHING, shared: NOTHING, queues: new Map() }],
-  ]);
-  for (const layer of layers) {
-    for (const [name, cluster] of layer.clusters) {
-      const before = merged.get(name);
-      // Another type makes another cluster: nothing of the weaker one applies.
-      const other = cluster.type !== undefined && cluster.type !== before?.type;
-      merged.set(name, before === undefined || other ? cluster : mergeCluster(before, cluster));
-    }
-  }
+  const merged = mergeLayers(layers);
   const clusters = new Map([...merged].map(([name, cluster]) => [name, finishCluster(keys, name, cluster)]));
   const named = layers.findLast((layer) => layer.default !== undefined);
   const chosen = named?.default ?? "local";
@@ -160,49 +90,6 @@ export const combineClusters = (layers: readonly Layer[], keys: ClusterKeys = BU
     keepHistory: layers.findLast((layer) => layer.keepHistory !== undefined)?.keepHistory ?? false,
     files: layers.map((layer) => layer.file),
   };
-};
-
-const NOTHING: ReadKeys = { values: {}, places: {} };
-const NOWHERE: Source = { locate: () => ({ where: "built-in", key: "clusters" }) };
-
-const mergeCluster = (weak: ClusterLayer, strong: ClusterLayer): ClusterLayer => {
-  const queues = new Map(weak.queues);
-  for (const [name, queue] of strong.queues) queues.set(name, mergeQueue(queues.get(name), queue));
-  return {
-    ...weak,
-    ...strong,
-    own: overlay(weak.own, strong.own),
-    shared: overlay(weak.shared, strong.shared),
-    fleet: { ...weak.fleet, ...strong.fleet },
-    queues,
-  };
-};
-
-const mergeQueue = (weak: QueueLayer | undefined, strong: QueueLayer): QueueLayer => ({
-  ...weak,
-  ...strong,
-  ...overlay(weak, strong),
-  fleet: { ...weak?.fleet, ...strong.fleet },
-});
-
-/** A queue with what its templates give it; a template may have one itself, but never in a cycle. */
-const withTemplates = (name: string, queues: ReadonlyMap<string, QueueLayer>): QueueLayer => {
-  const chain = [name];
-  let queue = queues.get(name)!;
-  while (queue.template !== undefined) {
-    const { template, source, path } = queue;
-    const at: Path = [...path, "template"];
-    const base = queues.get(template);
-    if (base === undefined) {
-      const others = [...queues.keys()].filter((key) => key !== name);
-      return badValue(source, at, `no queue of this cluster is named '${template}'${suggest(template, others)}`);
-    }
-    if (chain.includes(template)) badValue(source, at, `templates form a cycle: ${[...chain, template].join(" → ")}`);
-    chain.push(template);
-    const { template: _template, ...own } = queue;
-    queue = { ...mergeQueue(base, own), source: base.source, path: base.path };
-  }
-  return { ...queue, source: queues.get(name)!.source, path: queues.get(name)!.path };
 };
 
 const finishQueue = (

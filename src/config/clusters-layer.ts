@@ -9,6 +9,8 @@ import { checkName } from "./text-rules.ts";
 /** One clusters.yaml with its values worked out, each still knowing where it was written. */
 export interface Layer {
   readonly file: string;
+  /** It overrides what other layers declare, and declares nothing itself. */
+  readonly overrides?: boolean;
   readonly source: Source;
   readonly default?: string;
   readonly clusters: ReadonlyMap<string, ClusterLayer>;
@@ -36,25 +38,38 @@ export interface QueueLayer extends Written, ReadKeys {
 
 const MAX_TASKS = 1_000_000_000;
 
+/** Where each key of a map was written that is not in a table of keys. */
+const placesOf = (source: Source, path: Path, input: object | undefined, prefix = ""): Record<string, Written> =>
+  Object.fromEntries(Object.keys(input ?? {}).map((key) => [`${prefix}${key}`, { source, path: [...path, key] }]));
+
+/** What stands for queues, in one or for all of a cluster. */
+const readJobKeys = (keys: ClusterKeys, source: Source, path: Path, input: QueueInput | ClusterInput): ReadKeys => {
+  const { values, places } = readKeys(keys.queue, source, path, input, keys.aliases);
+  return { values, places: { ...places, ...placesOf(source, [...path, "fleet"], input.fleet, "fleet.") } };
+};
+
 const readQueue = (keys: ClusterKeys, source: Source, path: Path, input: QueueInput): QueueLayer => ({
-  ...readKeys(keys.queue, source, path, input, keys.aliases),
+  ...readJobKeys(keys, source, path, input),
   ...(input.template === undefined ? {} : { template: checkName(source, [...path, "template"], input.template) }),
   ...(input.fleet === undefined ? {} : { fleet: readFleet(source, [...path, "fleet"], input.fleet) }),
   source,
   path,
 });
 
-const readCluster = (keys: ClusterKeys, source: Source, path: Path, input: ClusterInput): ClusterLayer => {
+/** One cluster of a file, at its path there. */
+export const readCluster = (keys: ClusterKeys, source: Source, path: Path, input: ClusterInput): ClusterLayer => {
   const queues = new Map<string, QueueLayer>();
   for (const [queue, inner] of Object.entries(input.queues ?? {})) {
     const at = [...path, "queues", queue];
     checkName(source, at, queue);
     queues.set(queue, readQueue(keys, source, at, inner));
   }
+  const own = readKeys(keys.cluster, source, path, input);
+  const typed = input.type === undefined ? {} : { type: input.type };
   return {
-    ...(input.type === undefined ? {} : { type: input.type }),
-    own: readKeys(keys.cluster, source, path, input),
-    shared: readKeys(keys.queue, source, path, input, keys.aliases),
+    ...typed,
+    own: { ...own, places: { ...placesOf(source, path, typed), ...own.places } },
+    shared: readJobKeys(keys, source, path, input),
     ...(input.fleet === undefined ? {} : { fleet: readFleet(source, [...path, "fleet"], input.fleet) }),
     queues,
     source,

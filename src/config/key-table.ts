@@ -14,6 +14,8 @@ export interface Kind<T> {
   readonly plan?: TextPlan;
   /** Of a map: names worth suggesting for an unknown key. */
   readonly names?: readonly string[];
+  /** Of a map whose layers are put together name by name: what a name is called, however it was written. */
+  readonly inner?: (written: string) => string;
   /** Works the value out; throws with the place and what to do. */
   readonly read: (value: never, source: Source, at: Path) => T;
 }
@@ -35,6 +37,7 @@ export interface Written {
 
 export interface ReadKeys {
   readonly values: Readonly<Record<string, unknown>>;
+  /** By key; of maps that are put together name by name, also by `key.name`. */
   readonly places: Readonly<Record<string, Written>>;
 }
 
@@ -76,6 +79,9 @@ export const readKeys = (
     }
     values[camel(key)] = keys[dashed]!.read(value as never, source, at);
     places[key] = { source, path: at };
+    const { inner } = keys[dashed]!;
+    if (inner !== undefined)
+      for (const name of Object.keys(value)) places[`${key}.${inner(name)}`] = { source, path: [...at, name] };
   }
   return { values, places };
 };
@@ -198,6 +204,7 @@ export const environment: Kind<Readonly<Record<string, string>>> = {
     error: "must be a map of names and values",
   }),
   plan: { rest: { text: true, nullable: true } },
+  inner: (name) => name,
   read: (value: Readonly<Record<string, string>>, source, at) => {
     for (const [variable, text] of Object.entries(value)) {
       if (!VARIABLE.test(variable))
@@ -227,6 +234,7 @@ export const requests: Kind<Readonly<Record<string, string>>> = {
 /** Amounts of resources by name, in units. */
 export const resources: Kind<Resources> = {
   schema: z.record(z.string(), amountSchema, { error: "must be a map of names and amounts" }),
+  inner: canonicalResource,
   read: (values: Readonly<Record<string, string | number>>, source, at) => {
     const units: Record<string, number> = {};
     for (const [resource, value] of Object.entries(values)) {

@@ -16,8 +16,8 @@ import { readYaml, type YamlDocument } from "./yaml-document.ts";
 
 /**
  * Managers and starters from outside. A module runs with all the rights of whoever reads the file that names it: so it is
- * named by the home's clusters.yaml or by `--clusters` only, never by a file beside a run, and nobody but its
- * user and root may be able to change it.
+ * named by the home's own files or by `--clusters` only, never by a project's files or a file beside a run, and nobody
+ * but its user and root may be able to change it.
  */
 
 export interface ClustersText {

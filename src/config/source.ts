@@ -14,7 +14,19 @@ export interface Place {
 export interface Source {
   /** The place of a value, or of the key itself; of the nearest enclosing value when there is none at that path. */
   locate(path: Path, at?: "key" | "value"): Place;
+  /** What was written at a path, as it was written; undefined where there is nothing. Of files only. */
+  written?(path: Path): unknown;
 }
+
+/** What a document holds at a path. */
+export const valueAt = (value: unknown, path: Path): unknown =>
+  path.reduce<unknown>(
+    (inner, step) =>
+      typeof inner === "object" && inner !== null && Object.hasOwn(inner, step)
+        ? (inner as Record<string | number, unknown>)[step]
+        : undefined,
+    value,
+  );
 
 /** `tasks[1].env.PATH` */
 export const pathText = (path: Path): string =>

@@ -12,7 +12,7 @@ import {
 } from "yaml";
 import { SlipwayError } from "../errors.ts";
 import { formatSize } from "../core/quantities.ts";
-import { keyText, type Path, type Source } from "./source.ts";
+import { keyText, valueAt, type Path, type Source } from "./source.ts";
 
 /** Which scalars are taken as they were written: `0.10`, `true` and `007` in a command are text, not numbers. */
 export interface TextPlan {
@@ -60,8 +60,10 @@ export const readYaml = (text: string, file: string, plan: TextPlan = {}): YamlD
     const problem = error.message.replace(/\s+/g, " ");
     bad(error.pos[0], /call stack/.test(problem) ? "nested too deeply" : `not valid YAML: ${problem}`);
   }
+  const value = convert(document, plan, bad);
   return {
-    value: convert(document, plan, bad),
+    value,
+    written: (path) => valueAt(value, path),
     locate: (path, part = "value") => ({ where: at(offsetOf(document, path, part)), key: keyText(path) || "file" }),
   };
 };

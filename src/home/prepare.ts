@@ -10,7 +10,7 @@ const PARTS = ["journal", "keys", "output", "jobs", "spool", "agents", "logs", "
 export type HomePaths = { readonly [part in (typeof PARTS)[number] | "root"]: string };
 
 /** Any of these shows that a directory was meant as a home. */
-const SIGNS = new Set<string>([...PARTS, "clusters.yaml", "server.json", "lease.json"]);
+const SIGNS = new Set<string>([...PARTS, "clusters.yaml", "clusters", "server.json", "lease.json"]);
 
 const WORDS: Record<string, string> = {
   EROFS: "it is on a read-only file system",

@@ -1,7 +1,8 @@
 import { hostname } from "node:os";
 import { createApi } from "../api/app.ts";
 import type { ServerView } from "../api/schemas.ts";
-import { clusterNamed, loadClusters } from "../config/clusters-file.ts";
+import { clusterNamed } from "../config/clusters-file.ts";
+import { loadClusters } from "../config/load-clusters.ts";
 import { formatSize } from "../core/quantities.ts";
 import { SlipwayError } from "../errors.ts";
 import { isLoopback } from "../protocol/endpoint.ts";
@@ -119,6 +120,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
       epoch: home.claim.epoch,
       ...stateNow(lifecycle, stored.reserve),
       listens: listening,
+      overrides: home.overrides,
     }),
     blocked: lifecycle.blocked,
     mayChange,

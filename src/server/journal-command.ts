@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { type ClustersConfig, loadClusters } from "../config/clusters-file.ts";
+import type { ClustersConfig } from "../config/clusters-file.ts";
+import { loadClusters } from "../config/load-clusters.ts";
 import { readEvent } from "../core/check.ts";
 import { decodeEvent, encodeEvent } from "../core/codec.ts";
 import { SlipwayError } from "../errors.ts";

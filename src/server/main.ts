@@ -29,6 +29,8 @@ const serve = async (args: string[]): Promise<number> => {
       port: { type: "string" },
       clusters: { type: "string" },
       "found-clusters": { type: "string" },
+      project: { type: "string", multiple: true },
+      stage: { type: "string" },
     },
   });
   const log = createLog(process.env["SLIPWAY_LOG"] ?? "info");
@@ -42,7 +44,11 @@ const serve = async (args: string[]): Promise<number> => {
       home: values.home!,
       host: values.host,
       port: values.port === undefined ? undefined : Number(values.port),
-      clusters: { explicitPath: values.clusters, foundPath: values["found-clusters"] },
+      clusters: {
+        explicitPath: values.clusters,
+        foundPath: values["found-clusters"],
+        project: values.project === undefined ? undefined : { files: values.project, stage: values.stage },
+      },
       log,
       bundles,
       detect: async (scratch, declared) => (await detectResources({ scratch, declared })).resources,

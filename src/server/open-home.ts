@@ -1,5 +1,7 @@
 import { join } from "node:path";
-import { type ClustersConfig, type ClustersLocation, loadClusters } from "../config/clusters-file.ts";
+import { type ClustersConfig, combineClusters } from "../config/clusters-file.ts";
+import { digestsOf, overridesOf } from "../config/effective.ts";
+import { type ClustersLocation, loadLayers } from "../config/load-clusters.ts";
 import type { State } from "../core/state.ts";
 import { SlipwayError } from "../errors.ts";
 import { replayState } from "../archive/compact.ts";
@@ -17,6 +19,8 @@ export interface Home {
   /** Where the clusters were read. */
   readonly location: ClustersLocation;
   readonly clusters: ClustersConfig;
+  /** What of it a project overrides: a digest by cluster. */
+  readonly overrides: Readonly<Record<string, string>>;
   readonly keys: Keys;
 }
 
@@ -34,11 +38,12 @@ export const openHome = async ({ root, location, log, onLost }: OpenHomeOptions)
       log(`the home is held by pid ${pid} on ${host}; waiting ${ms / 1000} s to see whether it lives`),
   });
   claim.onLost(onLost);
-  const clusters = await loadClusters(location);
+  const { layers, keys: known } = await loadLayers(location);
+  const clusters = combineClusters(layers, known);
   await checkShared(root, clusters);
   const keys = await loadKeys(root);
   for (const warning of keys.warnings) log(warning);
-  return { root, claim, location, clusters, keys };
+  return { root, claim, location, clusters, overrides: digestsOf(overridesOf(layers)), keys };
 };
 
 /** The state from the journal, and the journal itself, open for writing. */

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { VERSION } from "../protocol/package-version.ts";
-import type { ClustersLocation } from "../config/clusters-file.ts";
+import type { ClustersLocation } from "../config/load-clusters.ts";
 import { type Front, openFront } from "./front.ts";
 import { prepareHome, removeEndpoint, removeRuntimeDirectory, writeEndpoint } from "../home/index.ts";
 import { type Detect, type Inside, createInside } from "./inside.ts";
@@ -15,7 +15,7 @@ export interface ServeOptions {
   readonly home: string;
   readonly host?: string | undefined;
   readonly port?: number | undefined;
-  /** Files besides the home's own clusters.yaml. */
+  /** Files besides the home's own. */
   readonly clusters: Omit<ClustersLocation, "home">;
   readonly log: Log;
   /** Directory of the built files, among them the agent's bundle. */

@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as vitest from "vitest";
-import { type ClusterConfig, clusterNamed, loadClusters } from "../../src/config/clusters-file.ts";
+import { type ClusterConfig, clusterNamed } from "../../src/config/clusters-file.ts";
+import { loadClusters } from "../../src/config/load-clusters.ts";
 import type * as Contract from "../../src/managers/provider-contract.ts";
 import { createProvider } from "../../src/managers/registry.ts";
 

@@ -1,9 +1,15 @@
 import type { CheckView } from "../../api/schemas.ts";
 import { parseDuration } from "../../core/quantities.ts";
+import { effectiveCluster } from "../../config/effective.ts";
+import { loadLayers } from "../../config/load-clusters.ts";
+import { findProject, loadProject } from "../../config/load-project.ts";
 import { SlipwayError } from "../../errors.ts";
+import type { Context } from "../context.ts";
 import { probeQueue } from "../probe.ts";
 import { checkScreen } from "../render/check.ts";
+import { type EffectiveView, effectiveScreen } from "../render/effective.ts";
 import { clusterScreen, clustersTable } from "../render/status.ts";
+import { currentDirectory, searcherOf } from "../submission.ts";
 import { type Define, examples, subcommand } from "../verb.ts";
 
 /** The exit status of `check` when something is wrong: the cluster would refuse. */
@@ -17,12 +23,26 @@ const secondsOf = (text: string): number => {
   }
 };
 
+/** What files say from the working directory, as a server started here would read them. */
+const readEffective = async (
+  context: Context,
+  name: string,
+  { stage, clusters }: { readonly stage?: string | undefined; readonly clusters?: string | undefined },
+): Promise<EffectiveView> => {
+  const { files, warnings } = findProject(currentDirectory(), searcherOf(process.env));
+  for (const warning of warnings) context.note(`warning: ${warning}`);
+  const project = loadProject({ files, stage });
+  const loaded = await loadLayers({ home: context.home, explicitPath: clusters, project });
+  return { ...effectiveCluster(loaded, project.levels, name), stage: stage ?? null };
+};
+
 export const define: Define = (command, { act }) => {
   command.addHelpText(
     "after",
     examples([
       "slipway clusters list",
       "slipway clusters show local",
+      "slipway clusters show hpc --effective --stage train",
       "slipway clusters check hpc",
       "slipway clusters check hpc --probe --queue cpu",
     ]),
@@ -35,10 +55,21 @@ export const define: Define = (command, { act }) => {
   );
   subcommand(command, "show", "one cluster: queues and resources")
     .argument("<NAME>")
+    .option("--effective", "each value that files give it from here, with file and line; asks no server")
+    .option("--stage <name>", "with --effective: a stage of slipway.yaml")
+    .option("--clusters <file>", "with --effective: as for `up`")
     .action(
-      act(async ({ client, answer, style }, [name]) => {
+      act(async (context, [name], given) => {
+        const { effective, stage, clusters } = given.opts<{ effective?: boolean; stage?: string; clusters?: string }>();
+        const { client, answer, style } = context;
+        if (effective === true) {
+          const shown = await readEffective(context, name!, { stage, clusters });
+          return answer(shown, () => effectiveScreen(shown, style));
+        }
+        if (stage !== undefined || clusters !== undefined)
+          throw new SlipwayError("usage", { detail: "--stage and --clusters go with --effective" });
         const cluster = await client.cluster(name!);
-        answer(cluster, () => clusterScreen(cluster, style));
+        return answer(cluster, () => clusterScreen(cluster, style));
       }),
     );
   subcommand(command, "check", "check a cluster's configuration as clusters.yaml has it now, without running work")

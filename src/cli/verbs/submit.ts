@@ -1,4 +1,4 @@
-import { refuseClusters } from "../own-server.ts";
+import { refuseClusters, refuseOverrides } from "../own-server.ts";
 import { plural } from "../render/text.ts";
 import { defineSubmission } from "../submission-options.ts";
 import { prepareSubmission } from "../submission.ts";
@@ -17,9 +17,10 @@ export const define: Define = (command, { act }) =>
     )
     .action(
       act(async (context, _args, command) => {
-        const { document, items, warnings, namesClusters } = await prepareSubmission(command, context.home);
+        const { document, items, warnings, namesClusters, project } = await prepareSubmission(command, context.home);
         if (namesClusters) refuseClusters();
         for (const warning of warnings) context.note(`warning: ${warning}`);
+        await refuseOverrides(context, project);
         const { run, total } = await context.client.submit(document, items);
         if (context.json) context.printJson({ run, total });
         else context.out.line(context.quiet ? String(run) : `submitted run ${run}: ${plural(total, "task")}`);

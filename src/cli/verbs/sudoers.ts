@@ -3,7 +3,7 @@ import { userInfo } from "node:os";
 import { join } from "node:path";
 import { settingsOf } from "../../launch/plan/settings.ts";
 import { type SudoersCluster, sudoersText } from "../../launch/plan/sudoers.ts";
-import { loadClusters } from "../../config/clusters-file.ts";
+import { loadClusters } from "../../config/load-clusters.ts";
 import { findProgram } from "../../find-program.ts";
 import { storageRootError, storageRootFault } from "../../config/storage-root.ts";
 import { SlipwayError } from "../../errors.ts";

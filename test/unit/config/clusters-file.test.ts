@@ -2,7 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { clusterNamed, combineClusters, loadClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
+import { clusterNamed, combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
+import { loadClusters } from "../../../src/config/load-clusters.ts";
 
 const read = (...texts: string[]) => combineClusters(texts.map((text, i) => readClustersFile(text, `c${i}.yaml`)));
 

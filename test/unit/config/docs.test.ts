@@ -4,6 +4,16 @@ import { buildRun } from "../../../src/config/build-run.ts";
 import { combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
 import { BUILT_IN_FORMAT, LimitsInput } from "../../../src/config/clusters-schema.ts";
 import { FleetInput } from "../../../src/config/fleet-keys.ts";
+import { chooseStage, overrideLayers, readProjectFile } from "../../../src/config/project-file.ts";
+import {
+  CLUSTER_OVERRIDES,
+  ENV_NAMES,
+  ENV_PREFIX,
+  LEVEL_KEYS,
+  QUEUE_OVERRIDES,
+} from "../../../src/config/project-keys.ts";
+import { settingsOf, withProject } from "../../../src/config/project-run.ts";
+import { runFromCommand } from "../../../src/config/run-from-command.ts";
 import { MINIMAL, NOT_EXPORTED } from "../../../src/config/environment.ts";
 import { STARTER_KEYS } from "../../../src/config/starter-keys.ts";
 import { STARTERS } from "../../../src/starters/starters.ts";
@@ -64,5 +74,36 @@ describe("docs/clusters-file.md", () => {
       .map(([, key]) => key!);
     expect(told.length).toBeGreaterThan(50);
     expect(told.filter((key) => !everything.has(key))).toEqual([]);
+  });
+});
+
+describe("docs/layers.md", () => {
+  const layers = read("layers.md");
+  const named = new Map(
+    [...layers.matchAll(/^```yaml\n# (\S+)\n(.*?)^```$/gms)].map((match) => [match[1]!, match[2]!] as const),
+  );
+  const keys = [...LEVEL_KEYS, ...CLUSTER_OVERRIDES, ...QUEUE_OVERRIDES, ...ENV_NAMES, ENV_PREFIX, "fleet"];
+
+  it.each([...new Set(keys)])("tells about %s", (key) => expect(layers).toContain(`\`${key}\``));
+
+  it("its example is what it says", () => {
+    const files = ["slipway.yaml", ".slipway.yaml"].map((name) => readProjectFile(named.get(name)!, name));
+    const levels = chooseStage(files, "train.fine");
+    const home = readClustersFile(named.get("~/.slipway/clusters/hpc.yaml")!, "hpc.yaml");
+    const cpu = combineClusters([home, ...overrideLayers(levels)])
+      .clusters.get("hpc")!
+      .queues.get("cpu")!;
+    expect(cpu).toMatchObject({
+      account: "physics",
+      walltime: 7200,
+      fleet: { max: 4 },
+      prologue: ["module load python"],
+    });
+    const run = withProject(runFromCommand(["./train"]), settingsOf(levels));
+    expect(buildRun(run, { cwd: "/work", env: {} }).spec.groups[0]).toMatchObject({
+      cluster: "hpc",
+      queue: "short",
+      resources: { cpus: 20_000, gpus: 10_000, mem: 64 * 2 ** 30 },
+    });
   });
 });

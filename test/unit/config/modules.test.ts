@@ -1,8 +1,10 @@
-import { chmod, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, realpath, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { checkClustersFile, clusterNamed, loadClusters } from "../../../src/config/clusters-file.ts";
+import { clusterNamed } from "../../../src/config/clusters-file.ts";
+import { effectiveCluster } from "../../../src/config/effective.ts";
+import { checkClustersFiles, loadClusters, loadLayers } from "../../../src/config/load-clusters.ts";
 import { SlipwayError } from "../../../src/errors.ts";
 import type { Provider } from "../../../src/managers/provider.ts";
 import { createProvider } from "../../../src/managers/registry.ts";
@@ -113,8 +115,29 @@ describe("a manager from outside", () => {
     const foundPath = join(root, "run", "clusters.yaml");
     await mkdir(dirname(foundPath));
     await writeFile(foundPath, JSON.stringify({ clusters: { toys: CLUSTER } }));
-    await checkClustersFile({ home, foundPath });
+    await checkClustersFiles({ home, foundPath });
     expect((await load({ foundPath })).manager.title).toBe("Toy");
+  });
+
+  it("row 002-59: is loaded where a file of the home's clusters/ names it, also when a run lies there", async () => {
+    const module = await moduleAt();
+    const inHome = await write([module], CLUSTER, join(home, "clusters", "clusters.yaml"));
+    await writeFile(join(home, "clusters.yaml"), JSON.stringify({ modules: [module], clusters: { more: CLUSTER } }));
+    await writeFile(join(home, "clusters", "b.yaml"), JSON.stringify({ clusters: { others: CLUSTER } }));
+    const config = await loadClusters({ home });
+    for (const name of ["toys", "more", "others"]) expect(clusterNamed(config, name).manager.title).toBe("Toy");
+    await checkClustersFiles({ home, foundPath: inHome });
+    expect((await load({ foundPath: inHome })).manager.title).toBe("Toy");
+  });
+
+  it("rows 002-60, 002-61: a project overrides its queues, and each value is shown with its place", async () => {
+    await write([await moduleAt()]);
+    const file = join(root, "slipway.yaml");
+    await writeFile(file, "clusters:\n  toys: { nodes: 3 }\n");
+    const loaded = await loadLayers({ home, project: { files: [file] } });
+    const shown = effectiveCluster(loaded, [], "toys").values;
+    expect(shown).toContainEqual({ key: "queues.default.nodes", value: 3, file, line: 2 });
+    expect(shown).toContainEqual(expect.objectContaining({ key: "queues.default.toy-kind", value: "b" }));
   });
 });
 
@@ -169,18 +192,39 @@ describe("the driver of a manager from outside", () => {
 });
 
 describe("what is refused names file, line, key and remedy", () => {
-  it("modules in a file that lies beside a run, whatever they are", async () => {
+  const telling = async (): Promise<{ ran: string; module: string }> => {
     const ran = join(root, "ran");
-    const module = await moduleAt(
-      `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(ran)}, ""); ${GOOD}`,
-    );
+    const told = `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(ran)}, ""); ${GOOD}`;
+    return { ran, module: await moduleAt(told) };
+  };
+
+  it("modules in a file that lies beside a run, whatever they are", async () => {
+    const { ran, module } = await telling();
     const foundPath = await write([module], CLUSTER, join(root, "run", "clusters.yaml"));
-    for (const act of [loadClusters({ home, foundPath }), checkClustersFile({ home, foundPath })]) {
+    for (const act of [loadClusters({ home, foundPath }), checkClustersFiles({ home, foundPath })]) {
       const error = await refused(act);
       expect(error.message).toMatch(/run\/clusters\.yaml:2:\d+: modules: is not read from a file beside a run/);
       expect(error.hint).toMatch(/--clusters/);
     }
-    await expect(import("node:fs/promises").then(({ stat }) => stat(ran))).rejects.toThrow(/ENOENT/);
+    const explicitPath = await write(undefined, { type: "local" }, join(root, "mine.yaml"));
+    await refused(loadClusters({ home, foundPath, explicitPath }));
+    await expect(stat(ran)).rejects.toThrow(/ENOENT/);
+    expect((await load({ foundPath, explicitPath: foundPath })).manager.title).toBe("Toy");
+  });
+
+  it.each(["slipway.yaml", ".slipway.yaml"])("row 002-60: modules in %s, at its top and in a stage", async (name) => {
+    const { ran, module } = await telling();
+    const file = join(root, name);
+    for (const [text, place] of [
+      [`modules: [${module}]\n`, "1:1: modules:"],
+      [`queue: x\nstages:\n  a:\n    modules: [${module}]\n`, "4:5: stages.a.modules:"],
+    ] as const) {
+      await writeFile(file, text);
+      const error = await refused(loadClusters({ home, project: { files: [file] } }));
+      expect(error.message).toContain(`${file}:${place} cannot stand here: this file may come from anybody`);
+      expect(error.hint).toMatch(/clusters\.yaml of your home.*--clusters/);
+    }
+    await expect(stat(ran)).rejects.toThrow(/ENOENT/);
   });
 
   it.each<[string, (path: string) => Promise<string>, RegExp, RegExp]>([

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { loadClusters } from "../../../src/config/clusters-file.ts";
+import { loadClusters } from "../../../src/config/load-clusters.ts";
 import { FRACTION } from "../../../src/core/resources.ts";
 import { createReplay, summarise } from "../../../src/core/snapshot.ts";
 import { type State, createState } from "../../../src/core/state.ts";
