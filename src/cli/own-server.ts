@@ -76,7 +76,14 @@ const ensureServer = async (
   }
   try {
     const explicit = namesClusters ? clusters : undefined;
-    await startServer({ home: context.home, root: context.root, clusters: explicit, foundClusters, project });
+    const overriding = project.overrides.size === 0 ? undefined : project;
+    await startServer({
+      home: context.home,
+      root: context.root,
+      clusters: explicit,
+      foundClusters,
+      project: overriding,
+    });
     return true;
   } catch (error) {
     // Another `run` was faster: its server is as good, unless it has other queues.

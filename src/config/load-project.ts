@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { SlipwayError } from "../errors.ts";
 import { formatSize } from "../core/quantities.ts";
@@ -46,12 +46,22 @@ const isThere = (path: string): boolean => {
   }
 };
 
+/** A directory by its real name, as the working directory is known. */
+const realOf = (path: string): string => {
+  try {
+    return realpathSync(path);
+  } catch {
+    return resolve(path);
+  }
+};
+
 const ownerOf = (path: string): number => lstatSync(path).uid;
 const isTrusted = (uid: number, owner: number): boolean => owner === uid || owner === 0;
 
 /** From the working directory up to the root of its git repository; without one, the working directory alone. */
 const directories = (cwd: string, { home, uid }: Searcher): { found: string[]; warnings: string[] } => {
   const passed: string[] = [];
+  const top = home === undefined ? undefined : realOf(home);
   for (let at = resolve(cwd); passed.length < MOST_LEVELS; at = dirname(at)) {
     passed.push(at);
     const git = join(at, ".git");
@@ -63,7 +73,7 @@ const directories = (cwd: string, { home, uid }: Searcher): { found: string[]; w
       const warning = `${git} belongs to another user (${owner}): ${names} are looked for in the working directory only`;
       return { found: [passed[0]!], warnings: [warning] };
     }
-    if (at === dirname(at) || (home !== undefined && at === resolve(home))) break;
+    if (at === dirname(at) || at === top) break;
   }
   return { found: [passed[0]!], warnings: [] };
 };
@@ -71,15 +81,20 @@ const directories = (cwd: string, { home, uid }: Searcher): { found: string[]; w
 /** The nearest file of each name. */
 export const findProject = (cwd: string, searcher: Searcher): Found => {
   const { found, warnings } = directories(cwd, searcher);
-  const files = PROJECT_FILES.flatMap((name) => {
+  const files: string[] = [];
+  for (const name of PROJECT_FILES) {
     const directory = found.find((each) => isThere(join(each, name)));
-    return directory === undefined ? [] : [join(directory, name)];
-  });
-  const foreign = files.flatMap((file) => {
+    if (directory === undefined) continue;
+    const file = join(directory, name);
     const owner = ownerOf(file);
-    return isTrusted(searcher.uid, owner) ? [] : [`${file} belongs to another user (${owner})`];
-  });
-  return { files, warnings: [...warnings, ...foreign] };
+    const foreign = !isTrusted(searcher.uid, owner);
+    // such as /tmp: anybody can leave files there for whoever comes by
+    const skipped = foreign && (statSync(directory).mode & 0o002) !== 0;
+    if (!skipped) files.push(file);
+    if (skipped) warnings.push(`${file} is not read: it is another user's (${owner}), where everybody can write`);
+    else if (foreign) warnings.push(`${file} belongs to another user (${owner})`);
+  }
+  return { files, warnings };
 };
 
 /** The bytes of a file that somebody else may have put there: no pipe and no device, and not without end. */

@@ -93,6 +93,7 @@ const IN_RUN = "Write it in the run's own file, or give it as an option.";
 /** Keys that would be right in another file. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   default: "Write cluster: NAME to choose where tasks go.",
+  tasks: "This name is that of a project's settings: give the run file another one, such as run.yaml.",
   defaults: "Write its keys at the top: here they are defaults of every run.",
   modules: IN_CLUSTERS,
   limits: IN_CLUSTERS,

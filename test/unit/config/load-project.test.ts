@@ -80,6 +80,11 @@ describe("rows 002-60, 002-61: where slipway.yaml and .slipway.yaml are looked f
     expect(findProject(join(root, "x"), { home: undefined, uid }).warnings).toContainEqual(
       expect.stringMatching(/x\/slipway\.yaml belongs to another user/),
     );
+    chmodSync(join(root, "x"), 0o1777);
+    expect(findProject(join(root, "x"), { home: undefined, uid })).toEqual({
+      files: [],
+      warnings: [expect.anything(), expect.stringMatching(/x\/slipway\.yaml is not read: it is another user's/)],
+    });
   });
 });
 
