@@ -52,7 +52,7 @@ export const refuseOverrides = async (context: Context, { overrides, goesTo }: P
     throw new SlipwayError("bad-value", {
       where: `${file}:${line}`,
       key: `clusters.${name}.${key}`,
-      detail: "the running server started without this, and its pilots serve other runs too",
+      detail: `the running server did not start with what this project overrides of '${name}', and its pilots serve other runs too`,
       remedy:
         "`slipway down`, then `slipway up` in this directory; or declare a queue with these parameters in clusters.yaml and choose it with queue:.",
     });

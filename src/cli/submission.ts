@@ -13,6 +13,7 @@ import { requestBody } from "../config/request-body.ts";
 import { loadRunFile, type RunDocument } from "../config/run-file.ts";
 import { optionsFrom, runFromCommand, withOptions } from "../config/run-from-command.ts";
 import { SlipwayError } from "../errors.ts";
+import type { Context } from "./context.ts";
 import { itemStreams } from "./item-files.ts";
 
 /** A run that is ready to be sent: everything that can be checked here was checked. */
@@ -146,6 +147,13 @@ export const readSubmission = async (typed: Typed): Promise<Submission> => {
       goesTo: [...new Set(spec.groups.map(({ cluster }) => cluster))],
     },
   };
+};
+
+/** Says what the user should know before a run is sent: files that were found rather than named have a part in it. */
+export const tellOf = ({ note }: Pick<Context, "note">, { warnings, project }: Submission): void => {
+  for (const warning of warnings) note(`warning: ${warning}`);
+  const stage = project.stage === undefined ? "" : `, stage ${project.stage}`;
+  if (project.files.length > 0) note(`with ${project.files.join(" and ")}${stage}`);
 };
 
 /** Who looks for a project's files, and how far up. */

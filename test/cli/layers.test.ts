@@ -90,13 +90,16 @@ describe("rows 002-60, 002-61: a run in a project", () => {
 
     await slipway.run(["up"]);
     // What is overridden of hpc does not concern a run that stays here.
-    expect(await slipway.run(["submit", "--", "true"], { cwd: below })).toMatchObject({ status: 0 });
+    expect(await slipway.run(["submit", "--", "true"], { cwd: below })).toMatchObject({
+      status: 0,
+      stderr: `with ${join(project, "slipway.yaml")} and ${join(project, ".slipway.yaml")}\n`,
+    });
     await writeFile(join(project, ".slipway.yaml"), "local: true\nclusters: { local: { grace: 3s } }\n");
     for (const verb of ["run", "submit"])
       expect(await slipway.run([verb, "--", "true"], { cwd: below })).toMatchObject({
         status: 2,
         stderr: expect.stringMatching(
-          /\.slipway\.yaml:2: clusters\.local\.grace: the server that runs started without this[^]*slipway down/,
+          /\.slipway\.yaml:2: clusters\.local\.grace: the running server did not start with what this project overrides of .local.[^]*slipway down/,
         ),
       });
     expect(await slipway.run(["down"])).toMatchObject({ status: 0 });

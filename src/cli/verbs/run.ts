@@ -8,7 +8,7 @@ import { otherRunsLive, releaseServer, withServer } from "../own-server.ts";
 import { plural } from "../render/text.ts";
 import { readResult, resultTask } from "../result.ts";
 import { defineSubmission } from "../submission-options.ts";
-import { prepareSubmission, type Submission } from "../submission.ts";
+import { prepareSubmission, type Submission, tellOf } from "../submission.ts";
 import { type Define, examples } from "../verb.ts";
 
 const INTERRUPTED = 130;
@@ -120,7 +120,7 @@ export const define: Define = (command, { act }) =>
     .action(
       act(async (context, _args, command) => {
         const submission = await prepareSubmission(command, context.home);
-        for (const warning of submission.warnings) context.note(`warning: ${warning}`);
+        tellOf(context, submission);
         const lease = { own: false };
         try {
           return await submitAndFollow(context, submission, lease);

@@ -1,7 +1,7 @@
 import { refuseClusters, refuseOverrides } from "../own-server.ts";
 import { plural } from "../render/text.ts";
 import { defineSubmission } from "../submission-options.ts";
-import { prepareSubmission } from "../submission.ts";
+import { prepareSubmission, tellOf } from "../submission.ts";
 import { type Define, examples } from "../verb.ts";
 
 export const define: Define = (command, { act }) =>
@@ -17,9 +17,10 @@ export const define: Define = (command, { act }) =>
     )
     .action(
       act(async (context, _args, command) => {
-        const { document, items, warnings, namesClusters, project } = await prepareSubmission(command, context.home);
+        const submission = await prepareSubmission(command, context.home);
+        const { document, items, namesClusters, project } = submission;
         if (namesClusters) refuseClusters();
-        for (const warning of warnings) context.note(`warning: ${warning}`);
+        tellOf(context, submission);
         await refuseOverrides(context, project);
         const { run, total } = await context.client.submit(document, items);
         if (context.json) context.printJson({ run, total });
