@@ -50,6 +50,8 @@ interface Played {
   /** Settles with what it received before a ping; both sides keep their order. */
   heard(): Promise<ServerMessage[]>;
   hangUp(): void;
+  /** Settles when the server has closed the connection. */
+  readonly over: Promise<void>;
 }
 
 /** An agent of that pilot, welcomed. */
@@ -61,6 +63,10 @@ const join = async (pilot: number, uuid: string = randomUUID()): Promise<Played>
   const welcomed = new Promise<void>((resolve) => {
     onWelcome = resolve;
   });
+  let onOver: () => void = () => undefined;
+  const over = new Promise<void>((resolve) => {
+    onOver = resolve;
+  });
   agents.accept(there);
   const channel = createChannel<ServerMessage, AgentMessage>(
     here,
@@ -69,7 +75,7 @@ const join = async (pilot: number, uuid: string = randomUUID()): Promise<Played>
       else if (message.t === "welcome") onWelcome();
       else told.push(message);
     },
-    () => undefined,
+    () => onOver(),
   );
   const about = { version: PROTOCOL_VERSION, slipway: "test", token: "t", host: "h", pid: 1, output: "/o" };
   const rest = { resources: { cpus: FRACTION }, epoch: 0, seq: 0, held: [], parts: [] };
@@ -83,6 +89,7 @@ const join = async (pilot: number, uuid: string = randomUUID()): Promise<Played>
         channel.send({ t: "ping" });
       }),
     hangUp: () => channel.destroy("test"),
+    over,
   };
 };
 
@@ -110,6 +117,19 @@ describe("an agent whose pilot was told to end", () => {
     expect(await (await join(1, uuid)).heard()).toEqual([TOLD]);
     expect(await (await join(1)).heard()).toEqual([TOLD]);
     expect(await (await join(2)).heard()).toEqual([]);
+  });
+
+  it("says nothing about the pilot that its manager starts again when all its agents have left", async () => {
+    const [first, second] = [await join(1), await join(1)];
+    first.say(ENDS);
+    await first.heard();
+    for (const agent of [first, second]) {
+      agent.say({ t: "bye", reason: "drained" });
+      await agent.over;
+    }
+    const again = await join(1);
+    expect(await again.heard()).toEqual([]);
+    expect(await (await join(1)).heard()).toEqual([]);
   });
 
   it("one that leaves for a reason of its own, or was started by hand, leaves alone", async () => {
