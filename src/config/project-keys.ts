@@ -85,7 +85,8 @@ export const QUEUE_SPELLINGS: readonly string[] = Object.keys(BUILT_IN_FORMAT.Qu
   (key) => Object.hasOwn(BUILT_IN.queue, key.replaceAll("_", "-")) && includes(QUEUE_OVERRIDES, queueKey(key)),
 );
 
-const ANYBODYS = "cannot stand here: this file may come from anybody, and only plain parameters are taken from it";
+const ANYBODYS =
+  "is not allowed here: anybody may have written this file, so Slipway reads only plain parameters from it";
 const IN_CLUSTERS =
   "If you want it, write it in clusters.yaml of your home (~/.slipway), or name a file with --clusters.";
 const IN_RUN = "Write it in the run's own file, or give it as an option.";

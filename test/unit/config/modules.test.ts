@@ -221,7 +221,7 @@ describe("what is refused names file, line, key and remedy", () => {
     ] as const) {
       await writeFile(file, text);
       const error = await refused(loadClusters({ home, project: { files: [file] } }));
-      expect(error.message).toContain(`${file}:${place} cannot stand here: this file may come from anybody`);
+      expect(error.message).toContain(`${file}:${place} is not allowed here: anybody may have written this file`);
       expect(error.hint).toMatch(/clusters\.yaml of your home.*--clusters/);
     }
     await expect(stat(ran)).rejects.toThrow(/ENOENT/);

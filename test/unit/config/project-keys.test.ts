@@ -44,7 +44,7 @@ describe("rows 002-60, 002-61: parameters, never commands or modules", () => {
         facts: expect.objectContaining({
           where: "slipway.yaml:5:9",
           key: `clusters.hpc.queues.cpu.${key}`,
-          detail: expect.stringContaining("may come from anybody"),
+          detail: expect.stringContaining("anybody may have written"),
           remedy: expect.stringContaining("clusters.yaml"),
         }),
       }),
@@ -52,16 +52,16 @@ describe("rows 002-60, 002-61: parameters, never commands or modules", () => {
   });
 
   it.each(ofClusters)("a cluster's %s is refused, in a stage too", (key) => {
-    expect(() => read(`clusters: { hpc: { ${key}: x } }`)).toThrow(/may come from anybody/);
+    expect(() => read(`clusters: { hpc: { ${key}: x } }`)).toThrow(/anybody may have written/);
     expect(() => read(`stages: { a: { stages: { b: { clusters: { hpc: { ${key}: x } } } } } }`)).toThrow(
-      /slipway\.yaml:1:\d+: stages\.a\.stages\.b\.clusters\.hpc\..*may come from anybody/,
+      /slipway\.yaml:1:\d+: stages\.a\.stages\.b\.clusters\.hpc\..*anybody may have written/,
     );
   });
 
   const ofTasks = TASK_KEYS.filter((key) => !(TASK_SETTINGS as readonly string[]).includes(key));
   it.each([...ofTasks, "tasks", "defaults", "export", "default", "limits", "keep-history", "prologue"])(
     "%s is refused at the top",
-    (key) => expect(() => read(`x-: 1\n${key}: x\n`)).toThrow(/slipway\.yaml:2:1: .*may come from anybody/),
+    (key) => expect(() => read(`x-: 1\n${key}: x\n`)).toThrow(/slipway\.yaml:2:1: .*anybody may have written/),
   );
 
   it.each(
@@ -85,7 +85,7 @@ describe("rows 002-60, 002-61: parameters, never commands or modules", () => {
       '"env": { "\\x4cD_PRELOAD": x }\n',
       "clusters: { hpc: { queues: { cpu: { log_directory: /etc } } } }\n",
     ])
-      expect(() => read(text)).toThrow(/may come from anybody|must be text/);
+      expect(() => read(text)).toThrow(/anybody may have written|must be text/);
   });
 
   it("text for a manager is one plain word", () => {
