@@ -117,6 +117,17 @@ export const ERRORS = {
   "user-refused": row("no job may run as {user}: {detail}", "{remedy}", 2, 403),
   "launch-failed": row("the launch could not be prepared: {detail}", "{remedy}", 4, 500),
 
+  // `slipway wrap`
+  "bad-parameter": row("{key}: {detail}", "{remedy}", 1, 400),
+  "wrap-failed": row("{detail}", "{remedy}", 1, 500),
+  "wrap-running": row(
+    "{file} is held by a wrapper already: pid {pid} on {host}",
+    "Use it (`slipway wrap show`), end it with `slipway wrap down`, or name another status file.",
+    1,
+    409,
+  ),
+  "no-such-wrap": row("there is no wrapper '{name}'", "`slipway wrap list` shows those of this home.", 2, 404),
+
   // the server and its home
   "no-server": row(
     "no server runs for {home}",
