@@ -128,6 +128,8 @@ const main = async () => {
       results.flatMap(({ metafile }) => Object.keys(metafile.inputs)),
     ),
   );
+  // run by the user's own Python
+  put(join(dist, "slipway_dask.py"), readFileSync(join(root, "src", "wrap", "shim", "slipway_dask.py")));
   buildTypes();
   spawnSync(process.execPath, [join(root, "scripts", "build-native.mjs")], { stdio: "inherit" });
   put(stamp, `${version}\n`);

@@ -26,7 +26,7 @@ const commandsIn = (help) => {
   return found;
 };
 
-const NESTED = new Set(["pilots", "clusters", "journal", "jobs"]);
+const NESTED = new Set(["wrap", "pilots", "clusters", "journal", "jobs"]);
 
 /** Global options are the same everywhere, so they are listed once, at the top. */
 const withoutGlobals = (help) =>

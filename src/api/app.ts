@@ -19,6 +19,7 @@ import { addServer } from "./server.ts";
 import type { Service } from "./service.ts";
 import { addTasks } from "./tasks.ts";
 import { addTokens } from "./tokens.ts";
+import { addWraps } from "./wraps.ts";
 
 /** The REST API. Schemas validate requests and answers' documentation alike; /api/v1/openapi.json is made from them. */
 
@@ -85,6 +86,7 @@ export const createApi = ({ service, launches, token, version, clock, onKnown, l
   addEvents(app, service);
   addPilots(app, service);
   addClusters(app, service);
+  addWraps(app, service);
   addLaunches(app, launches);
   addTokens(app, launches);
   addDocument(app, version);

@@ -11,6 +11,7 @@ import type {
   WhyView,
 } from "./schemas.ts";
 import type { RunId } from "../core/ids.ts";
+import type { WrapView } from "./wraps.ts";
 
 /** What the API needs of a server. Every method throws a SlipwayError that says what is wrong. */
 export interface Service {
@@ -47,6 +48,8 @@ export interface Service {
   clusters(): ClusterView[];
   /** Checks a cluster's configuration as clusters.yaml has it now, without running work. */
   checkCluster(name: string): Promise<CheckView>;
+  /** Wrappers of this home, which hold Dask clusters. */
+  wraps(): Promise<WrapView[]>;
   /** Folds the journal into a snapshot; resolves when that is done. */
   compact(): Promise<void>;
   /** Begins to stop; the answer comes at once. With `idle` it stays, and says `running`, while there is work. */

@@ -31,7 +31,9 @@ export const refuseHelpOfUnknown = (program: Command): void => {
   program.addHelpText("beforeAll", ({ command, error }) => {
     const name = command.args.find((word) => !word.startsWith("-"));
     const isKnown = command.commands.some((child) => child.name() === name);
-    if (!error && name !== undefined && command.commands.length > 0 && !isKnown) throw unknownCommand(command, name);
+    const isArgument = command.registeredArguments.length > 0;
+    if (!error && name !== undefined && command.commands.length > 0 && !isKnown && !isArgument)
+      throw unknownCommand(command, name);
     return "";
   });
 };

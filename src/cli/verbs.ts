@@ -27,6 +27,7 @@ export const VERBS: readonly VerbEntry[] = [
   verb(WORK, "cancel", "cancel a run, or some of its tasks", () => import("./verbs/cancel.ts")),
   verb(WORK, "retry", "run failed tasks again", () => import("./verbs/retry.ts")),
   verb(WORK, "launch", "hand one batch job straight to the workload manager", () => import("./verbs/launch.ts")),
+  verb(WORK, "wrap", "hold a Dask cluster as long as somebody uses it", () => import("./verbs/wrap.ts")),
   verb(LOOK, "list", "list the runs, newest first", () => import("./verbs/list.ts")),
   verb(LOOK, "show", "one run or one task in detail", () => import("./verbs/show.ts")),
   verb(LOOK, "logs", "what tasks wrote", () => import("./verbs/logs.ts")),

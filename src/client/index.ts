@@ -14,6 +14,7 @@ import type {
   TaskView,
   WhyView,
 } from "../api/schemas.ts";
+import type { WrapView } from "../api/wraps.ts";
 import type { LogPiece } from "../api/service.ts";
 import type { Endpoint } from "../protocol/endpoint.ts";
 import { createLaunchClient, type LaunchClient } from "./launches.ts";
@@ -96,6 +97,8 @@ export interface Client extends LaunchClient {
   cluster(name: string): Promise<ClusterView>;
   /** Checks a cluster's configuration as clusters.yaml has it now, without running work. */
   checkCluster(name: string): Promise<CheckView>;
+  /** Wrappers of this home, which hold Dask clusters (docs/dask.md). */
+  wraps(): Promise<WrapView[]>;
   /** The server's clock in epoch milliseconds, to tell how long ago its times are; this machine's before any answer. */
   now(): number;
   close(): void;
@@ -209,6 +212,7 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
     drainPilot: (id, options = {}) => post(`/pilots/${id}/drain`, options),
     cancelPilot: (id, options = {}) => post(`/pilots/${id}/cancel`, options),
     clusters: () => get("/clusters"),
+    wraps: () => get("/wraps"),
     cluster: (name) => get(`/clusters/${encodeURIComponent(name)}`),
     checkCluster: (name) => post(`/clusters/${encodeURIComponent(name)}/check`, {}),
     now: requests.now,

@@ -18,6 +18,7 @@ import type { RunWatch } from "./run-watch.ts";
 import { createTaskService } from "./task-service.ts";
 import { createWhyService } from "./why-service.ts";
 import type { AgentId, Row, RunId } from "../../core/ids.ts";
+import { wrapViews } from "../wraps.ts";
 
 /** The server as the API sees it. */
 
@@ -130,6 +131,7 @@ export const createService = (options: ServiceOptions): Service => {
     cancelPilot,
     clusters: () => clusterViews(options),
     checkCluster: options.checkCluster,
+    wraps: () => wrapViews(options.home),
     compact: options.compact,
     stop: (now, idle) => {
       const busy = (): boolean =>

@@ -1,0 +1,121 @@
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { Option } from "commander";
+import { parseDuration } from "../../core/quantities.ts";
+import { SlipwayError } from "../../errors.ts";
+import { type PortRange, readPortRange } from "../../wrap/plan/values.ts";
+import type { Context } from "../context.ts";
+import { defineWrapVerbs } from "../wrap-verbs.ts";
+import { type Define, examples } from "../verb.ts";
+
+export interface WrapOptions {
+  readonly statusFile?: string;
+  readonly portRange?: string;
+  readonly host?: string;
+  readonly timeout: string;
+  readonly python?: string;
+  readonly start?: boolean;
+  readonly parameter?: readonly string[];
+  readonly parameters?: string;
+}
+
+/** What a wrapper is started with, checked. */
+export interface WrapTarget {
+  readonly target: string;
+  /** Absolute. */
+  readonly statusFile: string;
+  readonly portRange: PortRange | undefined;
+  readonly timeout: number;
+}
+
+const usage = (detail: string): never => {
+  throw new SlipwayError("usage", { detail });
+};
+
+const read = <T>(option: string, parse: () => T): T => {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof RangeError) return usage(`${option} ${error.message}`);
+    throw error;
+  }
+};
+
+const targetOf = (target: string, options: WrapOptions): WrapTarget => {
+  if (!target.includes("::"))
+    usage(`'${target}' must be MODULE::SYMBOL; to hold a cluster of clusters.yaml is not possible yet`);
+  if (!/^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*::[A-Za-z_]\w*$/.test(target))
+    usage(`'${target}' is not MODULE::SYMBOL, such as dask_jobqueue::SLURMCluster`);
+  const { statusFile = usage("--status-file is missing"), portRange, host, timeout } = options;
+  if (host !== undefined && !/^[\w.:[\]-]+$/.test(host)) usage(`--host must be a name or an address, not '${host}'`);
+  return {
+    target,
+    statusFile: path.resolve(statusFile),
+    portRange: portRange === undefined ? undefined : read("--port-range", () => readPortRange(portRange)),
+    timeout: read("--timeout", () => parseDuration(timeout)),
+  };
+};
+
+/** In this process, until nobody needs it or a signal comes; a second signal ends it at once. */
+const holdHere = async (context: Context, what: WrapTarget, options: WrapOptions): Promise<number> => {
+  const { hold } = await import("../../wrap/holder/hold.ts");
+  const shim = path.join(context.root, "dist", "slipway_dask.py");
+  if (!existsSync(shim))
+    throw new SlipwayError("internal", { detail: `${shim} is missing; run \`npm ci\` in ${context.root} first` });
+  const stop = new AbortController();
+  const kill = new AbortController();
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
+    process.removeAllListeners(signal);
+    process.on(signal, () => (stop.signal.aborted ? kill : stop).abort());
+  }
+  await hold({
+    ...what,
+    home: context.home,
+    host: options.host,
+    python: options.python,
+    shim,
+    stop: stop.signal,
+    kill: kill.signal,
+    note: (line) => context.err.line(line),
+  });
+  return 0;
+};
+
+export const define: Define = (command, { act }) => {
+  command
+    .argument("<MODULE::SYMBOL>", "a Dask cluster, a class of Dask clusters, or a function that returns one")
+    .option("--status-file <file>", "holds `parameters`, and says where the cluster is")
+    .option("--port-range <a-b>", "ports of the scheduler, the dashboard, workers and nannies (default: any)")
+    .option("--host <host>", "the address that the scheduler listens on (default: Dask's choice)")
+    .addOption(new Option("--timeout <time>", "end after this long without work and clients; 0: never").default("600"))
+    .option("--python <path>", "the Python that has Dask, here and in the jobs (default: python)")
+    .option("--start", "write the status file, start the wrapper in the background, wait, print the address")
+    .option("--parameter <key=value...>", "with --start: a parameter; may be repeated")
+    .option("--parameters <file>", "with --start: a YAML or JSON file of parameters")
+    .description(
+      "Hold a Dask cluster: read parameters from a status file, turn them into Dask's configuration, make the cluster, scale it to its work, say where it is, and end it when nobody uses it. Needs no server. See docs/dask.md.",
+    )
+    .addHelpText(
+      "after",
+      examples([
+        "slipway wrap dask_jobqueue::SLURMCluster --status-file dask.json --port-range 8700-8799",
+        "slipway wrap dask_jobqueue::SLURMCluster --status-file dask.json --start \\",
+        "    --parameter walltime=01:00:00 cores=4 memory=8GB maximum_jobs=10",
+        "slipway wrap distributed::LocalCluster --status-file dask.json --python venv/bin/python",
+        "slipway wrap list",
+        "slipway wrap scale dask.json 2-8",
+        "slipway wrap down dask.json",
+      ]),
+    )
+    .action(
+      act(async (context, [target], given) => {
+        const options = given.opts<WrapOptions>();
+        const what = targetOf(target!, options);
+        if (options.start === true) return (await import("../wrap-start.ts")).startWrap(context, what, options);
+        if (options.parameter !== undefined || options.parameters !== undefined)
+          usage("--parameter and --parameters are for --start; otherwise the status file holds `parameters`");
+        return holdHere(context, what, options);
+      }),
+    );
+  defineWrapVerbs(command, act);
+};

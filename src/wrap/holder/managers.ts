@@ -1,0 +1,47 @@
+import { clusterNamed, combineClusters, readClustersFile } from "../../config/clusters-file.ts";
+import { createCommands } from "../../managers/commands.ts";
+import { type ClusterType, MANAGERS } from "../../managers/managers.ts";
+import type { Provider } from "../../managers/provider.ts";
+import { createProvider } from "../../managers/registry.ts";
+import type { LedgerJob } from "./ledger.ts";
+
+/** What is asked of a workload manager about jobs that somebody else has submitted. */
+export interface JobManager {
+  /** Absent where there is no driver: then nothing is known of a job before its worker connects. */
+  readonly poll?: Provider["poll"];
+  readonly list?: Provider["list"];
+  cancel(jobs: readonly LedgerJob[]): Promise<void>;
+}
+
+/** The manager whose commands are on the PATH, as dask-jobqueue finds it too. */
+const driverOf = (type: string): Provider | undefined => {
+  if (!Object.hasOwn(MANAGERS, type) || !("batch" in MANAGERS[type as ClusterType])) return undefined;
+  const layer = readClustersFile(`clusters: {here: {type: ${type}}}`, "wrap");
+  return createProvider(clusterNamed(combineClusters([layer]), "here"));
+};
+
+/** Managers without a driver are told with the command that dask-jobqueue itself would use. */
+const byCommand = (): JobManager => {
+  const run = createCommands();
+  return {
+    cancel: async (jobs) => {
+      for (const { id, cancel } of jobs) {
+        const words = (cancel ?? "").split(" ").filter((word) => word !== "");
+        if (words.length > 0) await run([...words, id]);
+      }
+    },
+  };
+};
+
+/** By the name of dask-jobqueue's section. Undefined: a cluster without jobs. */
+export const managerOf = (name: string | null): JobManager | undefined => {
+  // its jobs are processes that this machine ends with their scheduler
+  if (name === null || name === "local") return undefined;
+  const provider = driverOf(name);
+  if (provider === undefined) return byCommand();
+  return {
+    poll: (ids) => provider.poll(ids),
+    list: (prefix) => provider.list(prefix),
+    cancel: (jobs) => provider.cancel(jobs.map(({ id }) => id)),
+  };
+};

@@ -1,0 +1,96 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { identify } from "../../../src/process-identity.ts";
+import { claimLedger, ledgerPath, readLedger } from "../../../src/wrap/holder/ledger.ts";
+import { pickPorts } from "../../../src/wrap/holder/free-ports.ts";
+import { awaitStatus, updateStatus } from "../../../src/wrap/holder/status-file.ts";
+import { parseAssignment } from "../../../src/wrap/plan/assignments.ts";
+
+let directory: string;
+let file: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "slw-wrap-"));
+  file = join(directory, "status.json");
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+describe("the status file", () => {
+  it("row 002-16: is waited for, also until it is whole", async () => {
+    const waiting = awaitStatus(file);
+    await writeFile(file, '{"parameters"');
+    await writeFile(file, '{"parameters": {}}');
+    expect(await waiting).toEqual({ parameters: {} });
+    await expect(awaitStatus(join(directory, "never"), 50)).rejects.toThrow("did not appear within 0.05 s");
+    await writeFile(file, "[]");
+    await expect(awaitStatus(file, 50)).rejects.toThrow("JSON dict");
+  });
+
+  it("a directory that is not there is told, with what to do", async () => {
+    const nowhere = join(directory, "no", "status.json");
+    const told = { code: "wrap-failed", facts: { remedy: expect.stringContaining("directory that exists") } };
+    await expect(updateStatus(nowhere, {})).rejects.toMatchObject(told);
+    await expect(claimLedger(nowhere)).rejects.toMatchObject(told);
+  });
+
+  it("row 002-54: other keys are kept, and it is replaced whole", async () => {
+    await writeFile(file, '{"parameters": {"a": 1}, "mine": true, "problem": "x"}');
+    await updateStatus(file, { port: 8700, problem: undefined });
+    expect(JSON.parse(await readFile(file, "utf8"))).toEqual({ parameters: { a: 1 }, mine: true, port: 8700 });
+    expect(await readdir(directory)).toEqual(["status.json"]);
+  });
+});
+
+describe("the ledger beside it", () => {
+  it("one wrapper holds a status file; two that start at once do not both get it", async () => {
+    const claims = await Promise.allSettled([claimLedger(file), claimLedger(file), claimLedger(file)]);
+    expect(claims.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected", "rejected"]);
+    await expect(claimLedger(file)).rejects.toMatchObject({ code: "wrap-running", facts: { pid: process.pid } });
+    const [held] = claims.flatMap((claim) => (claim.status === "fulfilled" ? [claim.value] : []));
+    await held!.release();
+    expect(await readdir(directory)).toEqual([]);
+  });
+
+  it("that of a process that is gone tells the next one of its jobs", async () => {
+    const holder = { ...(await identify()), pid: 2 ** 22 + 1 };
+    const jobs = [{ id: "7", cancel: "scancel" }];
+    await writeFile(ledgerPath(file), JSON.stringify({ version: 1, holder, manager: "slurm", jobs }));
+    const ledger = await claimLedger(file);
+    expect(ledger.left).toMatchObject({ manager: "slurm", jobs });
+    await ledger.write("slurm", [{ id: "8", cancel: null }]);
+    expect(await readLedger(file)).toMatchObject({ holder: { pid: process.pid }, jobs: [{ id: "8" }] });
+    await ledger.release();
+    expect(await readdir(directory)).toEqual([]);
+  });
+});
+
+it("row 002-44: two different ports, free and within the range, at random", async () => {
+  const seen = new Set<number>();
+  for (let round = 0; round < 10; round++) {
+    const { scheduler, dashboard } = await pickPorts({ from: 21_000, to: 21_400 });
+    expect(scheduler).not.toBe(dashboard);
+    for (const port of [scheduler, dashboard]) {
+      expect(port >= 21_000 && port <= 21_400).toBe(true);
+      seen.add(port);
+    }
+  }
+  expect(seen.size).toBeGreaterThan(4);
+  await expect(pickPorts({ from: 21_000, to: 21_000 })).rejects.toMatchObject({ code: "wrap-failed" });
+  expect((await pickPorts()).scheduler).toBeGreaterThan(0);
+});
+
+it("parameters of a command line keep texts that look like numbers", () => {
+  expect(
+    ["project=123", "cores=4", "interactive=true", 'dask-resources={"S": 6}', "lifetime_stagger=90"].map(
+      parseAssignment,
+    ),
+  ).toEqual([
+    ["project", "123"],
+    ["cores", 4],
+    ["interactive", true],
+    ["dask-resources", { S: 6 }],
+    ["lifetime-stagger", "90"],
+  ]);
+  for (const wrong of ["cores", "core=4", "=4", ""]) expect(() => parseAssignment(wrong)).toThrow(RangeError);
+});
