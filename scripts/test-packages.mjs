@@ -1,9 +1,9 @@
-// What the tests need beyond Node: workload managers, container runtimes and tools from Debian's packages, and one
-// thing from PyPI (test-venv.mjs). If it can (root, apt-get), this script installs what is missing; otherwise the tests
+// What the tests need beyond Node: workload managers, container runtimes and tools from Debian's packages, and some
+// things from PyPI (test-venv.mjs). If it can (root, apt-get), this script installs what is missing; otherwise the tests
 // that need it say so and are skipped.
 import { spawnSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
-import { installSchemathesis } from "./test-venv.mjs";
+import { installDask, installSchemathesis } from "./test-venv.mjs";
 
 /** What must be there, and the packages that provide it. */
 const NEEDS = [
@@ -80,7 +80,7 @@ const apt = (...args) =>
 export const installTestPackages = (args = []) => {
   // unit tests need nothing
   if (args.includes("--project") && !args.some((word) => ["system", "clusters"].includes(word))) return [];
-  return [...installDebianPackages(), ...installSchemathesis()];
+  return [...installDebianPackages(), ...installSchemathesis(), ...installDask()];
 };
 
 const installDebianPackages = () => {

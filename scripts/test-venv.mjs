@@ -1,23 +1,33 @@
-// schemathesis, which reads the OpenAPI document and tries the API with it, in a Python environment of its own: made
-// once, outside the repository, and reused. If pip reaches nothing, the test that needs it says so and is skipped.
+// Python programs that tests need, each in a Python of its own: made once, outside the repository, and used again. Where pip
+// reaches nothing, the tests that need one say so and are skipped.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
-const requirements = join(import.meta.dirname, "test-requirements.txt");
 const cache = join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "slipway-tests");
-const version = createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 12);
-const directory = join(cache, `schemathesis-${version}`);
-
-/** Runs it: a script that exists only when the installation is complete. */
-export const schemathesis = join(directory, "run");
-
 const LIMIT_MS = 180_000;
 
-/** Installs it with one Python: in a virtual environment or, if that cannot be made, as a folder of packages. */
-const makeWith = (python, folder, until) => {
+/** What is made: its packages, and the words after Python that make its script. */
+const place = (name, list, words, check) => {
+  const requirements = join(import.meta.dirname, list);
+  const version = createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 12);
+  const directory = join(cache, `${name}-${version}`);
+  return { name, requirements, words, check, directory, script: join(directory, "run") };
+};
+
+/** Reads the OpenAPI document and tries the API with it. */
+const SCHEMATHESIS = place("schemathesis", "test-requirements.txt", "-m schemathesis.cli ", ["--version"]);
+/** A Python with dask, distributed and dask-jobqueue, as a user has it. */
+const DASK = place("dask", "test-requirements-dask.txt", "", ["-c", "import dask_jobqueue"]);
+
+/** What runs it: a script that is there only when all of it is. */
+export const schemathesis = SCHEMATHESIS.script;
+export const daskPython = DASK.script;
+
+/** Makes it with one Python: as a virtual environment, or where that cannot be made, as a folder of packages. */
+const makeWith = (python, folder, { requirements, words, check }, until) => {
   const run = (command, ...args) =>
     spawnSync(command, args, {
       encoding: "utf8",
@@ -27,8 +37,8 @@ const makeWith = (python, folder, until) => {
   const pip = ["-m", "pip", "install", "-q", "--no-input", "--retries", "1", "--timeout", "15", "-r", requirements];
   const here = 'here=$(dirname "$0")';
   const works = (text) => {
-    writeFileSync(join(folder, "run"), `#!/bin/sh\n${here}\n${text} -m schemathesis.cli "$@"\n`, { mode: 0o755 });
-    return run(join(folder, "run"), "--version").status === 0;
+    writeFileSync(join(folder, "run"), `#!/bin/sh\n${here}\n${text} ${words}"$@"\n`, { mode: 0o755 });
+    return run(join(folder, "run"), ...check).status === 0;
   };
   mkdirSync(folder, { recursive: true });
   if (run(python, "-m", "venv", join(folder, "venv")).status === 0) {
@@ -42,23 +52,27 @@ const makeWith = (python, folder, until) => {
   );
 };
 
-/** Installs it if it is missing; says what it did. */
-export const installSchemathesis = () => {
-  if (existsSync(schemathesis)) return [];
+/** Installs one where it is missing; says what was done. */
+const install = (what) => {
+  const { name, directory, script } = what;
+  if (existsSync(script)) return [];
   const folder = `${directory}.${process.pid}`;
   const until = Date.now() + LIMIT_MS;
   try {
     for (const python of ["/usr/bin/python3", "python3"]) {
       rmSync(folder, { recursive: true, force: true });
-      if (!makeWith(python, folder, until)) continue;
-      // another clone may have been faster: its installation is as good
-      if (!existsSync(schemathesis)) renameSync(folder, directory);
-      return [`installed with pip, in ${directory}: schemathesis`];
+      if (!makeWith(python, folder, what, until)) continue;
+      // another clone may have been faster: its own is as good
+      if (!existsSync(script)) renameSync(folder, directory);
+      return [`installed with pip, in ${directory}: ${name}`];
     }
   } catch (error) {
-    return [`schemathesis could not be installed (${error.message}); its test is skipped`];
+    return [`${name} could not be installed (${error.message}); its tests are skipped`];
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-  return ["schemathesis could not be installed with pip; its test is skipped"];
+  return [`${name} could not be installed with pip; its tests are skipped`];
 };
+
+export const installSchemathesis = () => install(SCHEMATHESIS);
+export const installDask = () => install(DASK);
