@@ -29,6 +29,25 @@ export interface WrapEntry {
   readonly jobs?: readonly { readonly id: string; readonly connected: boolean }[];
   /** The last thing that went wrong with its jobs. */
   readonly problem?: string;
+  /** Of a wrapper whose workers run in pilots: where they come from. */
+  readonly cluster?: string;
+  readonly queue?: string;
+  /** Those that have not ended, by number. */
+  readonly pilots?: readonly WrapPilot[];
+}
+
+/** A pilot of a wrapper's own server, as far as a list of pilots shows it. */
+export interface WrapPilot {
+  readonly id: string;
+  /** The job in the workload manager; null while it is being submitted. */
+  readonly job: string | null;
+  /** As in `slipway pilots list`: PMGR_ACTIVE, PMGR_ACTIVE_PENDING… */
+  readonly state: string;
+  readonly agents: number;
+  /** Workers of it that are connected to the scheduler. */
+  readonly workers: number;
+  /** What its manager says while it waits, else why it is in this state. */
+  readonly reason: string | null;
 }
 
 /** `lost`: its process is gone without a word. */
