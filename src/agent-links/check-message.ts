@@ -2,6 +2,7 @@ import { z } from "zod";
 import { MOST_TIME, cutText } from "../core/bounds.ts";
 import { Ending, NO_CODE } from "../core/events.ts";
 import { LOST_REASONS } from "../core/output-lost.ts";
+import { PEAK_SOURCES } from "../core/peak.ts";
 import type { AgentMessage, Results } from "../protocol/messages.ts";
 
 /** What an agent may say, checked at the edge. Columns of results are checked where they are unpacked (check-results.ts). */
@@ -91,6 +92,16 @@ const Message = z.discriminatedUnion("t", [
           .int()
           .min(0)
           .max(LOST_REASONS.length - 1),
+      })
+      .optional(),
+    peak: z
+      .object({
+        bytes: size,
+        by: z
+          .number()
+          .int()
+          .min(1)
+          .max(PEAK_SOURCES.length - 1),
       })
       .optional(),
   }),

@@ -1,5 +1,6 @@
 import { type PackedColumns, packResults } from "../core/columns.ts";
 import type { LostEntry, OutputLost } from "../core/output-lost.ts";
+import { type Peak, peakPages } from "../core/peak.ts";
 import type { Results } from "../protocol/messages.ts";
 import type { Row, RunId } from "../core/ids.ts";
 
@@ -18,6 +19,8 @@ export interface Result {
   readonly detail?: string | undefined;
   /** Output that was not kept. */
   readonly lost?: OutputLost | null | undefined;
+  /** Absent where nobody could tell. */
+  readonly peak?: Peak | undefined;
 }
 
 /** More results than this go out in several messages. */
@@ -33,6 +36,8 @@ interface Columns {
   readonly outAt: Float64Array;
   readonly outBytes: Float64Array;
   readonly errBytes: Float64Array;
+  readonly peak: Uint32Array;
+  readonly peakBy: Uint8Array;
 }
 
 const makeColumns = (size: number): Columns => ({
@@ -45,6 +50,8 @@ const makeColumns = (size: number): Columns => ({
   outAt: new Float64Array(size),
   outBytes: new Float64Array(size),
   errBytes: new Float64Array(size),
+  peak: new Uint32Array(size),
+  peakBy: new Uint8Array(size),
 });
 
 const grow = (from: Columns): Columns => {
@@ -73,6 +80,8 @@ const cut = (run: RunId, { columns, count, details, lost }: Batch): PackedColumn
     outAt: columns.outAt.slice(0, count),
     outBytes: columns.outBytes.slice(0, count),
     errBytes: columns.errBytes.slice(0, count),
+    peak: columns.peak.slice(0, count),
+    peakBy: columns.peakBy.slice(0, count),
     details,
     lost,
   });
@@ -126,6 +135,10 @@ export const createResultStore = (): ResultStore => {
       columns.outAt[at] = result.outAt;
       columns.outBytes[at] = result.outBytes;
       columns.errBytes[at] = result.errBytes;
+      if (result.peak !== undefined) {
+        columns.peak[at] = peakPages(result.peak.bytes);
+        columns.peakBy[at] = result.peak.by;
+      }
       if (result.detail !== undefined) batch.details.push([at, result.detail]);
       if (result.lost) batch.lost.push([at, result.lost.stdout, result.lost.stderr, result.lost.reason]);
       batch.count += 1;

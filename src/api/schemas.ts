@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { LOST_REASONS } from "../core/output-lost.ts";
+import { PEAK_SOURCES } from "../core/peak.ts";
 import { PILOT_STATES, TASK_STATES } from "../core/states.ts";
 
 /** Shapes of the REST API and of `--json`. Fields may be added; those here keep their meaning. Times are ISO 8601. */
@@ -14,6 +15,15 @@ export const OutputLostView = z.object({
   stdout: z.number(),
   stderr: z.number(),
   reason: z.enum(LOST_REASONS.filter((reason) => reason !== null)),
+});
+
+/**
+ * The most memory that an attempt had at once, of a task with ranks the largest of any rank, and who saw it: its
+ * control group, the kernel's accounts when it ended, or the agent's watch.
+ */
+export const PeakMemoryView = z.object({
+  bytes: z.number(),
+  source: z.enum(PEAK_SOURCES.filter((source) => source !== null)),
 });
 
 export const GroupView = z.object({
@@ -63,6 +73,7 @@ export const AttemptView = z.object({
   reason: z.string().nullable(),
   lost: z.boolean(),
   outputLost: OutputLostView.nullable(),
+  peakMemory: PeakMemoryView.nullable(),
 });
 
 export const TaskView = z.object({
@@ -85,6 +96,8 @@ export const TaskView = z.object({
   stdoutBytes: z.number().nullable(),
   stderrBytes: z.number().nullable(),
   outputLost: OutputLostView.nullable(),
+  /** Of its last attempt; null before its end, and where nobody could tell. */
+  peakMemory: PeakMemoryView.nullable(),
   /** Path when the user chose a file, else null: kept by Slipway. */
   stdout: z.string().nullable(),
   stderr: z.string().nullable(),
@@ -222,6 +235,7 @@ export const StopRequest = z.object({
 
 export type RunView = z.infer<typeof RunView>;
 export type OutputLostView = z.infer<typeof OutputLostView>;
+export type PeakMemoryView = z.infer<typeof PeakMemoryView>;
 export type TaskView = z.infer<typeof TaskView>;
 export type AttemptView = z.infer<typeof AttemptView>;
 export type WhyView = z.infer<typeof WhyView>;

@@ -12,6 +12,7 @@ import { formGang, gangsWithout, leave } from "./gangs.ts";
 import { forEachHeld, holds } from "./held.ts";
 import { type Verdict, isLoss, verdictOf, lossesInCompany } from "./losses.ts";
 import { addLost } from "./output-lost.ts";
+import { raisePeak } from "./peak.ts";
 import { advance, reopen } from "./moves.ts";
 import { cancelRows, cascade, endTask } from "./outcomes.ts";
 import { type Group, type Run, groupOf, internReason, isFinishedRun } from "./run.ts";
@@ -129,6 +130,7 @@ const applyColumns = (
   at: number,
   effects: Effects,
 ): void => {
+  const { peak = 0, peakBy = 0 } = columns;
   const details = new Map(columns.details);
   const lost = new Map(columns.lost?.map(([i, stdout, stderr, reason]) => [i, { stdout, stderr, reason }]));
   const moved = new Set<Group>();
@@ -153,6 +155,7 @@ const applyColumns = (
     page.errBytes[slot] = valueAt(columns.errBytes, i);
     run.outputBytes += page.outBytes[slot]! + page.errBytes[slot]!;
     if (lost.has(i)) addLost(run, row, lost.get(i)!);
+    raisePeak(run, row, valueAt(peak, i), valueAt(peakBy, i));
     page.exit[slot] = code >= 0 ? code : -1;
     page.signal[slot] = code < 0 && code !== NO_CODE ? -code : 0;
     noteStart(run, started);

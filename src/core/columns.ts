@@ -29,6 +29,8 @@ export interface PackedColumns {
   readonly errBytes: PackedColumn;
   readonly details?: readonly (readonly [number, string])[];
   readonly lost?: readonly LostEntry[];
+  readonly peak?: PackedColumn;
+  readonly peakBy?: PackedColumn;
 }
 
 /** Messages with more results than this are refused: no sender makes them. */
@@ -44,6 +46,12 @@ const pack = (column: Column<Typed>): PackedColumn => {
   const first = column[0]!;
   for (let i = 1; i < column.length; i += 1) if (column[i] !== first) return bytesOf(column);
   return first;
+};
+
+/** Where nobody knows a peak, nothing. */
+const packPeaks = ({ peak = 0, peakBy = 0 }: ResultColumns): Pick<PackedColumns, "peak" | "peakBy"> => {
+  const by = pack(peakBy);
+  return by === 0 ? {} : { peak: pack(peak), peakBy: by };
 };
 
 export const packResults = (columns: ResultColumns): PackedColumns => {
@@ -65,6 +73,7 @@ export const packResults = (columns: ResultColumns): PackedColumns => {
     errBytes: pack(columns.errBytes),
     ...(columns.details.length > 0 ? { details: columns.details } : {}),
     ...(columns.lost === undefined || columns.lost.length === 0 ? {} : { lost: columns.lost }),
+    ...packPeaks(columns),
   };
 };
 
@@ -84,7 +93,13 @@ const unpackRows = <T extends Typed>(View: View<T>, column: PackedColumn | undef
 };
 
 /** A constant stays one, converted to a number that such a column can hold. */
-const constant = { u8: new Uint8Array(1), u16: new Uint16Array(1), i16: new Int16Array(1), f64: new Float64Array(1) };
+const constant = {
+  u8: new Uint8Array(1),
+  u16: new Uint16Array(1),
+  i16: new Int16Array(1),
+  u32: new Uint32Array(1),
+  f64: new Float64Array(1),
+};
 
 const unpack = <T extends Typed>(one: T, column: PackedColumn | undefined, n: number): Column<T> => {
   if (typeof column !== "number") return unpackRows(one.constructor as unknown as View<T>, column, n);
@@ -132,5 +147,8 @@ export const unpackResults = (packed: PackedColumns): ResultColumns => {
     errBytes: unpack(constant.f64, packed.errBytes, n),
     details: packed.details ?? [],
     ...(packed.lost === undefined ? {} : { lost: unpackLost(packed.lost, n) }),
+    ...(packed.peak === undefined && packed.peakBy === undefined
+      ? {}
+      : { peak: unpack(constant.u32, packed.peak, n), peakBy: unpack(constant.u8, packed.peakBy, n) }),
   };
 };

@@ -1,3 +1,4 @@
+import { peakOf } from "./peak.ts";
 import { type Run, isFinishedRun } from "./run.ts";
 import type { RunSummary, State } from "./state.ts";
 import { TASK_STATES, Task } from "./states.ts";
@@ -172,6 +173,9 @@ const compareRows = (a: Run, b: Run, row: Row, compare: Found): void => {
   const facts = (what: string, one: unknown, other: unknown): void => {
     if (one !== other) compare(`run ${a.id}, row ${row}: ${what}`, one, other);
   };
+  const peaks = [peakOf(a, row), peakOf(b, row)] as const;
+  facts("peak", peaks[0]?.bytes, peaks[1]?.bytes);
+  facts("who saw its peak", peaks[0]?.by, peaks[1]?.by);
   facts("state", stateIn(a, left, slots[0]), stateIn(b, right, slots[1]));
   facts("reason", reasonIn(a, left, slots[0]), reasonIn(b, right, slots[1]));
   for (const column of COLUMNS) {

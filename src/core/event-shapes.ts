@@ -60,6 +60,8 @@ const results: Shape = (value, path) => {
     outAt: column(Float64Array, n),
     outBytes: column(Float64Array, n),
     errBytes: column(Float64Array, n),
+    peak: optional(column(Uint32Array, n)),
+    peakBy: optional(column(Uint8Array, n)),
   })(value, path);
 };
 
@@ -128,6 +130,7 @@ const ranksEnded = {
   outBytes: number,
   errBytes: number,
   lost: optional(object({ stdout: number, stderr: number, reason: number })),
+  peak: optional(object({ bytes: number, by: number })),
 };
 
 const givenUp = listOf(object({ run: id, rows: listOf(row) }));

@@ -1,5 +1,6 @@
 import type { LaunchAbout, LaunchFiles, LaunchState } from "./launch.ts";
 import type { LostEntry, OutputLost } from "./output-lost.ts";
+import type { Peak } from "./peak.ts";
 import type { Resources } from "./resources.ts";
 import type { RunSpec } from "./spec.ts";
 import type { PilotState } from "./states.ts";
@@ -148,6 +149,9 @@ export interface ResultColumns {
   readonly details: readonly (readonly [number, string])[];
   /** The few results whose output was not kept whole; outBytes and errBytes count what was kept. */
   readonly lost?: readonly LostEntry[];
+  /** Peak memory in pages (peak.ts) and who saw it, 0 where nobody could tell; both absent where all are 0. */
+  readonly peak?: Column<Uint32Array>;
+  readonly peakBy?: Column<Uint8Array>;
 }
 
 /** A message of results. (agent, seq) makes it idempotent: a repeated one changes nothing. */
@@ -182,6 +186,8 @@ export interface RanksEnded {
   readonly outBytes: number;
   readonly errBytes: number;
   readonly lost?: OutputLost | undefined;
+  /** The largest of its ranks. */
+  readonly peak?: Peak | undefined;
 }
 
 /** Waiting tasks that nobody will run: they fail without an attempt. Rows that an agent has, or that ended, stay. */

@@ -1,5 +1,6 @@
 import type { RanksEnded } from "./events.ts";
 import { type OutputLost, addLost } from "./output-lost.ts";
+import { type Peak, largerPeak, peakPages, raisePeak } from "./peak.ts";
 import { attemptsOf } from "./past-attempts.ts";
 import type { Run } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
@@ -67,11 +68,23 @@ const keepOutput = (run: Run, event: RanksEnded): void => {
   history![past] = { ...before, outputLost };
 };
 
+/** The attempt's peak is the largest of any rank, also where one reports after its end. */
+const keepPeak = (run: Run, { row, attempt }: RanksEnded, peak: Peak): void => {
+  const history = run.history.get(row);
+  const past = history?.findIndex(({ n }) => n === attempt) ?? -1;
+  if (past < 0) return raisePeak(run, row, peakPages(peak.bytes), peak.by);
+  const before = history![past]!;
+  history![past] = { ...before, peak: largerPeak(before.peak, peak)! };
+};
+
 /** Also after the gang is over: what its ranks wrote until then can still be read. A repeated event changes nothing. */
 export const applyRanksEnded: Apply<RanksEnded> = (state, event) => {
   const run = state.runs.get(event.run);
   if (run === undefined || event.row >= run.total) return;
-  if (attemptsOf(run, event.row).some(({ n }) => n === event.attempt)) keepOutput(run, event);
+  if (attemptsOf(run, event.row).some(({ n }) => n === event.attempt)) {
+    keepOutput(run, event);
+    if (event.peak !== undefined) keepPeak(run, event, event.peak);
+  }
   const gang = state.gangs.get(gangKey(event.run, event.row));
   if (gang === undefined || gang.attempt !== event.attempt || !gang.agents.includes(event.agent)) return;
   if (gang.agents[0] !== event.agent && !gang.ended.has(event.agent)) gang.ended.set(event.agent, event);

@@ -1,5 +1,6 @@
 import type { Launch } from "./launch.ts";
 import { clearLost } from "./output-lost.ts";
+import { clearPeak } from "./peak.ts";
 import { remember } from "./past-attempts.ts";
 import type { Group, Run } from "./run.ts";
 import type { Effects, Pilot, State } from "./state.ts";
@@ -73,6 +74,7 @@ export const reopen = (
   page.outBytes[slot] = 0;
   page.errBytes[slot] = 0;
   clearLost(run, row);
+  clearPeak(run, row);
   page.exit[slot] = -1;
   page.signal[slot] = 0;
   page.reason[slot] = 0;

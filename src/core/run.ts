@@ -3,6 +3,7 @@ import { type Condition, type GroupSpec, type RankSpec, type RunSpec, itemCount,
 import { TASK_STATES, Task } from "./states.ts";
 import type { RankOutput } from "./gangs.ts";
 import { type LostRows, type OutputLost, lostOf, noneLost } from "./output-lost.ts";
+import { type Peak, type PeakPage, peakOf } from "./peak.ts";
 import type { PackedItems } from "./items.ts";
 import { type Table, createTable, touch } from "./table.ts";
 import type { AgentId, Row, RunId } from "./ids.ts";
@@ -35,6 +36,7 @@ export interface Attempt {
   readonly outBytes: number;
   readonly errBytes: number;
   readonly outputLost?: OutputLost;
+  readonly peak?: Peak;
 }
 
 /** The tasks of one entry of a run's file: rows `first … first+count-1`, sharing one template. */
@@ -75,6 +77,8 @@ export interface Run {
   readonly rankOutputs: Map<Row, RankOutput[]>;
   /** Output that was not kept. */
   readonly lost: LostRows;
+  /** Peak memory of the latest attempts, by page of the table; that of earlier ones is in the history. */
+  readonly peaks: Map<number, PeakPage>;
   /** Bytes of output that all attempts have left, as reported when they ended. */
   outputBytes: number;
   /** Interned texts; index 0 is "no reason". */
@@ -178,6 +182,7 @@ export const createRun = (
     history: new Map(),
     rankOutputs: new Map(),
     lost: noneLost(),
+    peaks: new Map(),
     outputBytes: 0,
     reasons: [""],
     reasonIds: new Map(),
@@ -228,6 +233,7 @@ export const latestAttempt = (run: Run, row: Row, lost: boolean): Attempt => {
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
   const outputLost = lostOf(run, row);
+  const peak = peakOf(run, row);
   return {
     n: page.attempt[slot]!,
     agent: page.agent[slot]!,
@@ -243,6 +249,7 @@ export const latestAttempt = (run: Run, row: Row, lost: boolean): Attempt => {
     outBytes: page.outBytes[slot]!,
     errBytes: page.errBytes[slot]!,
     ...(outputLost === undefined ? {} : { outputLost }),
+    ...(peak === undefined ? {} : { peak }),
   };
 };
 

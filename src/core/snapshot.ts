@@ -7,6 +7,7 @@ import { PackedItems, evaluateItemResources } from "./items.ts";
 import type { Launch } from "./launch.ts";
 import { outcomeOf } from "./outcomes.ts";
 import { type LostPage, restoreLostPage } from "./output-lost.ts";
+import type { PeakPage } from "./peak.ts";
 import { keepAttempts } from "./past-attempts.ts";
 import { type Attempt, type GroupInput, type Run, createRun, createShapeSet, isFinishedRun } from "./run.ts";
 import type { Condition, RunSpec } from "./spec.ts";
@@ -38,6 +39,7 @@ const Part = {
   HISTORY: 113,
   RUN_END: 114,
   LOST: 165,
+  PEAKS: 166,
 } as const;
 
 /** Page bytes pass through this, so that whoever writes them may compress. */
@@ -50,7 +52,7 @@ const HISTORY_PER_RECORD = 5000;
 
 const record = (type: number, body: unknown): StateRecord => ({ type, payload: packr.pack(body) });
 
-const bytesOf = (column: Float64Array): Uint8Array =>
+const bytesOf = (column: Float64Array | Uint32Array): Uint8Array =>
   new Uint8Array(column.buffer, column.byteOffset, column.byteLength);
 
 /** Copies, because the source is a slice at any alignment. */
@@ -115,6 +117,8 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
       stderr: pages.pack(bytesOf(stderr)),
       reason: pages.pack(reason),
     });
+  for (const [index, { pages: sizes, by }] of run.peaks)
+    yield record(Part.PEAKS, { index, pages: pages.pack(bytesOf(sizes)), by: pages.pack(by) });
   yield record(Part.RUN_END, run.id);
 }
 
@@ -211,6 +215,12 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
           stderr: numbersOf(pages.unpack(packed.stderr)),
           reason: new Uint8Array(pages.unpack(packed.reason)),
         });
+        return undefined;
+      }
+      case Part.PEAKS: {
+        const packed = packr.unpack(payload) as Record<keyof PeakPage, Uint8Array> & { index: number };
+        const sizes = new Uint32Array(new Uint8Array(pages.unpack(packed.pages)).buffer);
+        build().peaks.set(packed.index, { pages: sizes, by: new Uint8Array(pages.unpack(packed.by)) });
         return undefined;
       }
       case Part.RUN_END: {

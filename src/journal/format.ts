@@ -25,8 +25,9 @@ import { type SegmentId, baseName } from "./names.ts";
  * The set of events and snapshot records is part of the format: an older Slipway must not read what it would not
  * understand. This one reads all formats up to its own.
  *   2   losses say whether the task was given up (`givenUp`, `losses.judged`); snapshots hold the links between runs
+ *   3   results say how much memory attempts had (`peak`); snapshots hold it
  */
-export const FORMAT_VERSION = 2;
+export const FORMAT_VERSION = 3;
 export const HEADER_BYTES = 40;
 export const FRAME_BYTES = 11;
 export const MAX_RECORD = 256 * 1024 * 1024;

@@ -1,6 +1,7 @@
 import { MOST_TIME, cutText } from "../core/bounds.ts";
 import { MAX_RESULTS, type PackedColumn, type PackedColumns, packResults, unpackResults } from "../core/columns.ts";
 import { type Column, Ending, NO_CODE, type ResultColumns } from "../core/events.ts";
+import { PEAK_SOURCES } from "../core/peak.ts";
 import { type Shape, either, listOf, object, optional, text, whole, wrong } from "../core/shapes.ts";
 import type { Results } from "./messages.ts";
 
@@ -37,6 +38,12 @@ const BOUNDS = {
   errBytes: SIZE,
 } as const satisfies Partial<Record<keyof ResultColumns, Bound>>;
 
+/** Absent where nobody knows one, and from agents of earlier versions. */
+const PEAK_BOUNDS = {
+  peak: { least: 0, most: 0xffff_ffff, whole: true },
+  peakBy: { least: 0, most: PEAK_SOURCES.length - 1, whole: true },
+} as const satisfies Partial<Record<keyof ResultColumns, Bound>>;
+
 const fits = (value: number, { least, most, whole, or }: Bound): boolean =>
   (value >= least && value <= most && (!whole || Number.isInteger(value))) || value === or;
 
@@ -67,6 +74,7 @@ const PART = object({
   from: optional(whole(0xffff_ffff)),
   rows: optional(bytes),
   ...Object.fromEntries(Object.keys(BOUNDS).map((name) => [name, column])),
+  ...Object.fromEntries(Object.keys(PEAK_BOUNDS).map((name) => [name, optional(column)])),
 });
 
 const refuseIf = (problem: string | undefined): void => {
@@ -85,6 +93,8 @@ const checkPart = (part: PackedColumns, path: string): { packed: PackedColumns; 
   }
   for (const name of Object.keys(BOUNDS) as (keyof typeof BOUNDS)[])
     checkColumn(`${path}.${name}`, part[name], columns[name], BOUNDS[name]);
+  for (const name of Object.keys(PEAK_BOUNDS) as (keyof typeof PEAK_BOUNDS)[])
+    if (part[name] !== undefined) checkColumn(`${path}.${name}`, part[name], columns[name] ?? 0, PEAK_BOUNDS[name]);
   const cut = { ...columns, details: columns.details.map(([i, why]) => [i, cutText(why)] as const) };
   return { packed: packResults(cut), columns: cut };
 };

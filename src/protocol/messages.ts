@@ -1,6 +1,7 @@
 import type { PackedColumns } from "../core/columns.ts";
 import type { RowRanges } from "../core/events.ts";
 import type { OutputLost } from "../core/output-lost.ts";
+import type { Peak } from "../core/peak.ts";
 import type { Resources } from "../core/resources.ts";
 import type { Command, RankSpec } from "../core/spec.ts";
 import type { AgentId, PilotId, Row, RunId } from "../core/ids.ts";
@@ -63,6 +64,8 @@ export interface RanksEndedMessage extends AttemptName, RankOutcome {
   readonly outBytes: number;
   readonly errBytes: number;
   readonly lost?: OutputLost | undefined;
+  /** The largest of these ranks. */
+  readonly peak?: Peak | undefined;
 }
 
 /** Results; kept by the agent until acknowledged. */

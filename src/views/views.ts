@@ -2,6 +2,7 @@ import { constants } from "node:os";
 import { MOST_TIME } from "../core/bounds.ts";
 import type { Item } from "../core/item.ts";
 import { LOST_REASONS, type OutputLost } from "../core/output-lost.ts";
+import { PEAK_SOURCES, type Peak } from "../core/peak.ts";
 import { attemptsOf, droppedOf } from "../core/past-attempts.ts";
 import { fromUnits } from "../core/resources.ts";
 import { type Attempt, type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
@@ -11,7 +12,7 @@ import { TASK_STATES, Task, taskStateName } from "../core/states.ts";
 import { peek, stateOf } from "../core/table.ts";
 import { type CompiledTask, compileTask, expandTask, itemAt } from "../core/task-template.ts";
 import { expand, type Template, type TemplateContext } from "../core/template.ts";
-import type { AttemptView, OutputLostView, RunView, TaskView } from "../api/schemas.ts";
+import type { AttemptView, OutputLostView, PeakMemoryView, RunView, TaskView } from "../api/schemas.ts";
 import { resolve } from "node:path";
 import type { Row } from "../core/ids.ts";
 
@@ -135,6 +136,11 @@ export const lostView = (lost: OutputLost | undefined): OutputLostView | null =>
   return { bytes: stdout + stderr, stdout, stderr, reason: LOST_REASONS[lost.reason] ?? "write-failed" };
 };
 
+const peakView = (peak: Peak | undefined): PeakMemoryView | null => {
+  const source = PEAK_SOURCES[peak?.by ?? 0];
+  return peak === undefined || !source ? null : { bytes: peak.bytes, source };
+};
+
 /** How an attempt ended, or where it is. Older versions did not record the state of earlier attempts. */
 const attemptState = ({ lost, state, exit }: Attempt): AttemptView["state"] =>
   lost ? "LOST" : taskStateName(state ?? (exit === 0 ? Task.DONE : Task.FAILED));
@@ -154,6 +160,7 @@ const attemptView = (state: State, run: Run, attempt: Attempt): AttemptView => {
     reason: attempt.reason === "" ? null : attempt.reason,
     lost: attempt.lost,
     outputLost: lostView(attempt.outputLost),
+    peakMemory: peakView(attempt.peak),
   };
 };
 
@@ -213,6 +220,7 @@ export const taskView = (state: State, run: Run, row: Row, lastStderr: string | 
     stdoutBytes: last === undefined || last.finished === 0 ? null : sizeOf(last.outBytes),
     stderrBytes: last === undefined || last.finished === 0 ? null : sizeOf(last.errBytes),
     outputLost: lostView(last?.outputLost),
+    peakMemory: peakView(last?.peak),
     lastStderr,
   };
 };

@@ -26,6 +26,10 @@ const ending = (attempt: AttemptView): string => {
   return attempt.exitCode === null ? "-" : `exit ${attempt.exitCode}`;
 };
 
+/** `203M (rusage)`; servers of earlier versions say nothing. */
+const peakText = (peak: AttemptView["peakMemory"] | undefined): string | undefined =>
+  peak ? `${formatSize(peak.bytes)} (${peak.source})` : undefined;
+
 const attemptsTable = (attempts: readonly AttemptView[], now: number, width?: number): string =>
   table(
     attempts,
@@ -43,6 +47,9 @@ const attemptsTable = (attempts: readonly AttemptView[], now: number, width?: nu
         },
         right: true,
       },
+      ...(attempts.some(({ peakMemory }) => peakMemory)
+        ? [{ title: "MEMORY", value: ({ peakMemory }: AttemptView) => peakText(peakMemory) ?? "-", right: true }]
+        : []),
       { title: "END", value: ending },
       { title: "REASON", value: (attempt) => otherReason(attempt) ?? "", shrinksTo: 12 },
     ],
@@ -70,6 +77,7 @@ export const taskScreen = (task: TaskView, style: Style, now: number, width?: nu
       ["item", task.item === null ? undefined : printable(task.item)],
       ["directory", printable(task.cwd)],
       ["resources", resourcesText(task.resources) || undefined],
+      ["peak memory", peakText(task.peakMemory)],
       ["exit code", task.exitCode === null ? undefined : String(task.exitCode)],
       ["signal", task.signal ?? undefined],
       ["reason", otherReason(task) === undefined ? undefined : printable(otherReason(task)!)],

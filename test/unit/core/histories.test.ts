@@ -4,6 +4,7 @@ import { decodeEvent, encodeEvent } from "../../../src/core/codec.ts";
 import { Ending } from "../../../src/core/events.ts";
 import { Lost, lostOf } from "../../../src/core/output-lost.ts";
 import { attemptsOf, droppedOf } from "../../../src/core/past-attempts.ts";
+import { PeakBy } from "../../../src/core/peak.ts";
 import { groupOf, runState } from "../../../src/core/run.ts";
 import type { StateRecord } from "../../../src/core/snapshot.ts";
 import type { Dependency } from "../../../src/core/spec.ts";
@@ -173,6 +174,7 @@ const play = (
           outAt: each.pick % 3 === 0 ? -1 : 64,
           outBytes: 5,
           errBytes: 0,
+          ...(each.pick % 5 === 0 ? { peak: { bytes: each.pick * 4096, by: PeakBy.WATCH } } : {}),
           ...(each.pick % 4 === 0 ? { lost: { stdout: each.pick % 7, stderr: 1, reason: Lost.PER_TASK } } : {}),
         });
         break;

@@ -172,6 +172,7 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
             outBytes: new Float64Array(n).fill(at % 5),
             errBytes: new Float64Array(n),
             details: [],
+            ...(at % 2 === 0 ? { peak: Uint32Array.from(rows, (row) => at + row), peakBy: 1 + (at % 3) } : {}),
             lost: at % 3 === 0 ? rows.map((row, i) => [i, row, at, Lost.NO_ROOM] as const) : [],
           },
         ],
