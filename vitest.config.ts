@@ -12,6 +12,7 @@ const PROCESSES = [
   "test/unit/starters/*.test.ts",
   "test/unit/launch/plan/scripts*.test.ts",
   "test/unit/managers/commands.test.ts",
+  "test/unit/wrap/hold.test.ts",
   "test/unit/wrap/lines-in-bash.test.ts",
 ];
 

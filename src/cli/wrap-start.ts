@@ -8,7 +8,7 @@ import { parse } from "yaml";
 import { SlipwayError } from "../errors.ts";
 import { logPath, prepareRegistry, wrapId } from "../wrap/holder/registry.ts";
 import { holderOf } from "../wrap/holder/ledger.ts";
-import { peekStatus, type StatusBody, updateStatus } from "../wrap/holder/status-file.ts";
+import { NO_RESULTS, peekStatus, realStatusFile, type StatusBody, updateStatus } from "../wrap/holder/status-file.ts";
 import { parseAssignment } from "../wrap/plan/assignments.ts";
 import { readParameters } from "../wrap/plan/read-parameters.ts";
 import type { Context } from "./context.ts";
@@ -58,14 +58,11 @@ const parametersOf = (body: StatusBody | undefined, options: WrapOptions): Recor
   return all;
 };
 
-const RESULTS = ["status", "reason", "problem", "address", "host", "port", "dashboard_port", "pid", "tls"];
-
-/** A status file as it is before its wrapper runs: nothing of an earlier one is in it. */
 const prepareStatus = async (statusFile: string, options: WrapOptions): Promise<void> => {
   const parameters = parametersOf(await peekStatus(statusFile), options);
   // mistakes are told here, before anything is started
   readParameters(parameters);
-  await updateStatus(statusFile, { ...Object.fromEntries(RESULTS.map((key) => [key, undefined])), parameters });
+  await updateStatus(statusFile, { ...NO_RESULTS, parameters });
 };
 
 const launch = async (context: Context, what: WrapTarget, options: WrapOptions, log: string): Promise<ChildProcess> => {
@@ -119,7 +116,7 @@ const untilRunning = async (statusFile: string, child: ChildProcess | undefined,
 
 /** Starts a wrapper that outlives this process, or finds the one that runs; prints where the cluster is. */
 export const startWrap = async (context: Context, what: WrapTarget, options: WrapOptions): Promise<number> => {
-  const { statusFile } = what;
+  const statusFile = await realStatusFile(what.statusFile);
   const id = await wrapId(statusFile);
   const log = logPath(context.home, id);
   const isThere = (await holderOf(statusFile)) !== undefined;

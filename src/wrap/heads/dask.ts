@@ -12,10 +12,22 @@ export interface DaskHeadOptions {
   /** MODULE::SYMBOL */
   readonly cluster: string;
   readonly plan: Plan;
+  /** Lines for people. */
+  readonly note: (line: string) => void;
 }
 
+/** Undefined: no word of the shim's, but of something that prints before it, such as a start-up file. */
+const eventIn = (line: string): HeadEvent | undefined => {
+  try {
+    const body = JSON.parse(line) as HeadEvent | null;
+    return typeof body?.event === "string" ? body : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
 /** A Dask cluster in a Python of the user's, driven by the shim. What it and the user's module print goes to our standard error. */
-export const startDaskHead = async ({ python, shim, cluster, plan }: DaskHeadOptions): Promise<Head> => {
+export const startDaskHead = async ({ python, shim, cluster, plan, note }: DaskHeadOptions): Promise<Head> => {
   // a session of its own: Ctrl-C is for the wrapper, which then ends it in good order
   const child = spawn(python, [shim], { stdio: ["pipe", "pipe", "inherit"], detached: true });
   const { stdin, stdout } = child as typeof child & { stdin: NonNullable<typeof child.stdin> };
@@ -36,7 +48,11 @@ export const startDaskHead = async ({ python, shim, cluster, plan }: DaskHeadOpt
   send({ op: "start", cluster, plan });
 
   async function* events(): AsyncGenerator<HeadEvent> {
-    for await (const line of createInterface({ input: stdout })) yield JSON.parse(line) as HeadEvent;
+    for await (const line of createInterface({ input: stdout })) {
+      const event = eventIn(line);
+      if (event !== undefined) yield event;
+      else if (line.trim() !== "") note(line);
+    }
     await exited;
   }
   return {

@@ -1,17 +1,28 @@
-import { rm } from "node:fs/promises";
+import { access } from "node:fs/promises";
+import { dirname } from "node:path";
 import { SlipwayError } from "../../errors.ts";
 import { endJobs } from "./end-jobs.ts";
-import { ledgerPath, readLedger } from "./ledger.ts";
+import { claimLedger } from "./ledger.ts";
 import { managerOf } from "./managers.ts";
 import { jobNameOf, removeEntry, type WrapView } from "./registry.ts";
 import { removeStatus } from "./status-file.ts";
 import { removeTlsFiles } from "./tls-files.ts";
 
 /** Ends what a wrapper that is gone has left: its jobs, its files. */
-export const cleanLost = async (home: string, { id, statusFile }: WrapView): Promise<void> => {
-  const left = await readLedger(statusFile);
-  const manager = managerOf(left?.manager ?? null);
-  if (left !== undefined && manager !== undefined) {
+export const cleanLost = async (home: string, { id, statusFile, head, jobs = [] }: WrapView): Promise<void> => {
+  const isThere = await access(dirname(statusFile)).then(
+    () => true,
+    () => false,
+  );
+  // rejects where another start has taken it over meanwhile
+  const ledger = isThere ? await claimLedger(statusFile) : undefined;
+  // somebody may have removed the directory; the home knows of the jobs too
+  const left = ledger?.left ?? {
+    manager: head?.manager ?? null,
+    jobs: jobs.map((job) => ({ id: job.id, cancel: null })),
+  };
+  const manager = managerOf(left.manager);
+  if (manager !== undefined) {
     const still = await endJobs({ manager, jobs: left.jobs, jobName: jobNameOf(id) });
     if (still.length > 0)
       throw new SlipwayError("wrap-failed", {
@@ -21,6 +32,6 @@ export const cleanLost = async (home: string, { id, statusFile }: WrapView): Pro
   }
   await removeTlsFiles(statusFile);
   await removeStatus(statusFile);
-  await rm(ledgerPath(statusFile), { force: true });
+  await ledger?.release();
   await removeEntry(home, id);
 };

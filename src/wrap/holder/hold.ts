@@ -1,18 +1,23 @@
 import { SlipwayError } from "../../errors.ts";
 import { identify } from "../../process-identity.ts";
-import { type DaskHeadOptions, startDaskHead } from "../heads/dask.ts";
-import type { Head, HeadAddress, HeadEvent } from "../head.ts";
-import { planOf, type Planned } from "../plan/plan.ts";
+import type { Planned } from "../plan/plan.ts";
 import type { PortRange } from "../plan/values.ts";
 import { endJobs } from "./end-jobs.ts";
-import { findPython } from "./find-python.ts";
-import { pickPorts } from "./free-ports.ts";
 import { claimLedger, type Ledger } from "./ledger.ts";
 import { managerOf } from "./managers.ts";
 import { jobNameOf, prepareRegistry, removeEntry, wrapId, writeEntry, type WrapEntry } from "./registry.ts";
+import { endEarly, startHead, type Started, Stopped } from "./start-head.ts";
 import { superviseHead } from "./supervise.ts";
-import { awaitStatus, removeStatus, type StatusBody, updateStatus } from "./status-file.ts";
-import { makeTlsFiles, removeTlsFiles } from "./tls-files.ts";
+import {
+  awaitStatus,
+  hasResults,
+  NO_RESULTS,
+  realStatusFile,
+  removeStatus,
+  type StatusBody,
+  updateStatus,
+} from "./status-file.ts";
+import { removeTlsFiles } from "./tls-files.ts";
 
 export interface HoldOptions {
   readonly home: string;
@@ -27,6 +32,8 @@ export interface HoldOptions {
   readonly python?: string | undefined;
   /** slipway_dask.py */
   readonly shim: string;
+  /** How long a cluster may take to stand. */
+  readonly patienceMs?: number;
   /** Lines for people. */
   readonly note: (line: string) => void;
   /** Aborts when the wrapper should end in good order. */
@@ -35,19 +42,8 @@ export interface HoldOptions {
   readonly kill: AbortSignal;
 }
 
-const PORT_TRIES = 3;
-
 const OPEN_TO_ALL =
   "whoever reaches the scheduler's port can run code as you; `security: true` in the parameters makes it tls with a key";
-
-interface Started {
-  readonly head: Head;
-  readonly events: AsyncIterator<HeadEvent>;
-  readonly address: HeadAddress;
-  readonly planned: Planned;
-  /** What it said of jobs before it stood. */
-  readonly early: readonly HeadEvent[];
-}
 
 /** Cancels what a wrapper that was killed has left. */
 const cancelLeft = async (ledger: Ledger, jobName: string, note: HoldOptions["note"]): Promise<void> => {
@@ -65,66 +61,6 @@ const cancelLeft = async (ledger: Ledger, jobName: string, note: HoldOptions["no
     });
 };
 
-/** The first event that is not about a job decides. */
-const firstWord = async (
-  events: AsyncIterator<HeadEvent>,
-): Promise<{ readonly word: HeadEvent | undefined; readonly early: readonly HeadEvent[] }> => {
-  const early: HeadEvent[] = [];
-  for (;;) {
-    const { value, done } = await events.next();
-    if (done === true) return { word: undefined, early };
-    if (value.event === "ready" || value.event === "failed") return { word: value, early };
-    early.push(value);
-  }
-};
-
-const failure = (word: HeadEvent | undefined): SlipwayError =>
-  word?.event === "failed"
-    ? new SlipwayError("wrap-failed", { detail: word.detail, remedy: word.remedy })
-    : new SlipwayError("wrap-failed", {
-        detail: "the Python process ended before the cluster stood",
-        remedy: "Its last words are above.",
-      });
-
-/** Plan and head; a port that was taken between the choice and its use is another's, and others are chosen. */
-const start = async (options: HoldOptions, body: StatusBody, id: string): Promise<Started> => {
-  const python = await findPython(options.python);
-  if (python.warning !== undefined) options.note(python.warning);
-  const wantsTls = (body["parameters"] as { security?: unknown } | undefined)?.security === true;
-  const tls = wantsTls ? await makeTlsFiles(options.statusFile) : undefined;
-  for (let tried = 1; ; tried++) {
-    const planned = planOf(body["parameters"], {
-      ports: await pickPorts(options.portRange),
-      host: options.host,
-      portRange: options.portRange,
-      python: options.python === undefined ? undefined : python.path,
-      jobName: jobNameOf(id),
-      tls,
-    });
-    const shim: DaskHeadOptions = {
-      python: python.path,
-      shim: options.shim,
-      cluster: options.target,
-      plan: planned.plan,
-    };
-    const head = await startDaskHead(shim);
-    const abort = (): void => head.close();
-    options.stop.addEventListener("abort", abort, { once: true });
-    options.kill.addEventListener("abort", () => head.kill(), { once: true });
-    const events = head.events[Symbol.asyncIterator]();
-    const { word, early } = await firstWord(events);
-    options.stop.removeEventListener("abort", abort);
-    if (word?.event === "ready") return { head, events, address: word, planned, early };
-    if (options.stop.aborted) throw new Stopped();
-    // its end, and the end of its cluster
-    while ((await events.next()).done !== true);
-    if (word?.event !== "failed" || word.step !== "port" || tried === PORT_TRIES) throw failure(word);
-  }
-};
-
-/** Somebody asked for the end before the cluster stood: a normal end. */
-class Stopped extends Error {}
-
 const messageOf = (error: unknown): string =>
   error instanceof SlipwayError ? `${error.message} (${error.hint})` : (error as Error).message;
 
@@ -141,25 +77,34 @@ const holdClaimed = async (options: HoldOptions, body: StatusBody, ledger: Ledge
   };
   prepareRegistry(home);
   await writeEntry(home, entry);
+  if (hasResults(body)) await updateStatus(statusFile, NO_RESULTS);
   await cancelLeft(ledger, jobNameOf(id), note);
-  const { head, events, address, planned, early } = await start(options, body, id);
+  const started = await startHead(options, body, id, ledger);
+  try {
+    await announce(options, started);
+  } catch (error) {
+    await endEarly(started, jobNameOf(id));
+    throw error;
+  }
+  const { planned, ...rest } = started;
+  await superviseHead({ ...options, ...rest, id, ledger, plan: planned.plan, entry });
+};
+
+/** Says in the status file where the cluster is. */
+const announce = async (options: HoldOptions, { address, planned }: Started): Promise<void> => {
+  const { statusFile, target, note } = options;
   const { plan, warnings } = planned;
   for (const warning of warnings) note(warning);
   const isSecure = address.address.startsWith("tls://");
-  if (!isSecure && plan.dask["distributed.comm.require-encryption"] === true) {
-    head.close();
-    while ((await events.next()).done !== true);
+  if (!isSecure && plan.dask["distributed.comm.require-encryption"] === true)
     throw new SlipwayError("bad-parameter", {
       key: "security",
       detail: `${target} made a cluster at ${address.address}, which is not encrypted`,
       remedy: "Let it take Dask's configuration: give it no protocol and no security of its own.",
     });
-  }
   if (!isSecure) note(OPEN_TO_ALL);
   await updateStatus(statusFile, {
     status: "running",
-    reason: undefined,
-    problem: undefined,
     address: address.address,
     host: address.host,
     port: address.port,
@@ -168,7 +113,6 @@ const holdClaimed = async (options: HoldOptions, body: StatusBody, ledger: Ledge
     tls: plan.dask["distributed.comm.tls.ca-file"] === undefined ? undefined : tlsNames(plan.dask),
   });
   note(`${address.kind} at ${address.address}, dashboard at port ${address.dashboard_port ?? "none"}`);
-  await superviseHead({ ...options, id, head, events, early, address, ledger, plan, entry });
 };
 
 /** For the client: Security(tls_ca_file=…, tls_client_cert=…, tls_client_key=…, require_encryption=True). */
@@ -182,8 +126,9 @@ const tlsNames = (keys: Planned["plan"]["dask"]): StatusBody => ({
  * Holds a cluster until nobody needs it. Any failing step is told in the status file; a normal end removes the file and
  * leaves no job.
  */
-export const hold = async (options: HoldOptions): Promise<void> => {
-  const { home, statusFile } = options;
+export const hold = async (given: HoldOptions): Promise<void> => {
+  const { home, stop } = given;
+  let { statusFile } = given;
   const tell = async (problem: unknown): Promise<void> => {
     const changes = { status: "failed", reason: messageOf(problem), pid: process.pid };
     // standard error has it too
@@ -191,12 +136,16 @@ export const hold = async (options: HoldOptions): Promise<void> => {
   };
   let body: StatusBody;
   try {
-    body = await awaitStatus(statusFile);
+    body = await awaitStatus(statusFile, { stop });
   } catch (error) {
+    if (stop.aborted) return;
     // a file that never came is not made now
     if (!/did not appear/.test((error as Error).message)) await tell(error);
     throw error;
   }
+  // a link stays one: what it leads to is replaced
+  statusFile = await realStatusFile(statusFile);
+  const options = { ...given, statusFile };
   const id = await wrapId(statusFile);
   const ledger = await claimLedger(statusFile);
   let isNormal = true;

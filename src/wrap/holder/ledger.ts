@@ -85,8 +85,11 @@ export const claimLedger = async (statusFile: string): Promise<Ledger> => {
       const body = parse(await readFile(old, "utf8"));
       const isDead = body === undefined || (await whereabouts(body.holder, self)) === "dead";
       // another start was faster, and this is its own: it gets it back
-      if (isDead) left = body ?? left;
-      else await link(old, path).catch(() => undefined);
+      if (isDead && body !== undefined) {
+        left = body;
+        // whoever is killed from now on still leaves word of them
+        await replaceFile(temporary, textOf({ ...body, holder: self }));
+      } else if (!isDead) await link(old, path).catch(() => undefined);
       await rm(old, { force: true });
     }
   } finally {
@@ -96,9 +99,10 @@ export const claimLedger = async (statusFile: string): Promise<Ledger> => {
   return {
     left,
     write: (manager, jobs) => {
-      writing = writing.then(() =>
-        replaceFile(path, textOf({ version: 1, holder: self, manager, jobs }), { sync: false }),
-      );
+      // a disk that was full once may not be next time
+      writing = writing
+        .catch(() => undefined)
+        .then(() => replaceFile(path, textOf({ version: 1, holder: self, manager, jobs }), { sync: false }));
       return writing;
     },
     release: async () => {

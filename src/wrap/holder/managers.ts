@@ -1,5 +1,5 @@
 import { clusterNamed, combineClusters, readClustersFile } from "../../config/clusters-file.ts";
-import { createCommands } from "../../managers/commands.ts";
+import { createCommands, type RunCommand } from "../../managers/commands.ts";
 import { type ClusterType, MANAGERS } from "../../managers/managers.ts";
 import type { Provider } from "../../managers/provider.ts";
 import { createProvider } from "../../managers/registry.ts";
@@ -21,24 +21,22 @@ const driverOf = (type: string): Provider | undefined => {
 };
 
 /** Managers without a driver are told with the command that dask-jobqueue itself would use. */
-const byCommand = (): JobManager => {
-  const run = createCommands();
-  return {
-    cancel: async (jobs) => {
-      for (const { id, cancel } of jobs) {
-        const words = (cancel ?? "").split(" ").filter((word) => word !== "");
-        if (words.length > 0) await run([...words, id]);
-      }
-    },
-  };
-};
+const byCommand = (run: RunCommand): JobManager => ({
+  cancel: async (jobs) => {
+    for (const { id, cancel } of jobs) {
+      const words = (cancel ?? "").split(" ").filter((word) => word !== "");
+      // one that has ended meanwhile is refused, and the others must still go
+      if (words.length > 0) await run([...words, id]).catch(() => undefined);
+    }
+  },
+});
 
 /** By the name of dask-jobqueue's section. Undefined: a cluster without jobs. */
-export const managerOf = (name: string | null): JobManager | undefined => {
+export const managerOf = (name: string | null, run = createCommands()): JobManager | undefined => {
   // its jobs are processes that this machine ends with their scheduler
   if (name === null || name === "local") return undefined;
   const provider = driverOf(name);
-  if (provider === undefined) return byCommand();
+  if (provider === undefined) return byCommand(run);
   return {
     poll: (ids) => provider.poll(ids),
     list: (prefix) => provider.list(prefix),

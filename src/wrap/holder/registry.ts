@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
-import { readdir, readFile, realpath, rm } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { SlipwayError } from "../../errors.ts";
 import { identify, parseIdentity, type ProcessIdentity, whereabouts } from "../../process-identity.ts";
 import { makeDirectories } from "../../protocol/make-directories.ts";
 import { replaceFile } from "../../replace-file.ts";
 import type { HeadAddress, HeadWorker } from "../head.ts";
+import { realStatusFile } from "./status-file.ts";
 
 /**
  * The wrappers of a home, one file each under `wraps/`: found without a server, also on another host that shares the home.
@@ -64,14 +65,11 @@ const requestPath = (home: string, id: string): string => join(directoryOf(home)
 export const logPath = (home: string, id: string): string => join(directoryOf(home), `${id}.log`);
 
 /** The same for a status file at each start, so that the jobs of an earlier wrapper are known by their name. */
-export const wrapId = async (statusFile: string): Promise<string> => {
-  const full = resolve(statusFile);
-  const directory = await realpath(dirname(full)).catch(() => dirname(full));
-  return createHash("sha256")
-    .update(join(directory, basename(full)))
+export const wrapId = async (statusFile: string): Promise<string> =>
+  createHash("sha256")
+    .update(await realStatusFile(statusFile))
     .digest("hex")
     .slice(0, 8);
-};
 
 /** The name of a wrapper's jobs; managers allow 15 characters. */
 export const jobNameOf = (id: string): string => `dask-${id}`;

@@ -1,30 +1,67 @@
-import { readFile, rename, rm } from "node:fs/promises";
+import { constants, lstat, open, realpath, rename, rm } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { formatSize } from "../../core/quantities.ts";
 import { SlipwayError } from "../../errors.ts";
 import { replaceFile } from "../../replace-file.ts";
 
 /** How long whoever starts a wrapper may take to write the file. */
 const PATIENCE_MS = 20_000;
 const PAUSE_MS = 100;
+const MOST_BYTES = 16 * 2 ** 20;
 
 export type StatusBody = Readonly<Record<string, unknown>>;
+
+/** What a wrapper writes; all other keys belong to others. */
+const RESULTS = ["status", "reason", "problem", "address", "host", "port", "dashboard_port", "pid", "tls"] as const;
+
+/** A status file as it is before its wrapper runs: nothing of an earlier one is in it. */
+export const NO_RESULTS: StatusBody = Object.fromEntries(RESULTS.map((key) => [key, undefined]));
+export const hasResults = (body: StatusBody): boolean => RESULTS.some((key) => key in body);
 
 /** A file beside the status file that belongs to it. */
 export const besides = (statusFile: string, ending: string): string => `${statusFile}.${ending}`;
 
+/** One file has one name, whatever links lead to it; it need not be there yet. */
+export const realStatusFile = async (path: string): Promise<string> => {
+  const full = resolve(path);
+  const directory = await realpath(dirname(full)).catch(() => dirname(full));
+  return realpath(full).catch(() => join(directory, basename(full)));
+};
+
+const unreadable = (path: string, detail: string, remedy: string, cause?: unknown): SlipwayError =>
+  new SlipwayError("wrap-failed", { detail: `${path} cannot be read: ${detail}`, remedy }, cause);
+
+/** Parameters hold lines of shell for jobs: whoever writes them acts as you. */
+const refuseForeign = (path: string, owner: number, what: string): void => {
+  const uid = process.getuid?.() ?? owner;
+  if (owner !== uid && owner !== 0)
+    throw unreadable(path, `${what} belongs to another user (${owner})`, "Use a status file of your own.");
+};
+
 const readText = async (path: string): Promise<string | undefined> => {
+  const name = "--status-file names a file of your own.";
   try {
-    return await readFile(path, "utf8");
+    const link = await lstat(path);
+    refuseForeign(path, link.uid, link.isSymbolicLink() ? "the link" : "it");
+    // a pipe that nobody writes to would not open otherwise
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const facts = await file.stat();
+      if (!facts.isFile()) throw unreadable(path, "it is not a file", name);
+      refuseForeign(path, facts.uid, "it");
+      if ((facts.mode & 0o002) !== 0)
+        throw unreadable(path, "everybody can write to it", `\`chmod o-w ${path}\` changes that.`);
+      if (facts.size > MOST_BYTES)
+        throw unreadable(path, `it has ${formatSize(facts.size)}, more than ${formatSize(MOST_BYTES)}`, name);
+      return await file.readFile("utf8");
+    } finally {
+      await file.close();
+    }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw new SlipwayError(
-      "wrap-failed",
-      {
-        detail: `${path} cannot be read: ${(error as Error).message}`,
-        remedy: "--status-file names a file of your own.",
-      },
-      error,
-    );
+    if (error instanceof SlipwayError) throw error;
+    throw unreadable(path, (error as Error).message, name, error);
   }
 };
 
@@ -41,8 +78,14 @@ const objectIn = (text: string): StatusBody | undefined => {
 export const peekStatus = async (path: string): Promise<StatusBody | undefined> =>
   objectIn((await readText(path).catch(() => undefined)) ?? "");
 
-/** Waits until the file is there. A file that is being written in place gets a moment to become whole. */
-export const awaitStatus = async (path: string, patienceMs = PATIENCE_MS): Promise<StatusBody> => {
+/**
+ * Waits until the file is there. A file that is being written in place gets a moment to become whole. Rejects when `stop`
+ * aborts.
+ */
+export const awaitStatus = async (
+  path: string,
+  { patienceMs = PATIENCE_MS, stop }: { readonly patienceMs?: number; readonly stop?: AbortSignal } = {},
+): Promise<StatusBody> => {
   const until = performance.now() + patienceMs;
   for (let seen: string | undefined, same = 0; ;) {
     const text = await readText(path);
@@ -61,7 +104,7 @@ export const awaitStatus = async (path: string, patienceMs = PATIENCE_MS): Promi
         detail: `the status file ${path} did not appear within ${patienceMs / 1000} s`,
         remedy: "Whoever starts a wrapper writes it, with `parameters`; --start does so too.",
       });
-    await sleep(PAUSE_MS);
+    await sleep(PAUSE_MS, undefined, { signal: stop });
   }
 };
 

@@ -9,7 +9,7 @@ import { lastWords } from "./last-words.ts";
 import type { Ledger, LedgerJob } from "./ledger.ts";
 import { managerOf } from "./managers.ts";
 import { jobNameOf, takeRequest, type WrapEntry, writeEntry } from "./registry.ts";
-import { updateStatus } from "./status-file.ts";
+import { peekStatus, updateStatus } from "./status-file.ts";
 
 export interface Supervision extends HoldOptions {
   readonly id: string;
@@ -61,6 +61,12 @@ export const superviseHead = async (given: Supervision): Promise<void> => {
     head.close();
   };
   let problem: string | undefined;
+  /** One after the other: the last word stands, and none comes after the file's end. */
+  let telling: Promise<void> = Promise.resolve();
+  const tell = async (text: string | undefined): Promise<void> => {
+    // a file that somebody has removed is not made anew
+    if ((await peekStatus(statusFile)) !== undefined) await updateStatus(statusFile, { problem: text });
+  };
   const watch = createJobWatch({
     manager,
     replace: (names) => head.replace(names),
@@ -70,7 +76,7 @@ export const superviseHead = async (given: Supervision): Promise<void> => {
       if (text === problem || closing !== undefined) return;
       problem = text;
       if (text !== undefined) note(text);
-      void updateStatus(statusFile, { problem: text }).catch(() => undefined);
+      telling = telling.then(() => tell(text)).catch(() => undefined);
     },
   });
 
@@ -112,6 +118,7 @@ export const superviseHead = async (given: Supervision): Promise<void> => {
     await hear(value);
   }
   clearTimeout(timer);
+  await telling;
   stop.removeEventListener("abort", onStop);
   await endWithJobs({ manager, jobs: watch.known(), jobName: jobNameOf(id), lookTwice: !isClosed });
   if (closing === undefined)
@@ -122,7 +129,7 @@ export const superviseHead = async (given: Supervision): Promise<void> => {
 };
 
 /** Rejects when jobs may be left. */
-const endWithJobs = async ({
+export const endWithJobs = async ({
   manager,
   ...what
 }: Omit<Parameters<typeof endJobs>[0], "manager"> & {

@@ -29,5 +29,17 @@ export const pythonText = (value: ConfigValue): string => {
     .join(", ")}}`;
 };
 
-/** One line of bash: the value is data, whatever it holds. */
-export const exportLine = (name: string, value: string): string => `export ${name}=${quoteFor(value, "word")}`;
+/**
+ * One line of bash: the value is data, whatever it holds. A line break in it is written as `\n`: OAR drops lines that begin
+ * with `#`, and HTCondor's job files know no line breaks in a command.
+ */
+export const exportLine = (name: string, value: string): string => {
+  const word = /[\r\n]/.test(value)
+    ? `$'${value
+        .replaceAll("\\", "\\\\")
+        .replaceAll("'", String.raw`\'`)
+        .replaceAll("\n", String.raw`\n`)
+        .replaceAll("\r", String.raw`\r`)}'`
+    : quoteFor(value, "word");
+  return `export ${name}=${word}`;
+};

@@ -50,6 +50,8 @@ class Channel:
         os.dup2(null, 0)
         os.close(null)
         os.dup2(2, 1)
+        # start-up files of Python may have printed a line without an end
+        self._out.write("\n")
 
     def send(self, event, **facts):
         text = json.dumps(dict(facts, event=event), default=str)
@@ -118,9 +120,9 @@ def section_settings(plan, manager, section):
 
 def configure(dask, plan):
     settings = dict(plan["dask"])
-    settings.update((key, interpret(text)) for key, text in plan["texts"].items())
     for manager in managers_of(dask):
         settings.update(section_settings(plan, manager, dask.config.get("jobqueue." + manager) or {}))
+    settings.update((key, interpret(text)) for key, text in plan["texts"].items())
     dask.config.set(settings)
     os.environ.update(plan["variables"])
 
@@ -168,7 +170,7 @@ def make_cluster(text, distributed, plan):
         raise Refusal("cluster", "%s is a %s" % (text, type(symbol).__name__), kinds())
     try:
         made = call(**arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if port_is_taken(error):
             raise Refusal("port", "%s() failed: %s" % (text, root_cause(error)), "Use a wider --port-range.")
         traceback.print_exc()
@@ -293,7 +295,11 @@ class Holder:
     # ---- each second
 
     async def look(self):
+        from distributed import Client
+
         scheduler = self.cluster.scheduler
+        # a client that the user's module keeps in this process waits for nobody
+        own = {client.id for client in list(getattr(Client, "_instances", ()))} | {"fire-and-forget"}
         work = dict.fromkeys(WORK, 0)
         for group in scheduler.task_groups.values():
             for state in WORK:
@@ -308,7 +314,7 @@ class Holder:
         return {
             "work": sum(work.values()),
             "tasks": work,
-            "clients": sum(1 for client in scheduler.clients if client != "fire-and-forget"),
+            "clients": sum(1 for client in scheduler.clients if client not in own),
             "workers": [
                 {"name": str(each.name), "address": each.address, "threads": each.nthreads, "memory": each.memory_limit}
                 for each in scheduler.workers.values()

@@ -16,13 +16,22 @@ const valueAfter = (lines: readonly string[], name: string, env: Readonly<Record
   });
 
 describe("lines before the worker, read by bash", () => {
-  it.each(['a\'b $(touch /tmp/x) `id` "q" \\ \n end', "", " ", "~", "*", "!!", "ü€", "-n", "a=b"])(
-    "row 002-5: %j arrives as it is",
-    (hostile) => {
-      const { exports } = plan({ extra_dask_config: { "distributed.worker.preload": hostile } }).prologue;
-      expect(valueAfter(exports, "DASK_DISTRIBUTED__WORKER__PRELOAD")).toBe(hostile);
-    },
-  );
+  it.each([
+    'a\'b $(touch /tmp/x) `id` "q" \\ \n end',
+    "",
+    " ",
+    "~",
+    "*",
+    "!!",
+    "ü€",
+    "-n",
+    "a=b",
+    "x\n#OAR -l host=9\r\n'y' \\n",
+  ])("row 002-5: %j arrives as it is", (hostile) => {
+    const { exports } = plan({ extra_dask_config: { "distributed.worker.preload": hostile } }).prologue;
+    expect(exports.filter((line) => /[\r\n]/.test(line))).toEqual([]);
+    expect(valueAfter(exports, "DASK_DISTRIBUTED__WORKER__PRELOAD")).toBe(hostile);
+  });
 
   it("row 002-38: a dict arrives as Python writes it", () => {
     const { exports } = plan({ "dask-resources": { S: 6, GPU: 0.5 } }).prologue;
