@@ -170,12 +170,69 @@ export const FleetView = z.object({
   failure: z.string().nullable(),
 });
 
+/** What brings workers to a wrapper's cluster: a pilot, or a job of a class of Python. */
+export const WrapPilotView = z.object({
+  id: z.string(),
+  /** In the workload manager; null while it is being submitted. */
+  job: z.string().nullable(),
+  /** As for pilots of a server. */
+  state: z.string(),
+  agents: z.number(),
+  /** Workers of it that are connected. */
+  workers: z.number(),
+  /** What its manager says while it waits, else why it is in this state. */
+  reason: z.string().nullable(),
+});
+
+/** A Dask cluster that `slipway wrap` holds. */
+export const WrapView = z.object({
+  id: z.string(),
+  /** MODULE::SYMBOL, or CLUSTER/QUEUE. */
+  target: z.string(),
+  /** The class of the cluster; null before it stands. */
+  kind: z.string().nullable(),
+  /** Where its pilots come from; null: a class of Python submits jobs. */
+  cluster: z.string().nullable(),
+  queue: z.string().nullable(),
+  /** `lost`: its process is gone without a word; `slipway wrap down` ends what it left. */
+  state: z.enum(["starting", "running", "closing", "lost"]),
+  statusFile: z.string(),
+  host: z.string(),
+  pid: z.number(),
+  started: z.string(),
+  address: z.string().nullable(),
+  dashboardPort: z.number().nullable(),
+  /** Its URL. */
+  dashboard: z.string().nullable(),
+  minimum: z.number(),
+  maximum: z.number(),
+  /** Workers that it has asked for. */
+  wanted: z.number(),
+  /** Tasks that run or could run; `tasks` has them by state, in Dask's words. */
+  work: z.number(),
+  tasks: z.record(z.string(), z.number()),
+  clients: z.number(),
+  /** Of its workers, in bytes; a limit of 0: none is set. */
+  memory: z.object({ used: z.number(), limit: z.number() }),
+  /** `memory` is the limit. */
+  workers: z.array(
+    z.object({ name: z.string(), address: z.string(), threads: z.number(), memory: z.number(), used: z.number() }),
+  ),
+  jobs: z.array(z.object({ id: z.string(), connected: z.boolean(), reason: z.string().nullable() })),
+  pilots: z.array(WrapPilotView),
+  problem: z.string().nullable(),
+  /** Why it has no workers, or no more than these. */
+  why: WhyView,
+});
+
 export const StatusView = z.object({
   server: ServerView,
   fleets: z.array(FleetView),
   pilots: z.array(PilotView),
   /** The runs that have not ended, and the last few that have. */
   runs: z.array(RunView),
+  /** Dask clusters of this home; a server of an earlier version does not say. */
+  wraps: z.array(WrapView).optional(),
 });
 
 export const EventView = z.object({
@@ -243,6 +300,8 @@ export type ServerView = z.infer<typeof ServerView>;
 export type PilotView = z.infer<typeof PilotView>;
 export type AgentView = z.infer<typeof AgentView>;
 export type FleetView = z.infer<typeof FleetView>;
+export type WrapView = z.infer<typeof WrapView>;
+export type WrapPilotView = z.infer<typeof WrapPilotView>;
 export type StatusView = z.infer<typeof StatusView>;
 export type EventView = z.infer<typeof EventView>;
 export type CheckView = z.infer<typeof CheckView>;

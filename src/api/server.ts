@@ -18,10 +18,10 @@ export const addServer = (app: Api, service: Service): void => {
     createRoute({
       method: "get",
       path: `${BASE}/status`,
-      summary: "Server, fleets, pilots and runs at a glance",
+      summary: "Server, fleets, pilots, runs and Dask clusters at a glance",
       responses: json(StatusView, "One screen"),
     }),
-    (context) => context.json(service.status(), 200),
+    async (context) => context.json({ ...service.status(), wraps: await service.wraps() }, 200),
   );
   app.openapi(
     createRoute({

@@ -9,14 +9,14 @@ import type {
   StatusView,
   TaskView,
   WhyView,
+  WrapView,
 } from "./schemas.ts";
 import type { RunId } from "../core/ids.ts";
-import type { WrapView } from "./wraps.ts";
 
 /** What the API needs of a server. Every method throws a SlipwayError that says what is wrong. */
 export interface Service {
   server(): ServerView;
-  status(): StatusView;
+  status(): Omit<StatusView, "wraps">;
   /** Answers when the run is on disk. `lines` is the document, then batches of items, then the end. */
   submit(lines: AsyncIterable<unknown>): Promise<{ run: RunId; total: number }>;
   runs(limit: number): RunView[];

@@ -9,10 +9,13 @@ export interface Target {
 
 const PATTERN = /^(\d{1,15})(?:\.(\d{1,15}))?$/;
 
-export const parseTarget = (text: string): Target => {
+/** `or`: what else it might have been. */
+export const parseTarget = (text: string, or?: string): Target => {
   const match = PATTERN.exec(text);
   if (match === null)
-    throw new SlipwayError("usage", { detail: `'${text}' is neither a run (3) nor a task of one (3.17)` });
+    throw new SlipwayError("usage", {
+      detail: `'${text}' is neither a run (3) nor a task of one (3.17)${or === undefined ? "" : `, nor ${or}`}`,
+    });
   const run = Number(match[1]);
   return match[2] === undefined ? { run } : { run, task: Number(match[2]) };
 };

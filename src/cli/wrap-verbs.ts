@@ -69,8 +69,10 @@ export const defineWrapVerbs = (command: Command, act: Cli["act"]): void => {
     .action(
       act(async (context, [name]) => {
         const { findWrap, logPath } = await registry();
+        const { wrapView } = await import("../wrap/report/view.ts");
         const wrap = await findWrap(context.home, name!);
-        context.answer(wrap, () => wrapDetails(wrap, logPath(context.home, wrap.id), context.style, Date.now()));
+        const log = logPath(context.home, wrap.id);
+        context.answer(wrap, () => wrapDetails(wrap, wrapView(wrap), log, context.style, Date.now()));
       }),
     );
   subcommand(command, "scale", "how many jobs a cluster may have, from now on")

@@ -13,8 +13,8 @@ import type {
   SubmitAnswer,
   TaskView,
   WhyView,
+  WrapView,
 } from "../api/schemas.ts";
-import type { WrapView } from "../api/wraps.ts";
 import type { LogPiece } from "../api/service.ts";
 import type { Endpoint } from "../protocol/endpoint.ts";
 import { createLaunchClient, type LaunchClient } from "./launches.ts";

@@ -1,7 +1,4 @@
 import type { PilotId } from "../core/ids.ts";
-import type { JobStatus } from "../managers/provider.ts";
-import type { Manager } from "../managers/manager.ts";
-import { waitingReason } from "../managers/waiting-reason.ts";
 
 /** What a keeper remembers between two looks. None of it outlives the server: the next one finds it out again. */
 
@@ -66,17 +63,4 @@ export const forgetFailures = (notes: FleetNotes): void => {
   notes.failed = 0;
   notes.inARow = 0;
   notes.failures.length = 0;
-};
-
-/** Why a pilot's job has not begun or has stopped: the manager's words, what they mean, and what would help. */
-export interface Waiting {
-  readonly text: string;
-  readonly remedy: string | null;
-}
-
-/** `queued: PENDING (Priority), jobs with a higher priority are ahead of it`. */
-export const waitingOf = (manager: Manager | undefined, { state, raw, reason = "" }: JobStatus): Waiting => {
-  const known = waitingReason(manager?.batch?.waiting ?? [], reason === "" ? raw : reason);
-  const said = `${state}: ${raw}${reason === "" ? "" : ` (${reason})`}`;
-  return { text: known === undefined ? said : `${said}, ${known.meaning}`, remedy: known?.remedy ?? null };
 };

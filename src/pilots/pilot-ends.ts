@@ -5,7 +5,8 @@ import type { JobStatus } from "../managers/provider.ts";
 import type { KeeperContext } from "./context.ts";
 import { endingText } from "./ending.ts";
 import type { Fleet } from "./fleet.ts";
-import { type FleetNotes, type Waiting, waitingOf } from "./notes.ts";
+import { type Waiting, waitingOf } from "../managers/waiting-words.ts";
+import type { FleetNotes } from "./notes.ts";
 import type { PilotStarts } from "./pilot-starts.ts";
 import type { PilotId } from "../core/ids.ts";
 

@@ -6,7 +6,7 @@ import type { Engine } from "../server/engine.ts";
 import { type ClusterKeeper, createClusterKeeper } from "./cluster-keeper.ts";
 import type { KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
-import type { Waiting } from "./notes.ts";
+import type { Waiting } from "../managers/waiting-words.ts";
 import { createRoster } from "./roster.ts";
 import { createSpools } from "./spools.ts";
 import type { AgentId, PilotId } from "../core/ids.ts";

@@ -40,14 +40,21 @@ export interface HeadWorker {
   readonly name: string;
   readonly address: string;
   readonly threads: number;
+  /** Its limit, in bytes. */
   readonly memory: number;
+  /** What it uses of that, where the head knows. */
+  readonly used?: number;
 }
 
 /** Each second. */
 export interface HeadTick {
   /** Tasks that run or could run. */
   readonly work: number;
+  /** The same by state, in the framework's own words. */
+  readonly tasks?: Readonly<Record<string, number>>;
   readonly clients: number;
+  /** How many workers it has asked for. */
+  readonly wanted?: number;
   readonly workers: readonly HeadWorker[];
   readonly jobs: readonly { readonly name: string; readonly id: string | null; readonly connected: boolean }[];
 }

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { daskPython } from "../../scripts/test-venv.mjs";
+import type { WrapView } from "../../src/api/schemas.ts";
 import { connect } from "../../src/client/index.ts";
 import { until } from "../until.ts";
 import { createHome, ROOT, type Outcome, type RunOptions, type SlipwayHome } from "./slipway-process.ts";
@@ -150,6 +151,11 @@ describe.skipIf(reason !== undefined)(
         expect([port >= from, port <= from + 80]).toEqual([true, true]);
       }
       expect((await home.run(["wrap", "list"])).stdout).toMatch(/distributed::LocalCluster +running +tls:/);
+      await until("the client to be gone", async () => {
+        const [fleet] = (await home.json<{ wraps: WrapView[] }>(["status"])).wraps;
+        return fleet!.clients === 0 && fleet!.work === 0;
+      });
+      expect(await home.json(["why", path("s.json")])).toMatchObject({ cause: "idle" });
       await home.run(["up"]);
       const client = connect({ home: home.home });
       const [listed] = await client.wraps();
@@ -158,6 +164,7 @@ describe.skipIf(reason !== undefined)(
         target: "distributed::LocalCluster",
         state: "running",
         address: first["address"],
+        dashboard: `http://127.0.0.1:${String(first["dashboard_port"])}/status`,
       });
       await home.run(["wrap", "scale", "s.json", "0-1"]);
       expect(await home.json(["wrap", "show", "s.json"])).toMatchObject({ state: "running", maximum: 1 });

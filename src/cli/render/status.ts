@@ -4,6 +4,7 @@ import { stateColored, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
 import { resourcesText } from "./task.ts";
 import { count, duration, localTime, printable, secondsBetween } from "./text.ts";
+import { wrapFleets } from "./wraps.ts";
 
 export const pilotsTable = (pilots: readonly PilotView[], style: Style, now: number, width?: number): string =>
   table(
@@ -80,6 +81,7 @@ export const statusScreen = (status: StatusView, style: Style, now: number, widt
     ]),
   ];
   if (status.fleets.length > 0) sections.push(fleetsTable(status.fleets, width));
+  if (status.wraps !== undefined && status.wraps.length > 0) sections.push(wrapFleets(status.wraps, style, width));
   sections.push(status.pilots.length > 0 ? pilotsTable(status.pilots, style, now, width) : "no pilots");
   sections.push(status.runs.length > 0 ? runsTable(status.runs, style, now, width) : "no runs");
   return sections.join("\n\n");

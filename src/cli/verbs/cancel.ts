@@ -5,7 +5,7 @@ import { type Define, examples } from "../verb.ts";
 /** Tasks per run, in the order given; a run named whole is not narrowed by its own tasks. */
 const byRun = (targets: readonly string[]): Map<number, number[] | undefined> => {
   const runs = new Map<number, number[] | undefined>();
-  for (const { run, task } of targets.map(parseTarget)) {
+  for (const { run, task } of targets.map((text) => parseTarget(text))) {
     const known = runs.get(run);
     if (task === undefined) runs.set(run, undefined);
     else if (known !== undefined) known.push(task);

@@ -3,7 +3,9 @@ import type { PilotView } from "../../api/schemas.ts";
 import { SlipwayError } from "../../errors.ts";
 import { pilotsTable } from "../render/status.ts";
 import { plural } from "../render/text.ts";
+import { wrapPilotsTable } from "../render/wraps.ts";
 import { type Define, examples, subcommand } from "../verb.ts";
+import { askServer, pilotsOfWraps, wrapsHere } from "../wraps-here.ts";
 
 const MOST = 1000;
 /** Ended pilots in the table. */
@@ -17,6 +19,11 @@ const recent = (pilots: readonly PilotView[]): PilotView[] => {
 };
 
 const pilotId = (text: string): number => {
+  const [, wrap] = /^([0-9a-f]{8})\/./.exec(text) ?? [];
+  if (wrap !== undefined)
+    throw new SlipwayError("usage", {
+      detail: `'${text}' belongs to a Dask cluster: \`slipway wrap scale ${wrap}\` and \`slipway wrap down ${wrap}\` are for those`,
+    });
   const id = Number(text);
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(id) || id === 0)
     throw new SlipwayError("usage", { detail: `'${text}' is not a pilot: they are numbered 1, 2, 3…` });
@@ -43,14 +50,22 @@ export const define: Define = (command, { act }) => {
       "slipway pilots cancel 3",
     ]),
   );
-  subcommand(command, "list", "pilots, with their agents")
+  subcommand(command, "list", "pilots, with their agents, and those of Dask clusters")
     .option("--all", `also those that ended before the last ${ENDED}; --json prints all`)
     .action(
-      act(async ({ client, answer, style, out }, _args, given) => {
-        const pilots = await client.pilots();
+      act(async (context, _args, given) => {
+        const { client, answer, style, out } = context;
+        const wraps = await wrapsHere(context.home);
+        const held = pilotsOfWraps(wraps);
+        const pilots = (await askServer(context, wraps, () => client.pilots())) ?? [];
         const shown = given.opts<{ all?: boolean }>().all === true ? pilots : recent(pilots);
-        answer(pilots, () =>
-          pilots.length === 0 ? "no pilots" : pilotsTable(shown, style, client.now(), out.columns()),
+        answer([...pilots, ...held], () =>
+          [
+            ...(pilots.length === 0 && held.length > 0
+              ? []
+              : [pilots.length === 0 ? "no pilots" : pilotsTable(shown, style, client.now(), out.columns())]),
+            ...(held.length === 0 ? [] : [wrapPilotsTable(held, style, out.columns())]),
+          ].join("\n\n"),
         );
       }),
     );

@@ -1,10 +1,23 @@
 import { statusScreen } from "../render/status.ts";
+import { wrapFleets } from "../render/wraps.ts";
 import { type Define, examples } from "../verb.ts";
+import { askServer, wrapsHere } from "../wraps-here.ts";
 
 export const define: Define = (command, { act }) =>
-  void command.addHelpText("after", examples(["slipway status", "slipway status --json | jq -r .server.url"])).action(
-    act(async ({ client, answer, style, out }) => {
-      const status = await client.status();
-      answer(status, () => statusScreen(status, style, client.now(), out.columns()));
-    }),
-  );
+  void command
+    .description(
+      "The server, its fleets, pilots and runs, and the Dask clusters of this home. These are shown without a server too; then `server` is null in --json.",
+    )
+    .addHelpText("after", examples(["slipway status", "slipway status --json | jq -r .server.url"]))
+    .action(
+      act(async (context) => {
+        const { client, answer, style, out } = context;
+        const wraps = await wrapsHere(context.home);
+        const status = await askServer(context, wraps, () => client.status());
+        if (status === undefined)
+          answer({ server: null, fleets: [], pilots: [], runs: [], wraps }, () =>
+            wrapFleets(wraps, style, out.columns()),
+          );
+        else answer({ ...status, wraps }, () => statusScreen({ ...status, wraps }, style, client.now(), out.columns()));
+      }),
+    );

@@ -18,7 +18,7 @@ import type { RunWatch } from "./run-watch.ts";
 import { createTaskService } from "./task-service.ts";
 import { createWhyService } from "./why-service.ts";
 import type { AgentId, Row, RunId } from "../../core/ids.ts";
-import { wrapViews } from "../wraps.ts";
+import { wrapViews } from "../../wrap/report/view.ts";
 
 /** The server as the API sees it. */
 

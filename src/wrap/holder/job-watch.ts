@@ -16,6 +16,8 @@ export interface JobWatch {
   submitted(job: HeadJob): void;
   refused(name: string, detail: string): void;
   tick(tick: HeadTick): void;
+  /** What the manager said of a job that has not connected, when it was last asked. */
+  said(id: string): string | undefined;
   /** All that may live. */
   known(): readonly LedgerJob[];
 }
@@ -41,6 +43,7 @@ interface Job {
   isConnected: boolean;
   wasConnected: boolean;
   releasedAt?: number;
+  said?: string | undefined;
 }
 
 const PERIOD_MS = 5000;
@@ -86,6 +89,7 @@ export const createJobWatch = (options: JobWatchOptions): JobWatch => {
         // Dask asked for its end and was not heard
         await manager!.cancel([{ id: job.id, cancel: job.cancel }]);
       else if (status.stuck === true) report(`job ${job.id} is stuck: ${status.reason ?? status.raw}`);
+      job.said = status.state === "active" ? undefined : (manager!.says?.(status) ?? status.raw);
       return;
     }
     forget(job.id);
@@ -133,6 +137,7 @@ export const createJobWatch = (options: JobWatchOptions): JobWatch => {
 
   return {
     known,
+    said: (id) => (jobs.get(id)?.isConnected === true ? undefined : jobs.get(id)?.said),
     submitted: ({ name, id, cancel }) => {
       jobs.set(id, { id, name, cancel, since: now(), isConnected: false, wasConnected: false });
       record(known());

@@ -1,8 +1,9 @@
 import { clusterNamed, combineClusters, readClustersFile } from "../../config/clusters-file.ts";
 import { createCommands, type RunCommand } from "../../managers/commands.ts";
 import { type ClusterType, MANAGERS } from "../../managers/managers.ts";
-import type { Provider } from "../../managers/provider.ts";
+import type { JobStatus, Provider } from "../../managers/provider.ts";
 import { createProvider } from "../../managers/registry.ts";
+import { waitingOf } from "../../managers/waiting-words.ts";
 import type { LedgerJob } from "./ledger.ts";
 
 /** What is asked of a workload manager about jobs that somebody else has submitted. */
@@ -11,6 +12,8 @@ export interface JobManager {
   readonly poll?: Provider["poll"];
   readonly list?: Provider["list"];
   cancel(jobs: readonly LedgerJob[]): Promise<void>;
+  /** Why a job has not begun, in the manager's words and in plain ones. */
+  readonly says?: (status: JobStatus) => string;
 }
 
 /** The manager whose commands are on the PATH, as dask-jobqueue finds it too. */
@@ -41,5 +44,6 @@ export const managerOf = (name: string | null, run = createCommands()): JobManag
     poll: (ids) => provider.poll(ids),
     list: (prefix) => provider.list(prefix),
     cancel: (jobs) => provider.cancel(jobs.map(({ id }) => id)),
+    says: (status) => waitingOf(MANAGERS[name as ClusterType], status).text,
   };
 };

@@ -25,9 +25,13 @@ export interface WrapEntry {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly work?: number;
+  /** The work by state. */
+  readonly tasks?: Readonly<Record<string, number>>;
   readonly clients?: number;
+  /** Workers that it has asked for. */
+  readonly wanted?: number;
   readonly workers?: readonly HeadWorker[];
-  readonly jobs?: readonly { readonly id: string; readonly connected: boolean }[];
+  readonly jobs?: readonly WrapJob[];
   /** The last thing that went wrong with its jobs. */
   readonly problem?: string;
   /** Of a wrapper whose workers run in pilots: where they come from. */
@@ -35,6 +39,14 @@ export interface WrapEntry {
   readonly queue?: string;
   /** Those that have not ended, by number. */
   readonly pilots?: readonly WrapPilot[];
+}
+
+/** A job that a cluster class has submitted. */
+export interface WrapJob {
+  readonly id: string;
+  readonly connected: boolean;
+  /** What its manager says while it waits. */
+  readonly reason?: string;
 }
 
 /** A pilot of a wrapper's own server, as far as a list of pilots shows it. */

@@ -94,9 +94,14 @@ export const superviseHead = async (given: Supervision): Promise<void> => {
     await show({
       ...(asked?.op === "scale" ? { minimum: asked.minimum, maximum: asked.maximum } : {}),
       work: tick.work,
+      tasks: tick.tasks ?? {},
+      wanted: tick.wanted ?? tick.jobs.length,
       clients: tick.clients,
       workers: tick.workers,
-      jobs: tick.jobs.flatMap(({ id: job, connected }) => (job === null ? [] : [{ id: job, connected }])),
+      jobs: tick.jobs.flatMap(({ id: job, connected }) => {
+        const reason = job === null ? undefined : watch.said(job);
+        return job === null ? [] : [{ id: job, connected, ...(reason === undefined ? {} : { reason }) }];
+      }),
     });
   };
 

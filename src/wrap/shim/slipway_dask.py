@@ -29,6 +29,7 @@ from types import FunctionType
 
 WORK = ("processing", "queued", "waiting", "no-worker")
 TICK = 1.0
+MEMORY_STEP = 10_000_000
 
 
 class Refusal(Exception):
@@ -315,8 +316,16 @@ class Holder:
             "work": sum(work.values()),
             "tasks": work,
             "clients": sum(1 for client in scheduler.clients if client not in own),
+            "wanted": len(getattr(self.cluster, "worker_spec", None) or ()),
             "workers": [
-                {"name": str(each.name), "address": each.address, "threads": each.nthreads, "memory": each.memory_limit}
+                {
+                    "name": str(each.name),
+                    "address": each.address,
+                    "threads": each.nthreads,
+                    "memory": each.memory_limit,
+                    # what changes in each second and matters to nobody is left out
+                    "used": each.metrics.get("memory", 0) // MEMORY_STEP * MEMORY_STEP,
+                }
                 for each in scheduler.workers.values()
             ],
             "jobs": jobs,

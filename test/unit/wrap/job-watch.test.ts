@@ -21,6 +21,7 @@ const watched = (states: Record<string, JobStatus | Error>) => {
         return new Map(found as [string, JobStatus][]);
       },
       cancel: async (jobs) => void cancelled.push(...jobs.map(({ id }) => id)),
+      says: ({ raw, reason = "" }) => `${raw}: ${reason}`,
     },
     replace: (names) => void replaced.push(...names),
     report: (problem) => void problems.push(problem),
@@ -57,6 +58,19 @@ describe("jobs that dask-jobqueue does not ask about", () => {
     submit("w-0", "7");
     for (let second = 0; second < 20; second++) await tick(1, ["w-0", "7", second > 11]);
     expect(asked).toEqual([["7"], ["7"]]);
+  });
+
+  it("what the manager says of a job that waits is kept until it runs or its worker connects", async () => {
+    const states: Record<string, JobStatus> = { "7": { state: "queued", raw: "PENDING", reason: "Priority" } };
+    const { submit, tick, watch } = watched(states);
+    submit("w-0", "7");
+    await tick(1, ["w-0", "7", false]);
+    expect(watch.said("7")).toBeUndefined();
+    await tick(5, ["w-0", "7", false]);
+    expect(watch.said("7")).toBe("PENDING: Priority");
+    states["7"] = { state: "active", raw: "RUNNING" };
+    await tick(6, ["w-0", "7", false]);
+    expect(watch.said("7")).toBeUndefined();
   });
 
   it("a job that ended before its worker connected is reported and replaced, at once and then later and later", async () => {
