@@ -113,14 +113,6 @@ const describe = (group: Group, ending: number, code: number): string => {
   }
 };
 
-/** Weight of the newest execution time in a group's moving average. */
-const NEWEST = 0.1;
-
-/** No task takes longer; times that say so are wrong and teach nothing. */
-const MOST_MS = 10 * 366 * 86_400_000;
-
-const average = (mean: number, took: number): number => (mean < 0 ? took : mean + NEWEST * (took - mean));
-
 const applyColumns = (
   state: State,
   agent: AgentId,
@@ -159,11 +151,6 @@ const applyColumns = (
     page.exit[slot] = code >= 0 ? code : -1;
     page.signal[slot] = code < 0 && code !== NO_CODE ? -code : 0;
     noteStart(run, started);
-    const took = valueAt(columns.finished, i) - started;
-    if (ending === Ending.EXIT && took >= 0 && took <= MOST_MS) {
-      group.meanMs = average(group.meanMs, took);
-      run.meanMs = average(run.meanMs, took);
-    }
     if (ending === Ending.EXIT && code === 0) {
       page.flags[slot]! &= ~Flag.CANCEL;
       page.reason[slot] = 0;

@@ -109,7 +109,6 @@ const HEAD = [
   "started",
   "finished",
   "canceled",
-  "meanMs",
   "unneeded",
   "retries",
   "losses",
@@ -119,7 +118,7 @@ const HEAD = [
   "lost",
 ] as const;
 
-const GROUP = ["count", "base", "waits", "done", "failed", "canceled", "meanMs"] as const;
+const GROUP = ["count", "base", "waits", "done", "failed", "canceled"] as const;
 
 const compareRuns = (a: Run, b: Run, compare: Found): void => {
   for (const key of HEAD) compare(`run ${a.id}: ${key}`, a[key], b[key]);

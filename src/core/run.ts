@@ -57,8 +57,8 @@ export interface Group {
   done: number;
   failed: number;
   canceled: number;
-  /** Moving average of execution time in milliseconds; -1 while unknown. */
-  meanMs: number;
+  /** Milliseconds that one of its tasks is expected to take; -1 while nothing is known. Advice, no history (0030). */
+  expectedMs: number;
 }
 
 export interface Run {
@@ -89,7 +89,7 @@ export interface Run {
   started: number;
   finished: number;
   canceled: string;
-  /** Moving average of execution time over all groups, for groups without one of their own; -1 while unknown. */
+  /** Moving average of what its tasks took, for groups about which nothing is known; -1 while none ended. Advice too. */
   meanMs: number;
   unneeded: number;
   retries: number;
@@ -159,7 +159,7 @@ export const createRun = (
       done: 0,
       failed: 0,
       canceled: 0,
-      meanMs: -1,
+      expectedMs: -1,
     };
     first += count;
     return made;
@@ -264,4 +264,4 @@ export const runState = (run: Run): RunState => {
 };
 
 /** Milliseconds that a task of a group is expected to take; -1 if nothing is known. */
-export const expectedMs = (run: Run, group: Group): number => (group.meanMs < 0 ? run.meanMs : group.meanMs);
+export const expectedMs = (run: Run, group: Group): number => (group.expectedMs < 0 ? run.meanMs : group.expectedMs);

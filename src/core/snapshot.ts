@@ -78,7 +78,6 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     started: run.started,
     finished: run.finished,
     canceled: run.canceled,
-    meanMs: run.meanMs,
     unneeded: run.unneeded,
     retries: run.retries,
     losses: run.losses,
@@ -87,14 +86,9 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     ...(run.digest === "" ? {} : { digest: run.digest }),
     outputBytes: run.outputBytes,
     ...(run.rankOutputs.size === 0 ? {} : { rankOutputs: [...run.rankOutputs] }),
-    groups: run.groups.map(({ base, waits, done, failed, canceled, meanMs }) => [
-      base,
-      waits,
-      done,
-      failed,
-      canceled,
-      meanMs,
-    ]),
+    // earlier versions read means of durations here: for them nothing is known
+    meanMs: -1,
+    groups: run.groups.map(({ base, waits, done, failed, canceled }) => [base, waits, done, failed, canceled, -1]),
   });
   for (const group of run.groups)
     if (group.items !== undefined)
@@ -130,7 +124,6 @@ interface RunHeader {
   readonly started: number;
   readonly finished: number;
   readonly canceled: string;
-  readonly meanMs: number;
   readonly unneeded: number;
   readonly retries: number;
   readonly losses: number;
@@ -169,7 +162,6 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
     run.started = header.started;
     run.finished = header.finished;
     run.canceled = header.canceled;
-    run.meanMs = header.meanMs;
     run.unneeded = header.unneeded;
     run.retries = header.retries;
     run.losses = header.losses;
@@ -180,8 +172,8 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
       run.reasons[id] = reason;
       run.reasonIds.set(reason, id);
     }
-    for (const [index, [base, waits, done, failed, canceled, meanMs]] of header.groups.entries())
-      Object.assign(run.groups[index]!, { base, waits, done, failed, canceled, meanMs });
+    for (const [index, [base, waits, done, failed, canceled]] of header.groups.entries())
+      Object.assign(run.groups[index]!, { base, waits, done, failed, canceled });
     return run;
   };
 

@@ -1,4 +1,4 @@
-import { type Group, type Run, type Shape, expectedMs, shapeOfRow } from "../core/run.ts";
+import { type Group, type Run, type Shape, shapeOfRow } from "../core/run.ts";
 import { isReady, peek } from "../core/table.ts";
 import type { Entry, Room } from "./fit-list.ts";
 import { type Lane, type Place, createPlaces } from "./places.ts";
@@ -113,11 +113,11 @@ const takeSamples = (places: Iterable<Place>, shapes: ReadonlyMap<string, ShapeC
   let open = shapes.size;
   for (const { lanes } of places)
     for (const { ranges } of lanes)
-      for (const { run, group, count, from, end } of ranges) {
+      for (const { group, count, from, end } of ranges) {
         const { sample } = count;
         if (sample.tasks >= most) continue;
         const tasks = Math.min(most - sample.tasks, end - from);
-        const each = expectedMs(run, group);
+        const each = group.expectedMs;
         sample.tasks += tasks;
         if (each < 0) sample.unknown += tasks;
         else sample.knownMs += tasks * each;

@@ -17,6 +17,7 @@ import type { Fleet } from "../pilots/fleet.ts";
 import { largestOf } from "../pilots/largest.ts";
 import { type Pilots, createPilots } from "../pilots/pilots.ts";
 import { simulatedNode } from "../pilots/simulated-fleets.ts";
+import { type Learning, openLearning } from "./learning.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Log } from "./logger.ts";
 import type { Stored, Home } from "./open-home.ts";
@@ -31,6 +32,7 @@ export interface Inside {
   readonly pilots: Pilots;
   readonly compactor: Compactor;
   readonly runWatch: RunWatch;
+  readonly learning: Learning;
   /** What the largest node of each usable cluster offers. */
   readonly largest: ReadonlyMap<string, Resources>;
   /** Used in names that must not clash with those of other homes. */
@@ -91,6 +93,15 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
   const here = { bootId: claim.lease.bootId, uptimeMs: Math.round(uptime() * 1000) };
   const clock = createClock(clockAtStart(state, here));
   const started = new Date(clock()).toISOString();
+  const learning = await openLearning({
+    home: root,
+    state,
+    clock,
+    clusters,
+    mayWrite: () => lifecycle.full === null && claim.fence(),
+    log,
+  });
+  const { expected } = learning;
   const engine = createEngine(state, createScheduler(DEFAULT_PREFETCH, clusters.default), journal, clock, {
     losses: clusters.limits.losses,
     restore: (summary) => readArchiveSync(root, summary.file),
@@ -132,7 +143,7 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     onWaiting: (pilot, text) => feed.publish({ event: "pilot.waiting", detail: { pilot, manager: text } }, clock()),
   });
   const runWatch = createRunWatch(engine);
-  wire({ engine, agents, pilots, feed, runWatch, journal, lifecycle, log });
+  wire({ engine, agents, pilots, feed, runWatch, expected, journal, lifecycle, log });
   announce(engine, claim.epoch, here);
 
   const compactor = createCompactor({
@@ -143,5 +154,5 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     command: (upTo) => [process.execPath, join(bundles, "server.js"), "compact-child", "--home", root, "--up-to", upTo],
     log,
   });
-  return { engine, agents, fleets, pilots, compactor, runWatch, largest, homeHash, started };
+  return { engine, agents, fleets, pilots, compactor, runWatch, learning, largest, homeHash, started };
 };

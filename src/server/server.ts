@@ -65,6 +65,7 @@ const closeAll = async ({ home, stored, inside, front, log }: Parts): Promise<vo
   await front.doors.close();
   await removeRuntimeDirectory(front.runtime);
   inside.agents.close();
+  await inside.learning.close();
   await stored.journal.close().catch((error: unknown) => log(`the journal did not close: ${(error as Error).message}`));
   await stored.reserve.close();
   await home.claim.release();
@@ -101,6 +102,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
 
   await engine.whenDurable();
   engine.rebuildQueues();
+  inside.learning.start();
   await publishEndpoint(parts);
   await front.launches.start();
   const { listening, url } = front;

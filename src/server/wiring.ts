@@ -1,5 +1,6 @@
 import type { Agents } from "../agent-links/agents.ts";
 import type { Engine } from "./engine.ts";
+import type { Expected } from "../learned/expected.ts";
 import type { Feed } from "./feed.ts";
 import type { Pilots } from "../pilots/pilots.ts";
 import type { Journal } from "../journal/index.ts";
@@ -15,17 +16,22 @@ export interface Wired {
   readonly pilots: Pilots;
   readonly feed: Feed;
   readonly runWatch: RunWatch;
+  readonly expected: Expected;
   readonly journal: Journal;
   readonly lifecycle: Lifecycle;
   readonly log: Log;
 }
 
 export const wire = (parts: Wired): void => {
-  const { engine, agents, pilots, feed, runWatch, journal, lifecycle, log } = parts;
+  const { engine, agents, pilots, feed, runWatch, expected, journal, lifecycle, log } = parts;
   const { clock, listeners } = engine;
 
   listeners.committed = (event) => {
     feed.committed(event);
+    if (event.type === "run.committed" || event.type === "run.retried") {
+      const run = engine.state.runs.get(event.run);
+      if (run !== undefined) expected.begin(run);
+    }
     // a first task gets its pilot at once, not at the next period
     if (event.type === "run.committed") setImmediate(() => pilots.expectWork());
   };
@@ -33,9 +39,13 @@ export const wire = (parts: Wired): void => {
     feed.publish({ event: "run.finished", run: run.id }, clock());
     engine.afterDurable(() => agents.forget(run.id));
     runWatch.runFinished(run);
+    expected.forget(run);
   };
   listeners.attemptOver = (run, row, attempt) => feed.attemptOver(run, row, attempt, clock);
-  listeners.taskEnded = (run, row) => feed.taskEnded(run, row, clock);
+  listeners.taskEnded = (run, row) => {
+    feed.taskEnded(run, row, clock);
+    expected.taskEnded(run, row, null);
+  };
   listeners.tasksCanceled = (run, _from, count) =>
     feed.publish({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());
 

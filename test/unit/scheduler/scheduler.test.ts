@@ -63,7 +63,7 @@ describe("scheduler.pass", () => {
     const scheduler = createScheduler();
     addAgent(scheduler, 1, cpus(4));
     const run = makeRun(group("a", 100_000));
-    run.groups[0]!.meanMs = 10;
+    run.groups[0]!.expectedMs = 10;
     scheduler.ready(run, 0, 100_000);
     expect(countOf(scheduler.pass(0))).toBe(4 + 4 * 50);
   });
@@ -72,7 +72,7 @@ describe("scheduler.pass", () => {
     const scheduler = createScheduler();
     for (const id of [1, 2, 3]) addAgent(scheduler, id, cpus(4));
     const run = makeRun(group("a", 12));
-    run.groups[0]!.meanMs = 0.01;
+    run.groups[0]!.expectedMs = 0.01;
     scheduler.ready(run, 0, 12);
     const made = scheduler.pass(0);
     for (const id of [1, 2, 3]) expect(countOf(made, id)).toBe(4);
@@ -94,7 +94,7 @@ describe("scheduler.pass", () => {
     addAgent(scheduler, 1, cpus(1));
     const high = makeRun(group("high", 3, { priority: 7 }));
     const low = makeRun(group("low", 3, { priority: -5 }));
-    low.groups[0]!.meanMs = 1;
+    low.groups[0]!.expectedMs = 1;
     scheduler.ready(low, 0, 3);
     scheduler.ready(high, 0, 3);
     // nothing is known of the high ones: one runs, one waits at the agent
@@ -105,7 +105,7 @@ describe("scheduler.pass", () => {
     const scheduler = createScheduler();
     addAgent(scheduler, 1, { cpus: 64 * FRACTION, gpus: 4 * FRACTION });
     const run = makeRun(group("gpu", 4, { resources: { cpus: FRACTION, gpus: FRACTION } }), group("cpu", 100));
-    for (const each of run.groups) each.meanMs = 3_600_000;
+    for (const each of run.groups) each.expectedMs = 3_600_000;
     scheduler.ready(run, 0, 104);
     expect(countOf(scheduler.pass(0))).toBe(64);
   });
@@ -165,7 +165,7 @@ describe("scheduler.pass", () => {
     const scheduler = createScheduler();
     addAgent(scheduler, 1, cpus(2));
     const run = makeRun(group("a", 40));
-    run.groups[0]!.meanMs = 0.1;
+    run.groups[0]!.expectedMs = 0.1;
     scheduler.ready(run, 0, 40);
     applyAll([run], scheduler.pass(1000));
     addAgent(scheduler, 2, cpus(2));
@@ -184,7 +184,7 @@ describe("scheduler.pass", () => {
       for (const [agent, , row] of applyAll([run], scheduler.pass(0))) has.get(agent)!.push(row);
     };
     place();
-    run.groups[0]!.meanMs = 0;
+    run.groups[0]!.expectedMs = 0;
     const finish = (id: number): void => {
       for (const row of has.get(id)!.splice(0)) scheduler.left(run, row, id);
       place();
@@ -234,7 +234,7 @@ describe("scheduler.pass", () => {
   it("tells demand with what it is expected to take, and how much of an agent is in use", () => {
     const scheduler = createScheduler();
     const run = makeRun(group("a", 300), group("b", 50));
-    run.groups[0]!.meanMs = 2000;
+    run.groups[0]!.expectedMs = 2000;
     scheduler.ready(run, 0, 350);
     expect(scheduler.demand()).toMatchObject([{ waiting: 350, sample: { tasks: 100, knownMs: 200_000, unknown: 0 } }]);
     addAgent(scheduler, 1, cpus(4));

@@ -1,0 +1,72 @@
+/** The last 100 values: their mean and quantiles. Its memory grows with what it holds. */
+export const WINDOW = 100;
+
+const FIRST_ROOM = 4;
+
+export class Window {
+  #values = new Float32Array(FIRST_ROOM);
+  #count = 0;
+  #next = 0;
+  #sum = 0;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Memory of its values. */
+  get bytes(): number {
+    return this.#values.byteLength;
+  }
+
+  /** -1 while it is empty. */
+  get mean(): number {
+    return this.#count === 0 ? -1 : this.#sum / this.#count;
+  }
+
+  /** The newest value; -1 while there is none. */
+  get last(): number {
+    return this.#count === 0 ? -1 : this.#values[(this.#next + WINDOW - 1) % WINDOW]!;
+  }
+
+  add(value: number): void {
+    if (this.#next === this.#values.length) {
+      const wider = new Float32Array(Math.min(WINDOW, this.#next * 5));
+      wider.set(this.#values);
+      this.#values = wider;
+    }
+    const gone = this.#count === WINDOW ? this.#values[this.#next]! : 0;
+    this.#values[this.#next] = value;
+    this.#sum += this.#values[this.#next]! - gone;
+    if (this.#count < WINDOW) this.#count += 1;
+    this.#next += 1;
+    if (this.#next < WINDOW) return;
+    this.#next = 0;
+    // adding up again keeps rounding from piling up
+    this.#sum = this.#values.reduce((sum, each) => sum + each, 0);
+  }
+
+  /** Oldest first. */
+  values(): Float32Array {
+    const out = new Float32Array(this.#count);
+    const first = this.#count === WINDOW ? this.#next : 0;
+    for (let i = 0; i < this.#count; i += 1) out[i] = this.#values[(first + i) % WINDOW]!;
+    return out;
+  }
+
+  sorted(): Float32Array {
+    return this.values().sort();
+  }
+
+  /** The value that a share `q` of them does not exceed, between neighbours on a line; -1 while it is empty. */
+  quantile(q: number): number {
+    return quantileOf(this.sorted(), q);
+  }
+}
+
+export const quantileOf = (sorted: ArrayLike<number>, q: number): number => {
+  if (sorted.length === 0) return -1;
+  const at = Math.max(0, Math.min(1, q)) * (sorted.length - 1);
+  const below = Math.floor(at);
+  const above = Math.min(below + 1, sorted.length - 1);
+  return sorted[below]! + (at - below) * (sorted[above]! - sorted[below]!);
+};
