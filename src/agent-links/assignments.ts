@@ -1,5 +1,5 @@
 import type { RowRanges } from "../core/events.ts";
-import { type Group, type Run, groupOf, shapeOfRow } from "../core/run.ts";
+import { type Group, type Run, groupOf, isUniform, shapeOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { Flag, touch } from "../core/table.ts";
 import { encodeFrame } from "../protocol/frames.ts";
@@ -102,7 +102,7 @@ const assignRows = (link: AgentLink, run: Run, { group, ranges, attempts, alone 
     ranges,
     attempts: attempts.every((attempt) => attempt === attempts[0]) ? attempts[0]! : attempts,
     ...(items === undefined ? {} : { items: rows().map((row) => items.get(row - group.first)) }),
-    ...(group.rowShapes === undefined ? {} : { resources: rows().map((row) => shapeOfRow(group, row).resources) }),
+    ...(isUniform(group) ? {} : { resources: rows().map((row) => shapeOfRow(group, row).resources) }),
     ...(alone.length === 0 ? {} : { alone }),
   };
   link.channel?.send(message);

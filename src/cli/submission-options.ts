@@ -41,7 +41,10 @@ export const defineSubmission = (command: Command): Command =>
     .optionsGroup("Resources:")
     .option("--cpus <n>", "cores (default 1)")
     .option("--gpus <x>", "GPUs; 0.5 shares one")
-    .option("--mem <size>", "memory: 500M, 2G; a task that uses more is killed; SLIPWAY_MEM is in bytes")
+    .option(
+      "--mem <size>",
+      "memory: 500M, 2G; a task that uses more is killed; SLIPWAY_MEM is in bytes. Amounts can be formulas: '{item * 10}M + 2G', '{attempt * 4}G'",
+    )
     .option("--tmp <size>", "space in its private TMPDIR")
     .option("--resource <name=n>", "any resource that clusters.yaml declares; may be repeated", collect)
     .option("--ranks <n>", "processes that run together, on nodes of one pilot; --mem and --tmp apply to each")

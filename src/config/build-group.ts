@@ -104,7 +104,7 @@ export const readGroup = (
   const written = new Map<string, { value: string | number; path: Path }>();
   collectAmounts(source, entry.defaults, ["defaults"], written);
   collectAmounts(source, entry.task, ["tasks", index], written);
-  const perItem = [...written.values()].some(({ value }) => dependsOnItem(value));
+  const perItem = [...written].some(([amount, { value }]) => dependsOnItem(amount, value));
   const each = readEach(source, ["tasks", index, "each"], entry.task.each, { ...context, perItem });
   const text = (key: "cwd" | "stdout" | "stderr"): string | undefined => {
     const value = valueOf(entry, key);
@@ -112,7 +112,8 @@ export const readGroup = (
   };
   const queue = valueOf(entry, "queue");
   if (queue !== undefined) checkName(source, entry.path("queue"), queue);
-  const amounts = readResources(source, written, each.kind);
+  const retries = wholeNumber(source, entry.path("retries"), valueOf(entry, "retries"), 0, MAX_RETRIES) ?? 0;
+  const amounts = readResources(source, written, each.kind, retries);
   const group = without<GroupSpec>({
     name,
     command: readCommand(source, ["tasks", index, "run"], entry.task.run, each.kind),
@@ -120,6 +121,7 @@ export const readGroup = (
     after,
     resources: amounts.resources,
     itemResources: amounts.itemResources,
+    attemptResources: amounts.attemptResources,
     env: readEnv(source, entry, index, each.kind),
     cwd: text("cwd"),
     stdout: text("stdout"),
@@ -128,7 +130,7 @@ export const readGroup = (
     timeLimit: duration(source, entry, "time-limit"),
     timeRequest: duration(source, entry, "time-request"),
     priority: wholeNumber(source, entry.path("priority"), valueOf(entry, "priority"), -MAX_PRIORITY, MAX_PRIORITY) ?? 0,
-    retries: wholeNumber(source, entry.path("retries"), valueOf(entry, "retries"), 0, MAX_RETRIES) ?? 0,
+    retries,
     retryDelay: duration(source, entry, "retry-delay") ?? 0,
     executor: valueOf(entry, "executor") ?? "process",
     pin: valueOf(entry, "pin"),

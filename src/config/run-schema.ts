@@ -12,7 +12,9 @@ const text = words("must be text");
 /** Text that may be written as a number or truth value: arguments, environment values, names. */
 const anyText = z.union([z.string(), z.number(), z.boolean()], { error: "must be text" }).transform(String);
 
-const amount = z.union([z.number(), z.string()], { error: "must be a number, or text such as 500M or {item.mem}" });
+const amount = z.union([z.number(), z.string()], {
+  error: "must be a number, or text such as 500M, {item.mem} or {attempt * 4}G",
+});
 const duration = z.union([z.number(), z.string()], { error: "must be a duration such as 90, 10m or 01:30:00" });
 const whole = z.number({ error: "must be a whole number" }).int({ error: "must be a whole number" });
 const flag = z.boolean({ error: "must be true or false" });

@@ -1,8 +1,9 @@
+import { type Amount, compileFormula, isFormula } from "../core/amounts.ts";
 import { canonicalResource, parseResource, resourceNameProblem } from "../core/quantities.ts";
 import { FRACTION, type Resources } from "../core/resources.ts";
 import type { DefaultsInput } from "./run-schema.ts";
 import { badValue, parsed, type Path, type Source } from "./source.ts";
-import { checkTemplate, type ItemKind } from "./text-rules.ts";
+import { checkTemplate, checkText, refuseItem, type ItemKind } from "./text-rules.ts";
 
 const BUILT_IN = ["cpus", "gpus", "mem", "tmp"] as const;
 /** With ranks, all amounts are per rank; these names say so. */
@@ -17,6 +18,7 @@ export type Written = ReadonlyMap<string, { readonly value: string | number; rea
 export interface TaskResources {
   readonly resources: Resources;
   readonly itemResources?: Readonly<Record<string, string>>;
+  readonly attemptResources?: Readonly<Record<string, string>>;
 }
 
 /** Collects amounts from an entry; later calls replace what earlier ones wrote. */
@@ -48,28 +50,85 @@ export const collectAmounts = (
   }
 };
 
-/** Whether an amount is worked out for each item. */
-export const dependsOnItem = (value: string | number): value is string =>
-  typeof value === "string" && value.includes("{");
+/** Formulas with {attempt} are checked for every attempt of every item when the run comes in. */
+const MOST_ATTEMPTS = 101;
 
-/** Amounts in units. A task that does not say gets one cpu; amounts of zero are left out, but for cpus. */
-export const readResources = (source: Source, written: Written, items: ItemKind): TaskResources => {
+/** Whether an amount is worked out for each item. A formula that cannot be read is refused later, with its place. */
+export const dependsOnItem = (name: string, value: string | number): boolean => {
+  if (typeof value !== "string") return false;
+  if (!isFormula(value)) return value.includes("{");
+  try {
+    return compileFormula(name, value).usesItem;
+  } catch {
+    return false;
+  }
+};
+
+/** A formula that this task can work out. */
+const readFormula = (source: Source, path: Path, name: string, text: string, items: ItemKind): Amount => {
+  checkText(source, path, text);
+  const amount = parsed(source, path, () => compileFormula(name, text));
+  refuseItem(source, path, items, amount.usesItem, amount.fields);
+  return amount;
+};
+
+/** What it comes to in the first attempt, if that can be known without an item; all attempts are checked. */
+const firstUnits = (source: Source, path: Path, amount: Amount, retries: number): number => {
+  const last = amount.usesAttempt ? retries + 1 : 1;
+  const units = Array.from({ length: last }, (_, i) =>
+    parsed(source, path, () => {
+      try {
+        return amount.unitsFor({ item: undefined, attempt: i + 1 });
+      } catch (error) {
+        throw i === 0 ? error : new RangeError(`${(error as Error).message} (attempt ${i + 1})`, { cause: error });
+      }
+    }),
+  );
+  return units[0]!;
+};
+
+/**
+ * Amounts in units. A task that does not say gets one cpu; amounts of zero are left out, but for cpus. What depends on
+ * the attempt must have a value in each that `retries` allows.
+ */
+export const readResources = (source: Source, written: Written, items: ItemKind, retries = 0): TaskResources => {
   const resources: Record<string, number> = { cpus: FRACTION };
   const perItem: Record<string, string> = {};
+  const perAttempt: Record<string, string> = {};
+  const keep = (name: string, units: number): void => {
+    if (units > 0 || name === "cpus") resources[name] = units;
+  };
   for (const [name, { value, path }] of written) {
     delete resources[name];
-    if (dependsOnItem(value)) {
-      const template = checkTemplate(source, path, value, items);
-      for (const used of template.uses) {
-        if (used !== "item") badValue(source, path, `{${used}} cannot be used in an amount; only {item} can`);
+    if (typeof value === "string" && isFormula(value)) {
+      const amount = readFormula(source, path, name, value, items);
+      if (amount.usesAttempt) {
+        if (retries >= MOST_ATTEMPTS)
+          badValue(source, path, `uses attempt, which goes with at most ${MOST_ATTEMPTS - 1} retries, not ${retries}`);
+        perAttempt[name] = value;
       }
+      if (amount.usesItem) perItem[name] = value;
+      else keep(name, firstUnits(source, path, amount, retries));
+      continue;
+    }
+    if (typeof value === "string" && value.includes("{")) {
+      const template = checkTemplate(source, path, value, items);
+      for (const used of template.uses)
+        if (used !== "item")
+          badValue(source, path, `{${used}} cannot be used in an amount; only {item} and {attempt} can`);
       if (template.constant === undefined) {
         perItem[name] = value;
         continue;
       }
     }
-    const units = parsed(source, path, () => parseResource(name, value));
-    if (units > 0 || name === "cpus") resources[name] = units;
+    keep(
+      name,
+      parsed(source, path, () => parseResource(name, value)),
+    );
   }
-  return Object.keys(perItem).length === 0 ? { resources } : { resources, itemResources: perItem };
+  return {
+    resources,
+    ...(Object.keys(perItem).length === 0 ? {} : { itemResources: perItem }),
+    ...(Object.keys(perAttempt).length === 0 ? {} : { attemptResources: perAttempt }),
+  };
 };

@@ -60,7 +60,19 @@ export const checkTemplate = (
     const suggestion = near === undefined ? "" : `; did you mean {${near}}?`;
     return refuse("unknown-placeholder", source, path, { name: template.name, suggestion });
   }
-  if (items === "none" && template.uses.has("item")) {
+  refuseItem(source, path, items, template.uses.has("item"), template.fields);
+  return template;
+};
+
+/** Refuses `{item}` where the task has no items, and fields of items that are plain text. */
+export const refuseItem = (
+  source: Source,
+  path: Path,
+  items: ItemKind,
+  used: boolean,
+  fields: readonly (readonly string[])[],
+): void => {
+  if (items === "none" && used) {
     badValue(
       source,
       path,
@@ -68,11 +80,10 @@ export const checkTemplate = (
       "Add `each` (or --array, --each-line, --from-json), or write {{item}} for literal braces.",
     );
   }
-  if (items === "plain" && template.fields.length > 0) {
-    const detail = `{item.${template.fields[0]!.join(".")}} needs items with fields; these are plain text`;
+  if (items === "plain" && fields.length > 0) {
+    const detail = `{item.${fields[0]!.join(".")}} needs items with fields; these are plain text`;
     badValue(source, path, detail, "Use `each: {json: FILE}` or a list of maps under `values`.");
   }
-  return template;
 };
 
 /** Text with placeholders that must not be empty, such as a path. */

@@ -10,6 +10,7 @@ import {
 } from "./events.ts";
 import { formGang, gangsWithout, leave } from "./gangs.ts";
 import { forEachHeld, holds } from "./held.ts";
+import { setShapeByFails } from "./later-shapes.ts";
 import { type Verdict, isLoss, verdictOf, lossesInCompany } from "./losses.ts";
 import { addLost } from "./output-lost.ts";
 import { raisePeak } from "./peak.ts";
@@ -186,6 +187,7 @@ const applyColumns = (
     page.fails[slot]! += 1;
     if (page.fails[slot]! <= group.spec.retries) {
       run.retries += 1;
+      setShapeByFails(group, row, page.fails[slot]!);
       reopen(state, run, row, false, Task.PENDING, effects);
       if (group.spec.retryDelay > 0) {
         touch(run.table, row).finished[slot] = at; // when the delay began: the queues need it after a restart

@@ -1,5 +1,6 @@
 import { peakOf } from "./peak.ts";
-import { type Run, isFinishedRun } from "./run.ts";
+import { shapeKey } from "./resources.ts";
+import { type Group, type Run, isFinishedRun } from "./run.ts";
 import type { RunSummary, State } from "./state.ts";
 import { TASK_STATES, Task } from "./states.ts";
 import { type Page, peek } from "./table.ts";
@@ -126,6 +127,7 @@ const compareRuns = (a: Run, b: Run, compare: Found): void => {
     const other = b.groups[i];
     for (const key of GROUP) compare(`run ${a.id}, group ${group.spec.name}: ${key}`, group[key], other?.[key]);
     compare(`run ${a.id}, group ${group.spec.name}: items`, itemsOf(group.items), itemsOf(other?.items));
+    compare(`run ${a.id}, group ${group.spec.name}: later amounts`, laterOf(group), laterOf(other));
   }
   for (const key of ["history", "rankOutputs"] as const)
     for (const row of new Set([...a[key].keys(), ...b[key].keys()]))
@@ -140,6 +142,12 @@ const compareRuns = (a: Run, b: Run, compare: Found): void => {
 };
 
 const itemsOf = (items: Iterable<string> | undefined): string[] | null => (items === undefined ? null : [...items]);
+
+/** What later attempts ask for, by row. */
+const laterOf = (group: Group | undefined): [Row, string][] =>
+  [...(group?.laterShapes ?? [])]
+    .toSorted(([one], [other]) => one - other)
+    .map(([row, { resources }]) => [row, shapeKey(resources)]);
 
 type Column = Exclude<keyof Page, "buffer" | "state" | "reason">;
 

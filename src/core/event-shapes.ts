@@ -81,6 +81,7 @@ const group = object({
   after: listOf(either(object({ group: id, on: condition }), object({ run: id, on: condition }))),
   resources,
   itemResources: optional(tableOf(text)),
+  attemptResources: optional(tableOf(text)),
   env: optional(tableOf(text)),
   cwd: optional(text),
   stdout: optional(text),

@@ -1,6 +1,7 @@
-import { fieldOf, itemOf, itemProblem } from "./item.ts";
+import { type Amount, compileAmount } from "./amounts.ts";
+import { type Item, fieldOf, itemOf, itemProblem } from "./item.ts";
 import { PackedItems } from "./packed-items.ts";
-import { parseResource, quoted } from "./quantities.ts";
+import { quoted } from "./quantities.ts";
 import type { Resources } from "./resources.ts";
 import type { GroupSpec } from "./spec.ts";
 import { compileTrusted, expand, type Template, type TemplateContext } from "./template.ts";
@@ -50,17 +51,21 @@ export function* arrayValues(parsed: ParsedArray): Generator<string> {
 
 /** What is compiled once per group for its items. */
 interface ItemRules {
-  /** Resource name → template, for the amounts that depend on the item. */
-  readonly amounts: readonly (readonly [string, Template])[];
+  /** Resource name → amount, for the amounts that depend on the item. */
+  readonly amounts: Amounts;
+  /** The same for those that depend on the attempt; some are in both. */
+  readonly attempts: Amounts;
   /** `{item.key}` paths anywhere in the group. */
   readonly fields: readonly (readonly string[])[];
   /** The string command, if a value may have to be refused for its place in it. */
   readonly shell: Template | undefined;
-  /** Results by their texts: rows that ask for the same share one object. */
+  /** Results by their amounts: rows that ask for the same share one object. */
   readonly seen: Map<string, Resources>;
   /** Results from checking an item, kept until the item is taken in. */
   readonly checked: Map<string, Resources>;
 }
+
+type Amounts = readonly (readonly [string, Amount])[];
 
 const rulesByGroup = new WeakMap<GroupSpec, ItemRules>();
 const MOST_SHARED = 10_000;
@@ -77,16 +82,24 @@ const templatesOf = (group: GroupSpec): Template[] => {
 const rulesOf = (group: GroupSpec): ItemRules => {
   const known = rulesByGroup.get(group);
   if (known !== undefined) return known;
-  const amounts = Object.entries(group.itemResources ?? {}).map(
-    ([name, text]) => [name, compileTrusted(text)] as const,
-  );
+  const compiled = (texts: Readonly<Record<string, string>> = {}): Amounts =>
+    Object.entries(texts).map(([name, text]) => [name, compileAmount(name, text)] as const);
+  const amounts = compiled(group.itemResources);
+  const attempts = compiled(group.attemptResources);
   const templates = templatesOf(group);
   const fields = new Map<string, readonly string[]>();
-  for (const template of [...templates, ...amounts.map(([, template]) => template)]) {
-    for (const path of template.fields) fields.set(path.join("."), path);
+  for (const each of [...templates, ...amounts.map(([, amount]) => amount)]) {
+    for (const path of each.fields) fields.set(path.join("."), path);
   }
   const shell = typeof group.command === "string" && templates[0]!.uses.has("item") ? templates[0] : undefined;
-  const rules: ItemRules = { amounts, fields: [...fields.values()], shell, seen: new Map(), checked: new Map() };
+  const rules: ItemRules = {
+    amounts,
+    attempts,
+    fields: [...fields.values()],
+    shell,
+    seen: new Map(),
+    checked: new Map(),
+  };
   rulesByGroup.set(group, rules);
   return rules;
 };
@@ -100,19 +113,34 @@ const contextFor = (stored: string, json: boolean): TemplateContext => ({
   item: itemOf(stored, json),
 });
 
-const amountsFor = (group: GroupSpec, rules: ItemRules, context: TemplateContext): Resources => {
-  const texts = rules.amounts.map(([, template]) => expand(template, context));
-  const key = texts.join("\0");
+/** The units of these amounts, in their order; an error names the resource and the attempt. */
+const unitsOf = (amounts: Amounts, item: Item | undefined, attempt: number): number[] =>
+  amounts.map(([name, amount]) => {
+    try {
+      return amount.unitsFor({ item, attempt });
+    } catch (error) {
+      const when = attempt > 1 ? ` (attempt ${attempt})` : "";
+      throw new RangeError(`${name}: ${(error as Error).message}${when}`, { cause: error });
+    }
+  });
+
+/** `base` with these amounts in place of its own; an amount of zero is left out, but for cpus. */
+const withUnits = (base: Resources, amounts: Amounts, units: readonly number[]): Resources => {
+  const resources: Record<string, number> = { ...base };
+  for (const [i, [name]] of amounts.entries()) {
+    if (units[i]! > 0 || name === "cpus") resources[name] = units[i]!;
+    else delete resources[name];
+  }
+  return resources;
+};
+
+/** What the first attempt asks for. */
+const amountsFor = (group: GroupSpec, rules: ItemRules, item: Item): Resources => {
+  const units = unitsOf(rules.amounts, item, 1);
+  const key = units.join(" ");
   const shared = rules.seen.get(key);
   if (shared !== undefined) return shared;
-  const resources: Record<string, number> = { ...group.resources };
-  for (const [i, [name]] of rules.amounts.entries()) {
-    try {
-      resources[name] = parseResource(name, texts[i]!);
-    } catch (error) {
-      throw new RangeError(`${name}: ${(error as Error).message}`, { cause: error });
-    }
-  }
+  const resources = withUnits(group.resources, rules.amounts, units);
   if (rules.seen.size < MOST_SHARED) rules.seen.set(key, resources);
   return resources;
 };
@@ -127,8 +155,8 @@ const naming = <T>(index: number, stored: string, work: () => T): T => {
 };
 
 /**
- * What one task of a group asks for, in units, with the amounts that depend on its item. Never fails: items were
- * checked at submit, and one that this version would refuse asks for what its group asks for.
+ * What the first attempt of one task of a group asks for, in units, with the amounts that depend on its item. Never
+ * fails: items were checked at submit, and one that this version would refuse asks for what its group asks for.
  */
 export const evaluateItemResources = (group: GroupSpec, items: PackedItems, index: number): Resources => {
   try {
@@ -136,7 +164,7 @@ export const evaluateItemResources = (group: GroupSpec, items: PackedItems, inde
     if (rules.amounts.length === 0) return group.resources;
     const stored = items.get(index);
     const checked = rules.checked.get(stored);
-    if (checked === undefined) return amountsFor(group, rules, contextFor(stored, items.json));
+    if (checked === undefined) return amountsFor(group, rules, itemOf(stored, items.json));
     rules.checked.delete(stored);
     return checked;
   } catch {
@@ -145,21 +173,51 @@ export const evaluateItemResources = (group: GroupSpec, items: PackedItems, inde
 };
 
 /**
- * Checks one item on its way in: that it is sound text, has every field the group names, and that its amounts are in
- * bounds. Throws a RangeError that names the item; after it, nothing of this item can fail in the engine.
+ * What a later attempt asks for, if its first asked for `first`. In amounts `attempt` counts failures, as `retries`
+ * does: an attempt that was lost is repeated with the same amount. Throws a RangeError only if it was not checked.
  */
-export const checkItem = (group: GroupSpec, stored: string, json: boolean, index: number): Resources =>
+export const resourcesAt = (
+  group: GroupSpec,
+  first: Resources,
+  stored: string | undefined,
+  json: boolean,
+  attempt: number,
+): Resources => {
+  const { attempts } = rulesOf(group);
+  if (attempts.length === 0 || attempt === 1) return first;
+  const item = stored === undefined ? undefined : itemOf(stored, json);
+  return withUnits(first, attempts, unitsOf(attempts, item, attempt));
+};
+
+/** What each attempt asks for, from the first to the last that `retries` allows; only one if all are the same. */
+export const resourcesByAttempt = (
+  group: GroupSpec,
+  first: Resources,
+  stored: string | undefined,
+  json: boolean,
+): Resources[] => {
+  const later = group.attemptResources === undefined ? 0 : group.retries;
+  return [first, ...Array.from({ length: later }, (_, i) => resourcesAt(group, first, stored, json, i + 2))];
+};
+
+/**
+ * Checks one item on its way in: that it is sound text, has every field the group names, and that its amounts are in
+ * bounds. Throws a RangeError that names the item; after it, nothing of this item can fail in the engine. Returns what
+ * its attempts ask for.
+ */
+export const checkItem = (group: GroupSpec, stored: string, json: boolean, index: number): readonly Resources[] =>
   naming(index, stored, () => {
     const problem = itemProblem(stored, json);
     if (problem !== undefined) throw new RangeError(problem);
     const rules = rulesOf(group);
-    if (rules.fields.length === 0 && rules.amounts.length === 0 && rules.shell === undefined) return group.resources;
+    if (rules.fields.length === 0 && rules.amounts.length === 0 && rules.shell === undefined) return [group.resources];
     const context = contextFor(stored, json);
     for (const path of rules.fields) fieldOf(context.item!, path);
     if (rules.shell !== undefined) expand(rules.shell, context);
-    if (rules.amounts.length === 0) return group.resources;
-    const resources = amountsFor(group, rules, context);
+    if (rules.amounts.length === 0) return [group.resources];
+    const resources = amountsFor(group, rules, context.item!);
+    const all = resourcesByAttempt(group, resources, stored, json);
     if (rules.checked.size >= MOST_CHECKED) rules.checked.clear();
     rules.checked.set(stored, resources);
-    return resources;
+    return all;
   });

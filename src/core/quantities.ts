@@ -23,6 +23,9 @@ const UNITS = new RegExp(
 const CLOCK = /^(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,2}))?(?::(\d{1,2}))?$/;
 const SIZE = new RegExp(`^(${NUMBER})\\s*(?:([kmgtp])(?:i?b)?|(b))?$`, "i");
 
+/** A size without a unit counts megabytes. */
+const SIZE_WITHOUT_UNIT = 2 ** 20;
+
 /** Long hostile text is shown shortened, so that an error stays one readable line. */
 export const quoted = (value: unknown): string => {
   const text = typeof value === "string" ? value : String(value);
@@ -97,9 +100,17 @@ export const parseSize = (value: string | number): number => {
       throw new RangeError(`${quoted(value)} is not a valid size; write 500M, 2G or 1.5GiB (a bare number is MB)`);
     }
     bytes = Number(amount) * (prefix === undefined ? 1 : 1024 ** ("kmgtp".indexOf(prefix.toLowerCase()) + 1));
-  } else bytes = plain * 2 ** 20;
+  } else bytes = plain * SIZE_WITHOUT_UNIT;
   if (bytes > MAX_BYTES) throw new RangeError(`${quoted(value)} is more than 1024 TiB`);
   return Math.ceil(bytes);
+};
+
+/** How many bytes a unit of sizes stands for: `M`, `GiB`, `B`, or none. Undefined for anything else. */
+export const sizeUnit = (unit: string): number | undefined => {
+  if (unit === "") return SIZE_WITHOUT_UNIT;
+  const [matched, , prefix] = SIZE.exec(`1${unit}`) ?? [];
+  if (matched === undefined || !/^[a-z]/i.test(unit)) return undefined;
+  return prefix === undefined ? 1 : 1024 ** ("kmgtp".indexOf(prefix.toLowerCase()) + 1);
 };
 
 /** A non-negative number without a unit. Refuses numbers between 0 and 0.0001, the smallest amount that is counted. */

@@ -1,7 +1,7 @@
 import type { RunRetried } from "./events.ts";
 import { reopen, reopenGroup } from "./moves.ts";
 import { openRun } from "./outcomes.ts";
-import { type Run, isFinishedRun } from "./run.ts";
+import { type Run, groupOf, isFinishedRun } from "./run.ts";
 import type { Apply } from "./state.ts";
 import { Task } from "./states.ts";
 import { Flag, touch } from "./table.ts";
@@ -25,6 +25,7 @@ export const applyRetried: Apply<RunRetried> = (state, event, effects) => {
     page.flags[slot] = 0;
     page.fails[slot] = 0;
     page.losses[slot] = 0;
+    groupOf(run.groups, row).laterShapes.delete(row);
   }
   recount(run);
   // openRun links it again to the runs it waits for: an old link would count the dependency twice

@@ -49,6 +49,8 @@ export interface Group {
   /** One shape for all, or one for each row when resources depend on the item. */
   readonly shape: Shape;
   readonly rowShapes: readonly Shape[] | undefined;
+  /** Rows whose latest attempt, or next one, asks for something else than their first did. */
+  readonly laterShapes: Map<Row, Shape>;
   readonly dependents: { readonly group: number; readonly on: Condition }[];
   /** State of untouched rows: NEW while dependencies are open, then PENDING. */
   base: number;
@@ -153,6 +155,7 @@ export const createRun = (
       items: input?.items,
       shape: shapes.of(group, group.resources),
       rowShapes: input?.rowShapes,
+      laterShapes: new Map(),
       dependents: [],
       base: Task.NEW,
       waits: group.after.length,
@@ -209,7 +212,15 @@ export const groupOf = (groups: readonly Group[], row: Row): Group => {
   return groups[low]!;
 };
 
-export const shapeOfRow = (group: Group, row: Row): Shape => group.rowShapes?.[row - group.first] ?? group.shape;
+/** What the first attempt of a row asks for. */
+export const firstShapeOf = (group: Group, row: Row): Shape => group.rowShapes?.[row - group.first] ?? group.shape;
+
+/** What the latest attempt of a row asks for, or the next one if that has ended. */
+export const shapeOfRow = (group: Group, row: Row): Shape => group.laterShapes.get(row) ?? firstShapeOf(group, row);
+
+/** Whether all rows of a group ask for the same. */
+export const isUniform = ({ rowShapes, laterShapes }: Group): boolean =>
+  rowShapes === undefined && laterShapes.size === 0;
 
 /** The number people see for a row, and back. */
 export const indexOfRow = (run: Run, row: Row): number => run.spec.numbering.start + row * run.spec.numbering.step;

@@ -4,6 +4,7 @@ import { readEvent } from "./check.ts";
 import type { Event, RanksEnded } from "./events.ts";
 import { type Gang, type RankOutput, gangKey } from "./gangs.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
+import { setShapesByFails } from "./later-shapes.ts";
 import type { Launch } from "./launch.ts";
 import { outcomeOf } from "./outcomes.ts";
 import { type LostPage, restoreLostPage } from "./output-lost.ts";
@@ -218,6 +219,7 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
       case Part.RUN_END: {
         const done = build();
         done.outputBytes = header!.outputBytes ?? sumOutput(done);
+        setShapesByFails(done);
         run = undefined;
         header = undefined;
         return done;

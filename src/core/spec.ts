@@ -46,8 +46,10 @@ export interface GroupSpec {
   readonly after: readonly Dependency[];
   /** Requested amounts in integer units. */
   readonly resources: Resources;
-  /** Amounts that depend on the item: name → text with placeholders, evaluated per task at submit. */
+  /** Amounts that depend on the item: name → text with placeholders or a formula, evaluated per task at submit. */
   readonly itemResources?: Readonly<Record<string, string>>;
+  /** Amounts that depend on the attempt: name → formula. `resources`, or the item, say what the first one gets. */
+  readonly attemptResources?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
   /** Text with placeholders; relative to the run's cwd. */
   readonly cwd?: string;

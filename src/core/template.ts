@@ -59,6 +59,9 @@ export interface TemplateContext {
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*$/;
 const LONGEST_NAME = 200;
 
+/** Whether a text between braces is read as a placeholder's name. */
+export const isPlaceholderName = (inside: string): boolean => inside.length <= LONGEST_NAME && NAME.test(inside);
+
 const isKnown = (name: string): name is Placeholder => (PLACEHOLDERS as readonly string[]).includes(name);
 
 const malformed = (name: string, detail: string): TemplateProblem => ({ problem: "malformed", name, detail });

@@ -197,7 +197,7 @@ export interface Assign {
   readonly attempts: number | readonly number[];
   /** Only for lists: the items of the rows, in order. */
   readonly items?: readonly string[];
-  /** Only if resources depend on the item. */
+  /** Only if resources depend on the item or the attempt. */
   readonly resources?: readonly Resources[];
   /** Rows that were lost with their spawner: each gets one of its own. */
   readonly alone?: readonly number[];

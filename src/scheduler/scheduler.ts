@@ -1,5 +1,6 @@
 import type { RowRanges } from "../core/events.ts";
-import { type Run, type Shape, groupOf, shapeOfRow } from "../core/run.ts";
+import { partsByShape } from "../core/later-shapes.ts";
+import { type Run, type Shape, groupOf, isUniform, shapeOfRow } from "../core/run.ts";
 import { type AgentOffer, placedOf } from "./agent-load.ts";
 import { createAgentPool } from "./agent-pool.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy } from "./capacity.ts";
@@ -127,8 +128,11 @@ export const createScheduler = (
       for (let row = from, end = from + count; row < end;) {
         const group = groupOf(run.groups, row);
         const groupEnd = Math.min(end, group.first + group.count);
-        if (group.rowShapes === undefined) waiting.push(run, group, group.shape, row, groupEnd - row);
-        else unfolding.add(run, group, row, groupEnd - row);
+        if (isUniform(group)) waiting.push(run, group, group.shape, row, groupEnd - row);
+        else if (group.rowShapes !== undefined) unfolding.add(run, group, row, groupEnd - row);
+        else
+          for (const part of partsByShape(group, row, groupEnd))
+            waiting.push(run, group, part.shape, part.from, part.count);
         row = groupEnd;
       }
     },

@@ -1,4 +1,4 @@
-import { type Group, type Run, type Shape, shapeOfRow } from "../core/run.ts";
+import { type Group, type Run, type Shape, isUniform, shapeOfRow } from "../core/run.ts";
 import { isReady, peek } from "../core/table.ts";
 import type { Entry, Room } from "./fit-list.ts";
 import { type Lane, type Place, createPlaces } from "./places.ts";
@@ -69,7 +69,7 @@ const stillWaits = ({ run, group, shape }: WaitingRange, row: Row): boolean => {
     const slot = row % run.table.pageRows;
     if (!isReady(page.state[slot]!, page.agent[slot]!)) return false;
   }
-  if (group.rowShapes === undefined) return true;
+  if (isUniform(group)) return true;
   const now = shapeOfRow(group, row);
   return now === shape || now.key === shape.key;
 };

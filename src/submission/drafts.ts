@@ -108,8 +108,8 @@ export const createDrafts = (options: DraftsOptions): Drafts => {
     add: async (draft, index, values, json, from) => {
       const group = draft.spec.groups[index]!;
       for (const [i, value] of values.entries()) {
-        const resources = checkItem(group, value, json, from + i);
-        if (group.itemResources !== undefined) fits.checkFits(group, resources, `${from + i} of '${group.name}'`);
+        const attempts = checkItem(group, value, json, from + i);
+        if (group.itemResources !== undefined) fits.checkAttempts(group, attempts, `${from + i} of '${group.name}'`);
       }
       if (draft.total + values.length > tasksPerRun)
         throw new SlipwayError("too-many-tasks", { count: `more than ${tasksPerRun}`, limit: tasksPerRun });

@@ -1,4 +1,5 @@
 import { type ClustersConfig, clusterNamed } from "../config/clusters-file.ts";
+import { resourcesByAttempt } from "../core/items.ts";
 import { formatResource } from "../core/quantities.ts";
 import type { Resources } from "../core/resources.ts";
 import type { GroupSpec, RunSpec } from "../core/spec.ts";
@@ -11,6 +12,8 @@ export interface FitCheck {
   checkSpec(spec: RunSpec): void;
   /** Refuses what can never run anywhere, naming the resource, the amount and the largest available. */
   checkFits(group: GroupSpec, resources: Resources, task: string): void;
+  /** The same for each attempt that a task may have. */
+  checkAttempts(group: GroupSpec, attempts: readonly Resources[], task: string): void;
 }
 
 export interface FitOptions {
@@ -60,6 +63,11 @@ export const createFitCheck = ({ state, clusters, largest }: FitOptions): FitChe
     return ranks.count > most ? { name: "ranks", asked: ranks.count, has: most } : undefined;
   };
 
+  const checkAttempts: FitCheck["checkAttempts"] = (group, attempts, task) => {
+    for (const [i, resources] of attempts.entries())
+      checkFits(group, resources, attempts.length === 1 ? task : `${task}, attempt ${i + 1},`);
+  };
+
   const checkFits: FitCheck["checkFits"] = (group, resources, task) => {
     const { cluster, node } = targetOf(group);
     const lack = shortage(node, { resources }) ?? tooFewNodes(group, resources, cluster, node);
@@ -85,13 +93,15 @@ export const createFitCheck = ({ state, clusters, largest }: FitOptions): FitChe
 
   return {
     checkFits,
+    checkAttempts,
     checkSpec: (spec) => {
       for (const group of spec.groups) {
         for (const dependency of group.after)
           if ("run" in dependency && !state.runs.has(dependency.run) && !state.archived.has(dependency.run))
             throw new SlipwayError("no-such-run", { run: dependency.run });
         if (group.queue !== undefined) checkQueue(group, group.queue);
-        if (group.itemResources === undefined) checkFits(group, group.resources, `'${group.name}'`);
+        if (group.itemResources === undefined)
+          checkAttempts(group, resourcesByAttempt(group, group.resources, undefined, false), `'${group.name}'`);
         // what each of its tasks asks for is known only with its items
         else targetOf(group);
       }

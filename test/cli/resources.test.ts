@@ -118,6 +118,21 @@ describe("limits of a task", () => {
     expect((await slipway.run(["why", `${id}.0`])).stdout).toContain("over its time limit");
   });
 
+  it("row 001-8: an amount is worked out for each item and each attempt, and the task finds it", async () => {
+    const script = 'echo $SLIPWAY_ATTEMPT $SLIPWAY_CPUS $SLIPWAY_MEM >> grown; [ "$SLIPWAY_ATTEMPT" = "$0" ]';
+    const args = ["--array", "2-3", "--retries", "2", "--mem", "{item * attempt * 8}M + 1M", "--cpus", "{attempt}"];
+    const run = await slipway.json<RunView>(["run", ...args, "--", "sh", "-c", script, "{item}"]);
+    expect(run.counts).toEqual({ DONE: 2 });
+    const M = 2 ** 20;
+    const seen = (await readFile(join(slipway.cwd, "grown"), "utf8")).trim().split("\n").toSorted();
+    expect(seen).toEqual(
+      [`1 1 ${17 * M}`, `1 1 ${25 * M}`, `2 2 ${33 * M}`, `2 2 ${49 * M}`, `3 3 ${73 * M}`].toSorted(),
+    );
+    expect((await task(`${run.id}.3`)).resources).toEqual({ cpus: 3, mem: 73 * M });
+    const refused = await slipway.run(["submit", "--retries", "2", "--mem", "{attempt}G", "--", "true"]);
+    expect(refused.stderr).toMatch(/'true', attempt 3, asks for mem 3G; the largest available is 2G/);
+  });
+
   it("a task over its memory is killed and says so; one below is left alone", async () => {
     // Allocates as many megabytes as its item says, and touches them all.
     const script = `const b = Buffer.alloc({item} * 1048576, 1); setTimeout(() => process.exit(b[5] - 1), {item} > 300 ? 600000 : 300);`;

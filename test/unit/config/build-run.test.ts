@@ -123,6 +123,40 @@ tasks:
     expect(taskCount(spec)).toBe(0 + 0 + 3 + 2 + 3 + 2 + 0);
   });
 
+  it("row 001-8: formulas are kept for what they depend on; what they come to in the first attempt is known where it can be", () => {
+    const { spec } = build(`
+tasks:
+  - { name: a, run: a, mem: "{attempt * 4}G + 1G", retries: 3, each: { array: 1-5 } }
+  - { name: b, run: b, mem: "{item.n * 10}M + 2G", resources: { licence: "{max(item.n, attempt)}" }, each: { values: [{ n: 1 }] } }
+  - { name: c, run: c, mem: "2G + 512M", cpus: "{2 * 3}", gpus: "{attempt - 1}", retries: 1 }
+  - { name: d, run: d, ranks: 2, cpus-per-rank: "{item * 2}", each: { array: 1-2 } }
+`);
+    const G = 2 ** 30;
+    const of = (i: number) => {
+      const { resources, itemResources, attemptResources, items } = spec.groups[i]!;
+      return { resources, itemResources, attemptResources, kind: items.kind };
+    };
+    expect(of(0)).toEqual({
+      resources: { cpus: 10_000, mem: 5 * G },
+      itemResources: undefined,
+      attemptResources: { mem: "{attempt * 4}G + 1G" },
+      kind: "range",
+    });
+    expect(of(1)).toEqual({
+      resources: { cpus: 10_000 },
+      itemResources: { mem: "{item.n * 10}M + 2G", licence: "{max(item.n, attempt)}" },
+      attemptResources: { licence: "{max(item.n, attempt)}" },
+      kind: "list",
+    });
+    expect(of(2)).toEqual({
+      resources: { cpus: 60_000, mem: 2.5 * G },
+      itemResources: undefined,
+      attemptResources: { gpus: "{attempt - 1}" },
+      kind: "one",
+    });
+    expect(of(3)).toMatchObject({ resources: {}, itemResources: { cpus: "{item * 2}" }, kind: "list" });
+  });
+
   it("a run's own after holds for all its tasks", () => {
     const { spec } = build(
       "after: [3, 'run:4', {'5': any}]\ntasks: [{name: a, run: a}, {run: b, after: [a, 'run:9']}]",

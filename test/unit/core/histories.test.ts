@@ -5,7 +5,8 @@ import { Ending } from "../../../src/core/events.ts";
 import { Lost, lostOf } from "../../../src/core/output-lost.ts";
 import { attemptsOf, droppedOf } from "../../../src/core/past-attempts.ts";
 import { PeakBy } from "../../../src/core/peak.ts";
-import { groupOf, runState } from "../../../src/core/run.ts";
+import { FRACTION } from "../../../src/core/resources.ts";
+import { groupOf, runState, shapeOfRow } from "../../../src/core/run.ts";
 import type { StateRecord } from "../../../src/core/snapshot.ts";
 import type { Dependency } from "../../../src/core/spec.ts";
 import { TASK_STATES, isFinalTask, mayAdvanceTask } from "../../../src/core/states.ts";
@@ -41,6 +42,13 @@ const check = (driver: Driver, before: Map<string, { state: number; attempt: num
         ).toBe(true);
       before.set(`${run.id}.${row}`, { state, attempt });
     }
+    for (let row = 0; row < run.total; row += 1) {
+      const { spec: of } = groupOf(run.groups, row);
+      if (of.attemptResources === undefined) continue;
+      const fails = peek(run.table, row)?.fails[row % run.table.pageRows] ?? 0;
+      const asked = shapeOfRow(groupOf(run.groups, row), row).resources["mem"];
+      expect(asked, "mem of each attempt").toBe(4 * (Math.min(fails, of.retries) + 1));
+    }
     for (const [row, past] of run.history) {
       const ns = past.map(({ n }) => n);
       expect(ns.length, "more earlier attempts than are kept").toBeLessThanOrEqual(8);
@@ -65,6 +73,8 @@ const groups = fc.array(
   fc.record({
     count: fc.integer({ min: 1, max: 12 }),
     retries: fc.integer({ min: 0, max: 2 }),
+    /** Its mem grows with each failure. */
+    grows: fc.boolean(),
     ranks: fc.boolean(),
     deps: fc.array(fc.tuple(fc.nat(), condition), { maxLength: 2 }),
     /** On earlier runs. */
@@ -131,6 +141,9 @@ const play = (
           return group(`g${i}`, each.count, {
             retries: each.retries,
             after: [...after(...seen), ...runs],
+            ...(each.grows
+              ? { resources: { cpus: FRACTION, mem: 4 }, attemptResources: { mem: "{attempt * 4}B" } }
+              : {}),
             ...(each.ranks ? { ranks: { count: 4, by: "agents" as const } } : {}),
           });
         }),

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FRACTION, type Resources } from "../../../src/core/resources.ts";
-import { type Run, createRun, groupOf, shapeOfRow } from "../../../src/core/run.ts";
+import { type Run, createRun, groupOf, shapeOf, shapeOfRow } from "../../../src/core/run.ts";
 import { Task } from "../../../src/core/states.ts";
 import { touch } from "../../../src/core/table.ts";
 import { prefetchLoad, DEFAULT_PREFETCH } from "../../../src/scheduler/capacity.ts";
@@ -242,6 +242,28 @@ describe("scheduler.pass", () => {
     const { used, seconds } = scheduler.occupancyOf(1, 60);
     expect(used).toBe(scheduler.loadOf(1)!.count / 4);
     expect(seconds).toBe(used * 2);
+  });
+
+  it("a row whose next attempt asks for more waits in a shape of its own, beside the rest of its range", () => {
+    const scheduler = createScheduler();
+    addAgent(scheduler, 1, cpus(8));
+    const run = makeRun(group("a", 6));
+    const of = run.groups[0]!;
+    of.laterShapes.set(2, shapeOf(of.spec, cpus(8)));
+    scheduler.ready(run, 0, 6);
+    const waiting = (): number[] => scheduler.demand().map((each) => each.waiting);
+    expect(waiting()).toEqual([5, 1]);
+    const placed = applyAll([run], scheduler.pass(0));
+    expect(placed.map(([, , row]) => row)).toEqual([0, 1, 3, 4, 5, 2]);
+    // the other five have a slot each; this one needs all eight cores
+    expect(scheduler.loadOf(1)).toEqual({ count: 6, backlog: 1 });
+    for (const row of [0, 1, 3, 4]) scheduler.left(run, row, 1);
+    expect(scheduler.loadOf(1)).toEqual({ count: 2, backlog: 1 });
+    scheduler.left(run, 5, 1);
+    expect(scheduler.loadOf(1)).toEqual({ count: 1, backlog: 0 });
+    scheduler.left(run, 2, 1);
+    expect(scheduler.loadOf(1)).toEqual({ count: 0, backlog: 0 });
+    expect(waiting()).toEqual([]);
   });
 
   it("withdraws all that waits in a shape, and nothing else", () => {

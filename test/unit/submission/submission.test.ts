@@ -241,3 +241,37 @@ describe("rule 7: submits", () => {
     expect(await submit(whole(document(uuid, { name: "x" }), { group: 0, items: ["b"] }))).toEqual({ run, total: 1 });
   });
 });
+
+describe("row 001-8: formulas in amounts", () => {
+  const amounts = (cpus: string, more: object = {}): object =>
+    document(randomUUID(), { tasks: [{ run: "true", each: { stream: "json" }, cpus, ...more }] });
+
+  it("each task asks for what its item says", async () => {
+    const { run } = await submit(whole(amounts("{item.n * 2} + 1"), { group: 0, items: [{ n: 1 }, { n: 3 }] }));
+    const { rowShapes } = state.runs.get(run)!.groups[0]!;
+    expect(rowShapes!.map(({ resources }) => resources["cpus"])).toEqual([3 * FRACTION, 7 * FRACTION]);
+  });
+
+  it("a value that is no number is refused with key, formula and item, and nothing is submitted", async () => {
+    const given = submit(whole(amounts("{item.n * 2} + 1"), { group: 0, items: [{ n: 1 }, { n: "7; rm" }] }));
+    await expect(given).rejects.toMatchObject({
+      code: "bad-value",
+      facts: {
+        detail: expect.stringMatching(/^item 1 .*cpus: \{item\.n \* 2\} \+ 1: item\.n is "7; rm", not a number/),
+      },
+    });
+    expect(state.runs.size).toBe(0);
+  });
+
+  it("every attempt must fit somewhere, with items and without", async () => {
+    const given = submit(
+      whole(amounts("{item.n * attempt}", { retries: 2 }), { group: 0, items: [{ n: 2 }, { n: 3 }] }),
+    );
+    await expect(given).rejects.toMatchObject({
+      code: "cannot-fit",
+      facts: { task: "1 of 'run', attempt 3,", resource: "cpus", amount: "9", largest: "8" },
+    });
+    const one = document(randomUUID(), { tasks: [{ name: "a", run: "true", cpus: "{attempt * 3}", retries: 2 }] });
+    await expect(submit(whole(one))).rejects.toMatchObject({ code: "cannot-fit", facts: { task: "'a', attempt 3," } });
+  });
+});
