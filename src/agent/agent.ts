@@ -96,7 +96,7 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
     settings,
     cgroup: await cgroupFor(settings.cgroup),
     gpus: found.gpus,
-    environment: pilotEnd.environment,
+    environment: [`SLIPWAY_PILOT=${settings.pilot}`, ...pilotEnd.environment],
     output,
     clock,
     spawners: spawnersFor(found.cpus.length),

@@ -46,13 +46,18 @@ export const createPilotEnd = (lifetime: Lifetime | undefined, startedAt: string
     timers.push(startTimer(begun + ms - performance.now(), action));
   };
 
-  const endsAt = endMs === null ? undefined : Math.floor((Date.now() + begun + endMs - performance.now()) / 1000);
+  const epochSeconds = (ms: number): number => Math.floor((Date.now() + begun + ms - performance.now()) / 1000);
   return {
     endsInMs: () => (signalMs === null ? undefined : Math.max(0, begun + signalMs - performance.now())),
-    environment:
-      endsAt === undefined
+    environment: [
+      ...(endMs === null
         ? []
-        : [`SLIPWAY_PILOT_END=${endsAt}`, `SLIPWAY_SIGNAL_SECONDS=${Math.floor((endMs! - signalMs!) / 1000)}`],
+        : [
+            `SLIPWAY_PILOT_END=${epochSeconds(endMs)}`,
+            `SLIPWAY_SIGNAL_SECONDS=${Math.floor((endMs - signalMs!) / 1000)}`,
+          ]),
+      `SLIPWAY_PILOT_DRAIN=${epochSeconds(drainMs)}`,
+    ],
     arm: (actions) => {
       at(drainMs, () => actions.drain("its pilot's lifetime is over"));
       if (signalMs !== null) at(signalMs, () => actions.signal(signal));

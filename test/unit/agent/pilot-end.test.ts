@@ -21,7 +21,11 @@ describe("the end of an agent's pilot", () => {
   it("drains, signals, ends, each at its time from the agent's own start", () => {
     const { said, end } = watch(life);
     expect(end.endsInMs()).toBe(150_000);
-    expect(end.environment).toEqual(["SLIPWAY_PILOT_END=1000180", "SLIPWAY_SIGNAL_SECONDS=30"]);
+    expect(end.environment).toEqual([
+      "SLIPWAY_PILOT_END=1000180",
+      "SLIPWAY_SIGNAL_SECONDS=30",
+      "SLIPWAY_PILOT_DRAIN=1000100",
+    ]);
     vi.advanceTimersByTime(99_999);
     expect(said).toEqual([]);
     vi.advanceTimersByTime(1);
@@ -55,14 +59,15 @@ describe("the end of an agent's pilot", () => {
     expect(said).toEqual(["drain", "SIGUSR1", "end"]);
   });
 
-  it("says nothing when stopped, and nothing to tasks where there is no end", () => {
+  it("says nothing when stopped; where there is no end tasks learn only when nothing new is taken", () => {
     const { said, end } = watch(life);
     end.stop();
     vi.advanceTimersByTime(999_999);
     expect(said).toEqual([]);
     const gentle = watch({ drainMs: 10, signalMs: null, endMs: null, signal: "SIGTERM" });
     vi.advanceTimersByTime(999_999);
-    expect([gentle.said, gentle.end.environment, gentle.end.endsInMs()]).toEqual([["drain"], [], undefined]);
+    expect([gentle.said, gentle.end.endsInMs()]).toEqual([["drain"], undefined]);
+    expect(gentle.end.environment).toEqual([expect.stringMatching(/^SLIPWAY_PILOT_DRAIN=\d+$/)]);
     expect(watch(undefined).end.endsInMs()).toBeUndefined();
   });
 
