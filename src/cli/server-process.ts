@@ -18,6 +18,8 @@ export interface ServeOptions {
   readonly foundClusters?: string | undefined;
   /** The project whose overrides apply. */
   readonly project?: ProjectLocation | undefined;
+  /** It ends when this process does, however that ends. */
+  readonly bound?: boolean | undefined;
 }
 
 export interface Started {
@@ -25,6 +27,8 @@ export interface Started {
   readonly url: string;
   /** Where its port is open, and why there. */
   readonly listens: { readonly host: string; readonly reason: string };
+  /** Resolves when its process has ended, while this one lives. */
+  readonly ended: Promise<void>;
 }
 
 /** Replaying a long journal takes its time, but not this long. */
@@ -46,6 +50,7 @@ export const serveArguments = ({
   clusters,
   foundClusters,
   project,
+  bound,
 }: ServeOptions): string[] => [
   serverBundle(root),
   "serve",
@@ -57,6 +62,7 @@ export const serveArguments = ({
   ...(foundClusters === undefined ? [] : ["--found-clusters", foundClusters]),
   ...(project?.files ?? []).flatMap((file) => ["--project", file]),
   ...(project?.stage === undefined ? [] : ["--stage", project.stage]),
+  ...(bound === true ? ["--bound"] : []),
 ];
 
 /** The system's word for why a home cannot be used, in ours. */
@@ -107,8 +113,10 @@ export const startServer = async (options: ServeOptions): Promise<Started> => {
     const child = spawn(process.execPath, args, {
       detached: true,
       cwd: options.home,
-      stdio: ["ignore", log.fd, log.fd, "pipe"],
+      // nothing is ever written to it: its end is the message
+      stdio: [options.bound === true ? "pipe" : "ignore", log.fd, log.fd, "pipe"],
     });
+    const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
     await spawned(child).catch((error: unknown) => {
       throw failed((error as Error).message, error);
     });
@@ -131,7 +139,12 @@ export const startServer = async (options: ServeOptions): Promise<Started> => {
     const error = errorFromJSON(said);
     if (error?.code === "home-unusable") await undo();
     if (error !== undefined) throw error;
-    return { pid: child.pid ?? 0, url: String(said["url"] ?? ""), listens: said["listens"] as Started["listens"] };
+    return {
+      pid: child.pid ?? 0,
+      url: String(said["url"] ?? ""),
+      listens: said["listens"] as Started["listens"],
+      ended,
+    };
   } finally {
     await log.close();
   }

@@ -31,6 +31,7 @@ const serve = async (args: string[]): Promise<number> => {
       "found-clusters": { type: "string" },
       project: { type: "string", multiple: true },
       stage: { type: "string" },
+      bound: { type: "boolean" },
     },
   });
   const log = createLog(process.env["SLIPWAY_LOG"] ?? "info");
@@ -60,6 +61,8 @@ const serve = async (args: string[]): Promise<number> => {
         server.stop(asked > 1);
       });
     }
+    // whoever started it holds the other end, and has gone when it closes
+    if (values.bound === true) process.stdin.once("close", () => server.stop(true)).resume();
     process.on("SIGHUP", () => undefined);
     process.on("SIGPIPE", () => undefined);
     tellStarter({ ready: true, url: server.url, pid: process.pid, listens: server.listening });
