@@ -1,4 +1,6 @@
-export const schemathesis: string;
-export const installSchemathesis: () => string[];
+export declare const schemathesis: string;
+export declare const installSchemathesis: () => string[];
 export declare const daskPython: string;
-export declare const installDask: () => string[];
+export declare const noDask: string | undefined;
+export declare const noJobqueue: string | undefined;
+export declare const installDask: (apt?: (name: string) => void) => string[];

@@ -22,9 +22,17 @@ const SCHEMATHESIS = place("schemathesis", "test-requirements.txt", "-m schemath
 /** A Python with dask, distributed and dask-jobqueue, as a user has it. */
 const DASK = place("dask", "test-requirements-dask.txt", "", ["-c", "import dask_jobqueue"]);
 
+/** Debian's own, where PyPI cannot be reached: no dask-jobqueue, and an older distributed. */
+const DEBIANS_PYTHON = "/usr/bin/python3";
+const DEBIANS_DASK = join(cache, "dask-debian", "run");
+
 /** What runs it: a script that is there only when all of it is. */
 export const schemathesis = SCHEMATHESIS.script;
-export const daskPython = DASK.script;
+export const daskPython = !existsSync(DASK.script) && existsSync(DEBIANS_DASK) ? DEBIANS_DASK : DASK.script;
+/** Why tests of Dask, and those of dask-jobqueue, are skipped; undefined where they are not. */
+export const noDask = existsSync(daskPython) ? undefined : "neither pip nor apt could install Dask";
+export const noJobqueue =
+  noDask ?? (daskPython === DASK.script ? undefined : "dask-jobqueue could not be installed with pip");
 
 /** Makes it with one Python: as a virtual environment, or where that cannot be made, as a folder of packages. */
 const makeWith = (python, folder, { requirements, words, check }, until) => {
@@ -75,4 +83,16 @@ const install = (what) => {
 };
 
 export const installSchemathesis = () => install(SCHEMATHESIS);
-export const installDask = () => install(DASK);
+
+/** From PyPI, else with `apt`, a function that installs packages of Debian's where it can. */
+export const installDask = (apt = () => undefined) => {
+  const lines = install(DASK);
+  if (existsSync(DASK.script)) return lines;
+  const works = () => spawnSync(DEBIANS_PYTHON, ["-c", "import distributed"]).status === 0;
+  if (!works()) apt("python3-distributed");
+  rmSync(DEBIANS_DASK, { force: true });
+  if (!works()) return ["Dask could not be installed with pip or apt; its tests are skipped"];
+  mkdirSync(join(DEBIANS_DASK, ".."), { recursive: true });
+  writeFileSync(DEBIANS_DASK, `#!/bin/sh\nexec ${DEBIANS_PYTHON} "$@"\n`, { mode: 0o755 });
+  return ["dask-jobqueue could not be installed with pip, and its tests are skipped; Dask is Debian's"];
+};

@@ -4,12 +4,12 @@ import { cp, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { daskPython } from "../../scripts/test-venv.mjs";
+import { daskPython, noJobqueue } from "../../scripts/test-venv.mjs";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
 import { until } from "../until.ts";
 import { skipReason, startOar, type OarLab } from "./lab/oar.ts";
 
-const reason = existsSync(daskPython) ? skipReason() : "dask-jobqueue could not be installed with pip";
+const reason = noJobqueue ?? skipReason();
 const CLIENT = join(import.meta.dirname, "..", "fixtures", "dask", "client.py");
 
 /** As on Slurm, where jobs inherit neither PATH nor HOME and nodes are apart from this machine. */
@@ -45,8 +45,6 @@ describe.skipIf(reason !== undefined)(
         ["wrap", "dask_jobqueue::OARCluster", "--status-file", file, "--host", lab.gateway].concat([
           "--python",
           join(folder, "run"),
-          "--timeout",
-          "15",
         ]),
         { env: lab.env, timeoutMs: 170_000 },
       );
@@ -64,10 +62,14 @@ describe.skipIf(reason !== undefined)(
         .map((line) => JSON.parse(line) as Record<string, unknown>);
       expect(lines[0]).toMatchObject({ look: { threads: 3, config: { "temporary-directory": "/tmp" } } });
       expect(lines.at(-1)).toMatchObject({ sum: 499_500 });
+      const jobs = async (): Promise<string[]> =>
+        Object.keys(JSON.parse((await lab.run(["oarstat", "--json"])).stdout || "{}") as object);
+      await until("no job to be left", async () => (await jobs()).length === 0);
+      expect(existsSync(file)).toBe(true);
+      held.child.kill("SIGTERM");
       const { status, stderr } = await held.ended;
       expect([status, existsSync(file)], stderr).toEqual([0, false]);
-      const jobs = JSON.parse((await lab.run(["oarstat", "--json"])).stdout || "{}") as Record<string, unknown>;
-      expect(Object.keys(jobs)).toEqual([]);
+      expect(await jobs()).toEqual([]);
     });
   },
 );

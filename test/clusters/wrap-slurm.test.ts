@@ -3,13 +3,13 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { daskPython } from "../../scripts/test-venv.mjs";
+import { daskPython, noJobqueue } from "../../scripts/test-venv.mjs";
 import { createHome, type SlipwayHome, type Started } from "../cli/slipway-process.ts";
 import { until } from "../until.ts";
 import { childrenOf, freePorts, untilDead } from "./lab/daemons.ts";
 import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";
 
-const reason = existsSync(daskPython) ? skipReason() : "dask-jobqueue could not be installed with pip";
+const reason = noJobqueue ?? skipReason();
 const CLIENT = join(import.meta.dirname, "..", "fixtures", "dask", "client.py");
 const BASE = { walltime: "00:30:00", cores: 1, memory: "300MB", maximum_jobs: 3, "target-duration": "2s" };
 
@@ -30,6 +30,7 @@ interface Looked {
   readonly threads: number;
   readonly address: string;
   readonly nanny: string;
+  readonly listening: readonly number[];
   readonly lifetime: number;
   readonly variables: Readonly<Record<string, string | null>>;
 }
@@ -64,7 +65,10 @@ describe.skipIf(reason !== undefined)(
       words: readonly string[] = [],
       env = {},
     ): Promise<Started> => {
-      await writeFile(path(name), JSON.stringify({ own: "kept", parameters: { ...BASE, ...parameters } }));
+      await writeFile(
+        path(name),
+        JSON.stringify({ own: "kept", parameters: { ...BASE, tmpdir: home.cwd, ...parameters } }),
+      );
       return again(name, words, env);
     };
     const again = (name: string, words: readonly string[] = [], env = {}): Started =>
@@ -124,25 +128,37 @@ describe.skipIf(reason !== undefined)(
     it.concurrent("rows 002-1, 002-3, 002-10, 002-34: 1,000 tasks from 0 to 0 jobs, one cancelled in between; our configuration wins", async () => {
       const [first = 0] = await freePorts(1);
       const range = `${first}-${first + 60}`;
+      const jobqueue = {
+        slurm: { cores: 64, memory: "9TB", queue: "nowhere", processes: 9, walltime: "9-00:00:00", python: "false" },
+      };
       const hostile = {
-        distributed: {
-          worker: {
-            daemon: true,
-            lifetime: { duration: "1h", stagger: "1h" },
-            resources: { BAD: 1 },
-            memory: { target: 0.1 },
+        // all of the system, of which the user's own overrides some
+        etc: {
+          distributed: {
+            worker: {
+              daemon: true,
+              lifetime: { duration: "1h", stagger: "1h" },
+              resources: { BAD: 1 },
+              memory: { target: 0.1 },
+              connections: { outgoing: 1 },
+            },
+            scheduler: { "unknown-task-duration": "9h", "allowed-failures": 77, "worker-ttl": "1s" },
+            comm: { timeouts: { connect: "1ms" } },
           },
-          scheduler: { "unknown-task-duration": "9h", "allowed-failures": 77 },
-          nanny: { "pre-spawn-environ": { MALLOC_TRIM_THRESHOLD_: 1 } },
+          "temporary-directory": "/nowhere",
+          jobqueue,
         },
-        "temporary-directory": "/nowhere",
-        jobqueue: {
-          slurm: { cores: 64, memory: "9TB", queue: "nowhere", processes: 9, walltime: "9-00:00:00", python: "false" },
+        user: {
+          distributed: {
+            worker: { daemon: true, lifetime: { duration: "2h" }, memory: { target: 0.2, spill: 0.3 } },
+            scheduler: { "unknown-task-duration": "8h", bandwidth: "7 MiB" },
+          },
+          jobqueue,
         },
       };
-      for (const name of ["etc", "user"]) {
+      for (const [name, body] of Object.entries(hostile)) {
         await mkdir(path(name));
-        await writeFile(path(`${name}/hostile.yaml`), JSON.stringify(hostile));
+        await writeFile(path(`${name}/hostile.yaml`), JSON.stringify(body));
       }
       const held = await wrap(
         "real.json",
@@ -151,7 +167,9 @@ describe.skipIf(reason !== undefined)(
           "dask-resources": { S: 3 },
           extra_dask_config: {
             "distributed.worker.memory.target": "0.5",
-            "distributed.nanny.pre-spawn-environ": "{'A': '1'}",
+            "distributed.worker.connections.outgoing": "40",
+            "distributed.scheduler.worker-ttl": "5 minutes",
+            "distributed.comm.timeouts.connect": "40s",
           },
         },
         ["--port-range", range, "--timeout", "20"],
@@ -172,42 +190,35 @@ describe.skipIf(reason !== undefined)(
       const id = await idOf("real.json");
       expect(await jobs(id)).toEqual([]);
 
-      const keys = [
-        "distributed.worker.daemon",
-        "distributed.worker.lifetime.duration",
-        "distributed.worker.lifetime.stagger",
-        "distributed.scheduler.unknown-task-duration",
-        "temporary-directory",
-        "distributed.worker.memory.target",
-        "distributed.nanny.pre-spawn-environ.A",
-        "distributed.scheduler.allowed-failures",
-        "distributed.worker.resources.S",
-        "distributed.deploy.lost-worker-timeout",
-      ];
-      const user = client("real.json", "1000", "0.02", ...keys);
-      const looked = await user.saw<Looked>("look");
-      expect(looked.config).toEqual({
+      const ours = {
         "distributed.worker.daemon": false,
         "distributed.worker.lifetime.duration": "1500s",
         "distributed.worker.lifetime.stagger": "4m",
-        "distributed.scheduler.unknown-task-duration": "1m",
-        "temporary-directory": "/tmp",
-        "distributed.worker.memory.target": 0.5,
-        "distributed.nanny.pre-spawn-environ.A": expect.anything(),
-        // what the wrapper does not set is the site's
-        "distributed.scheduler.allowed-failures": 77,
         "distributed.worker.resources.S": 3,
-        // for the holder alone
-        "distributed.deploy.lost-worker-timeout": "15s",
-      });
+        "distributed.worker.memory.target": 0.5,
+        "distributed.worker.connections.outgoing": 40,
+        "distributed.scheduler.unknown-task-duration": "1m",
+        "distributed.scheduler.worker-ttl": "5 minutes",
+        "distributed.comm.timeouts.connect": "40s",
+        "temporary-directory": home.cwd,
+      };
+      // what the wrapper does not set is the site's: its files are read
+      const theirs = {
+        "distributed.scheduler.allowed-failures": 77,
+        "distributed.worker.memory.spill": 0.3,
+        "distributed.scheduler.bandwidth": "7 MiB",
+      };
+      const user = client("real.json", "1000", "0.02", ...Object.keys({ ...ours, ...theirs }));
+      const looked = await user.saw<Looked>("look");
+      expect(looked.config).toEqual({ ...ours, ...theirs });
       expect(looked.total).toEqual({ S: 3 });
       expect(looked.threads).toBe(3);
       expect(looked.variables).toMatchObject({
         PYTHON_CPU_COUNT: looked.variables["SLURM_JOB_CPUS_PER_NODE"],
         SEAMLESS_WORKER_TRANSFORMATION_THROTTLE: "3",
       });
-      const portOf = (text: string): number => Number(text.split(":").at(-1));
-      expect([inRange(portOf(looked.address)), inRange(portOf(looked.nanny))]).toEqual([true, true]);
+      expect(looked.listening.length).toBeGreaterThan(1);
+      expect(looked.listening.filter((each) => !inRange(each))).toEqual([]);
 
       await user.saw("done");
       await lab.run(["scancel", looked.variables["SLURM_JOB_ID"]!]);
@@ -215,44 +226,65 @@ describe.skipIf(reason !== undefined)(
       expect(await user.saw<number>("most")).toBeGreaterThan(1);
       expect(await user.ended).toBe(0);
       await until("no job to be left", async () => (await jobs(id)).length === 0);
+      // it scaled down, and ends later
+      expect(existsSync(path("real.json"))).toBe(true);
       const { status: code, stderr } = await held.ended;
       expect([code, existsSync(path("real.json")), existsSync(path("real.json.jobs"))]).toEqual([0, false, false]);
       expect(stderr).toContain("can run code as you");
       expect(await jobs(id)).toEqual([]);
     });
 
-    it.concurrent("row 002-36: workers that reach the end of their life are replaced, and no result is lost", async () => {
+    it.concurrent("rows 002-35, 002-36: workers that reach the end of their life are replaced, and no result is lost; all over tls", async () => {
       const held = await wrap("life.json", {
         lifetime: "20s",
         "lifetime-stagger": "1s",
         maximum_jobs: 1,
         transformation_throttle: 1,
+        security: true,
       });
-      await running("life.json", held);
-      const user = client("life.json", "28", "1");
+      expect((await running("life.json", held)).address).toMatch(/^tls:/);
+      // 22 s of work for one worker at a time
+      const user = client("life.json", "44", "0.5", "distributed.comm.require-encryption");
+      const looked = await user.saw<Looked>("look");
+      expect([looked.address, looked.config]).toEqual([
+        expect.stringMatching(/^tls:/),
+        { "distributed.comm.require-encryption": true },
+      ]);
       const id = await idOf("life.json");
       const [first] = await until("the first job", async () => ((await jobs(id)).length > 0 ? jobs(id) : undefined));
-      expect(await user.saw<number>("sum")).toBe((27 * 28) / 2);
+      expect(await user.saw<number>("sum")).toBe((43 * 44) / 2);
       await until("the first job to go", async () => !(await jobs(id)).includes(first!));
       held.child.kill("SIGTERM");
-      expect((await held.ended).status).toBe(0);
-      expect(await jobs(id)).toEqual([]);
+      const { status: code, stderr } = await held.ended;
+      expect([code, stderr]).toEqual([0, expect.not.stringContaining("can run code as you")]);
+      expect([await jobs(id), existsSync(path("life.json.tls"))]).toEqual([[], false]);
     });
 
     it.concurrent("jobs that die before they connect, or are refused, are reported with their words and replaced", async () => {
       const flag = path("flag");
       const bad = `test -e ${flag} || { echo no luck today >&2; exit 3; }`;
-      const held = await wrap("bad.json", { interactive: true, maximum_jobs: 1, job_script_prologue: [bad] });
+      const [first = 0] = await freePorts(1);
+      const ports = ["--port-range", `${first}-${first + 5}`];
+      const held = await wrap("bad.json", { interactive: true, maximum_jobs: 1, job_script_prologue: [bad] }, ports);
       await running("bad.json", held);
       const problem = await until("the problem", async () => (await status("bad.json")).problem);
       expect(problem).toContain("ended before its worker connected");
       expect(problem).toContain("no luck today");
       await writeFile(flag, "");
-      await until(
-        "a worker",
-        async () => (await home.json<{ workers?: unknown[] }>(["wrap", "show", "bad.json"])).workers?.length === 1,
-      );
+      const connected = (): Promise<string> =>
+        until("a worker", async () => {
+          const { jobs: all = [] } = await home.json<{ jobs?: { id: string; connected: boolean }[] }>([
+            "wrap",
+            "show",
+            "bad.json",
+          ]);
+          return all.find((each) => each.connected)?.id;
+        });
+      const ghost = await connected();
       await until("the problem to be over", async () => (await status("bad.json")).problem === undefined);
+      // its successor takes the same ports, and still is not taken for it
+      await lab.run(["scancel", ghost]);
+      await until("another worker", async () => (await connected()) !== ghost);
       expect((await home.run(["wrap", "down", "bad.json"], { env: lab.env })).stdout).toContain("has ended");
       expect((await held.ended).status).toBe(0);
 
@@ -264,8 +296,13 @@ describe.skipIf(reason !== undefined)(
       expect((await refused.ended).status).toBe(0);
     });
 
-    it.concurrent("whoever is killed, no pending job is left: by the shim, by the wrapper, by the next start", async () => {
-      const pending = { interactive: true, maximum_jobs: 1, job_extra_directives: ["--begin=now+1hour"] };
+    it.concurrent("whoever is killed, no pending job is left: by the shim, by the wrapper, by the next start; orphans end", async () => {
+      const pending = {
+        interactive: true,
+        maximum_jobs: 1,
+        job_extra_directives: ["--begin=now+1hour"],
+        extra_dask_config: { "jobqueue.slurm.death-timeout": "2" },
+      };
       const one = (id: string): Promise<string> =>
         until("a pending job", async () => {
           const known = await readFile(path("kill.json.jobs"), "utf8").catch(() => "");
@@ -288,13 +325,22 @@ describe.skipIf(reason !== undefined)(
           return now.pid === second.child.pid ? now : undefined;
         })
       ).pid;
-      const job = await one(id);
+      const orphan = await one(id);
+      await home.run(["wrap", "scale", "kill.json", "2"]);
+      const job = await until("a second job", async () => {
+        const known = await readFile(path("kill.json.jobs"), "utf8").catch(() => "");
+        return (await jobs(id)).find((each) => each !== orphan && known.includes(`"${each}"`));
+      });
       const [shim = ""] = await childrenOf(pid);
       // both at once: nobody is left to cancel
       second.child.kill("SIGSTOP");
       process.kill(Number(shim), "SIGKILL");
       second.child.kill("SIGKILL");
       await untilDead(pid);
+      expect((await jobs(id)).toSorted()).toEqual([orphan, job].toSorted());
+      // one that starts now finds nobody, and ends by itself
+      await lab.run(["scontrol", "update", `JobId=${orphan}`, "StartTime=now"]);
+      await until("the orphan to end", async () => !(await jobs(id)).includes(orphan));
       expect(await jobs(id)).toEqual([job]);
 
       const third = again("kill.json");
