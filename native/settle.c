@@ -28,10 +28,23 @@ char *cgroup_make(const char *parent, const char *token) {
   return NULL;
 }
 
+/* What a file of a cgroup says; 0 where it is not there: memory is counted from Linux 5.19 on, if it is at all. */
+static double cgroup_number(const char *cgroup, const char *name) {
+  char text[4096];
+  snprintf(text, sizeof text, "%s/%s", cgroup, name);
+  int fd = open(text, O_RDONLY | O_CLOEXEC);
+  ssize_t size = fd >= 0 ? read(fd, text, 32) : 0;
+  if (fd >= 0) close(fd);
+  if (size <= 0) return 0;
+  text[size] = 0;
+  return (double)strtoull(text, NULL, 10);
+}
+
 static bool leave_cgroup(struct task *task) {
   if (!task->cgroup) return true;
   if (task->cgroup_since == 0) {
     char file[4096];
+    task->cgroup_peak = cgroup_number(task->cgroup, "memory.peak");
     snprintf(file, sizeof file, "%s/cgroup.kill", task->cgroup);
     int fd = open(file, O_WRONLY | O_CLOEXEC);
     ssize_t written = fd >= 0 ? write(fd, "1", 1) : 0; /* older kernels have no cgroup.kill: the sweep was enough */

@@ -175,12 +175,22 @@ static void request(uint8_t type, struct cursor *body) {
   protocol_error("unknown or short request");
 }
 
+/* The next child that has ended, not reaped yet: /proc still shows whose it was. */
+static pid_t ended_child(void) {
+  siginfo_t info;
+  info.si_pid = 0;
+  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ? 0 : info.si_pid;
+}
+
 void reap(void) {
   int status;
   struct rusage usage;
-  for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &usage)) > 0;) {
-    struct task *task = task_by_pid(pid);
+  for (pid_t pid; (pid = ended_child()) > 0;) {
+    struct task *task = task_by_pid(pid), *owner = task ? NULL : sweep_owner(pid);
+    if (wait4(pid, &status, WNOHANG, &usage) != pid) return;
+    if (owner && owner->usage.ru_maxrss < usage.ru_maxrss) owner->usage.ru_maxrss = usage.ru_maxrss;
     if (task) {
+      if (usage.ru_maxrss < task->usage.ru_maxrss) usage.ru_maxrss = task->usage.ru_maxrss; /* an orphan's */
       task->ended = epoch_ms();
       task->status = status;
       task->usage = usage;

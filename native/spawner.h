@@ -29,7 +29,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#define PROTOCOL_VERSION 4u
+#define PROTOCOL_VERSION 5u
 #define MAX_FRAME (8u << 20)
 #define OUT_HIGH (4u << 20)
 #define OUT_LOW (1u << 20)
@@ -56,7 +56,8 @@ struct task {
   int64_t born, deadline, cgroup_since;
   int status, stage, error;
   double started, ended; /* epoch, ms */
-  struct rusage usage;
+  struct rusage usage; /* of its main process; ru_maxrss also of orphans of it that we reaped */
+  double cgroup_peak;  /* bytes; 0 unless its cgroup counts memory */
   char *token, *tmpdir, *cgroup; /* tmpdir and cgroup become NULL once they are gone */
 };
 
@@ -126,6 +127,7 @@ bool successors_waiting(void);
 /* sweep.c */
 void sweep_init(void);
 void sweep_reaped(pid_t pid);
+struct task *sweep_owner(pid_t pid);
 void sweep_scan(void);
 void sweep_forget(const struct task *task);
 bool sweep_clear(const struct task *task);

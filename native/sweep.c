@@ -202,6 +202,14 @@ void sweep_scan(void) {
   }
 }
 
+/* The task of a process that has ended and is not reaped yet, or NULL; its environment is gone by now. */
+struct task *sweep_owner(pid_t pid) {
+  struct orphan *orphan = find_orphan(pid);
+  struct process process;
+  if (orphan) return orphan->owner;
+  return read_process(pid, &process) ? owner_by_session(&process) : NULL;
+}
+
 void sweep_reaped(pid_t pid) {
   for (struct orphan **link = &orphans[(unsigned)pid % BUCKETS]; *link; link = &(*link)->next) {
     struct orphan *orphan = *link;

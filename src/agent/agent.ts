@@ -9,7 +9,7 @@ import { writeSpool } from "../protocol/spool.ts";
 import { createAssignedTasks } from "./assigned-tasks.ts";
 import { createAssignments } from "./assignments.ts";
 import { createConnection } from "./connection.ts";
-import { delegatedCgroup } from "./delegated-cgroup.ts";
+import { countMemory, delegatedCgroup } from "./delegated-cgroup.ts";
 import { createDeparture, type Departure } from "./departure.ts";
 import { detectResources } from "./detect.ts";
 import { createDoubtfulEnds, isDoubtful } from "./doubtful-ends.ts";
@@ -61,8 +61,9 @@ export interface RunningAgent extends Pick<Departure, "drain" | "ended"> {
 }
 
 const cgroupFor = async (setting: string): Promise<string | null> => {
-  if (setting === "auto") return delegatedCgroup();
-  return setting === "off" ? null : setting;
+  const directory = setting === "auto" ? await delegatedCgroup() : setting === "off" ? null : setting;
+  if (directory !== null) await countMemory(directory);
+  return directory;
 };
 
 /** The agent, ready to run tasks; no server knows of it yet. */

@@ -1,11 +1,13 @@
 import { constants } from "node:os";
 import { Ending, NO_CODE } from "../core/events.ts";
+import type { Peak } from "../core/peak.ts";
 import { startTimer } from "../long-timer.ts";
 import { makeDirectories } from "../protocol/make-directories.ts";
 import { type ExitOutcome, exitOutcome, lossOutcome } from "./exit-outcome.ts";
 import { watchMemory } from "./memory-watch.ts";
 import { type NodeClock, createExitTimes } from "./node-clock.ts";
 import { nodeEnvironment } from "./node-environment.ts";
+import { peakAtEnd } from "./peak.ts";
 import type { OutputStream, TaskOutput } from "./output/stream.ts";
 import type { Result } from "./results.ts";
 import type { AgentSettings } from "../protocol/agent-settings.ts";
@@ -84,8 +86,14 @@ const watchTasks = (uuid: string, live: ReadonlyMap<number, Live>, end: End) =>
   watchMemory<number>({
     *tasks() {
       for (const { task } of live.values())
-        if (task.pid > 0 && task.resources["mem"] !== undefined)
-          yield { id: task.id, pid: task.pid, token: tokenOf(uuid, task), limitBytes: task.resources["mem"] };
+        if (task.pid > 0)
+          yield {
+            id: task.id,
+            pid: task.pid,
+            token: tokenOf(uuid, task),
+            limitBytes: task.resources["mem"],
+            started: task.started,
+          };
     },
     onExceeded(id, used) {
       const task = live.get(id)?.task;
@@ -112,7 +120,7 @@ const beginOutput = (output: OutputStream, { rank, run, row, attempt }: AgentTas
 /** Reports an end, but not before its output can be read. */
 const createReporter =
   (output: OutputStream, onEnd: ExecutorOptions["onEnd"]) =>
-  (task: AgentTask, started: number, finished: number, { ending, code, detail }: ExitOutcome): void => {
+  (task: AgentTask, started: number, finished: number, { ending, code, detail }: ExitOutcome, peak?: Peak): void => {
     task.limit?.stop();
     // output that the ranks of a task share ends when all of them have
     const ended = task.output === undefined || task.rank !== undefined ? undefined : output.end(task.output);
@@ -130,6 +138,7 @@ const createReporter =
         outBytes: ended?.stdoutBytes ?? 0,
         errBytes: ended?.stderrBytes ?? 0,
         lost: ended?.lost,
+        peak,
       });
     if (ended === undefined || ended.flushed === null) report();
     else void ended.flushed.then(report);
@@ -150,7 +159,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     if (task === undefined) return;
     task.pid = pid;
     startClock(task, end);
-    if (task.resources["mem"] !== undefined) memory.wake();
+    memory.wake();
   };
 
   const onOutput = (id: number, fd: 1 | 2, chunk: Buffer): void => {
@@ -171,7 +180,8 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       return options.onDropped(task);
     }
     const { started, finished } = timesOf(seat.spawner, exit);
-    report(task, started, finished, exitOutcome(task, expanded, tmpdir, exit));
+    const peak = peakAtEnd(task, exit, memory.takePeak(task.id));
+    report(task, started, finished, exitOutcome(task, expanded, tmpdir, exit), peak);
   };
 
   const onLost = (spawner: Spawner, reason: string): void => {
@@ -179,7 +189,8 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     const lost = [...live.values()].filter(({ seat }) => seat.spawner === spawner);
     for (const { task } of lost) {
       live.delete(task.id);
-      report(task, task.started === 0 ? now : clock.at(task.started), now, lossOutcome(task, reason));
+      const peak = peakAtEnd(task, undefined, memory.takePeak(task.id));
+      report(task, task.started === 0 ? now : clock.at(task.started), now, lossOutcome(task, reason), peak);
     }
   };
 

@@ -1,9 +1,11 @@
 import { createMembership, type TaskRoot } from "./membership.ts";
-import { readPageSize, readProcessTable, readPss, type Process } from "./proc-table.ts";
+import { readPageSize, readProcessTable, sumPss, type Process } from "./proc-table.ts";
 
 export interface WatchedTask<Id> extends TaskRoot<Id> {
-  /** A task without a limit is not watched. */
+  /** A task without a limit is only measured. */
   readonly limitBytes?: number | undefined;
+  /** When it started, on performance.now(). */
+  readonly started: number;
 }
 
 export interface MemorySource<Id> {
@@ -20,102 +22,151 @@ export interface MemoryWatchOptions {
   readonly pageSize?: number;
 }
 
-export interface MemoryWatch {
-  /** Call when a task with a limit has started. The timer stops by itself when no such task is left. */
+export interface MemoryWatch<Id> {
+  /** Call when a task has started. The timer stops by itself when none is left. */
   wake(): void;
-  /** Scans all tasks once, now. */
+  /** Scans once, now. */
   scan(): Promise<void>;
+  /** The most that scans have seen a task have at once, 0 if none has; the watch forgets it. */
+  takePeak(id: Id): number;
   stop(): void;
 }
 
-/** Watching takes at most a twentieth of the time, however long one scan lasts. */
-const COST_FACTOR = 20;
-interface Suspect {
-  /** Not measured again before this time: reading page tables of large processes is slow. */
+/** While a task has a limit, watching takes at most a twentieth of one core's time, however long one scan lasts. */
+const LIMIT_COST = 20;
+
+/** Measuring takes at most a hundredth. */
+const MEASURE_COST = 100;
+
+interface Seen {
+  /** The most that all its processes had at once, in bytes. */
+  peak: number;
+  /** Not confirmed, and not measured, again before these times: reading page tables of large processes is slow. */
   nextCheck: number;
+  nextMeasure: number;
   reported: boolean;
 }
 
-type Limited<Id> = WatchedTask<Id> & { readonly limitBytes: number };
+interface Measurement {
+  readonly seen: Seen;
+  readonly processes: readonly Process[];
+}
+
+const isLimited = ({ limitBytes = 0 }: WatchedTask<unknown>): boolean => limitBytes > 0;
 
 /**
- * These numbers decide kills, so resident sizes alone are never enough: they count shared pages once per process. When
- * their sum is over the limit, the proportional sizes are added up, and only these count.
+ * How much memory tasks have, all their processes together. The numbers decide kills and teach requests, so resident
+ * sizes alone are never enough where there are several processes: they count shared pages once for each. When their sum
+ * is over the limit, or higher than ever before, the proportional sizes are added up, and only these count.
+ *
+ * A task without a limit is measured once it is as old as an interval: nobody asks twice about what ends sooner, and a
+ * node full of short tasks is never scanned.
  */
-export const watchMemory = <Id>(source: MemorySource<Id>, options: MemoryWatchOptions = {}): MemoryWatch => {
+export const watchMemory = <Id>(source: MemorySource<Id>, options: MemoryWatchOptions = {}): MemoryWatch<Id> => {
   const { intervalMs = 1000, procRoot = "/proc" } = options;
   const pageSize = options.pageSize ?? readPageSize(procRoot);
-  const suspects = new Map<Id, Suspect>();
+  const known = new Map<Id, Seen>();
   const membership = createMembership<Id>(procRoot);
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let stopped = false;
 
-  const limitedTasks = (): Limited<Id>[] => {
-    const tasks: Limited<Id>[] = [];
-    for (const task of source.tasks()) if ((task.limitBytes ?? 0) > 0 && task.pid > 1) tasks.push(task as Limited<Id>);
-    return tasks;
+  const startedTasks = (): WatchedTask<Id>[] => [...source.tasks()].filter(({ pid }) => pid > 1);
+
+  const seenOf = (id: Id): Seen => {
+    let seen = known.get(id);
+    if (seen === undefined) known.set(id, (seen = { peak: 0, nextCheck: 0, nextMeasure: 0, reported: false }));
+    return seen;
   };
 
-  const confirm = async (task: Limited<Id>, processes: Process[], suspect: Suspect): Promise<void> => {
+  const proportional = (processes: readonly Process[], enough: number): Promise<number> =>
+    sumPss(procRoot, pageSize, processes, enough);
+
+  const confirm = async (id: Id, limit: number, { seen, processes }: Measurement): Promise<void> => {
     const begun = performance.now();
-    let bytes = 0;
-    for (const process of processes) {
-      bytes += (await readPss(procRoot, process.pid)) ?? process.rssPages * pageSize;
-      if (bytes > task.limitBytes) break;
-    }
+    const bytes = await proportional(processes, limit);
     const ended = performance.now();
-    suspect.nextCheck = ended + COST_FACTOR * (ended - begun);
-    if (bytes <= task.limitBytes || stopped) return;
-    suspect.reported = true;
-    source.onExceeded(task.id, bytes);
+    seen.nextCheck = ended + LIMIT_COST * (ended - begun);
+    seen.peak = Math.max(seen.peak, bytes);
+    if (bytes <= limit || stopped) return;
+    seen.reported = true;
+    source.onExceeded(id, bytes);
   };
 
-  const scanOnce = async (tasks: Limited<Id>[]): Promise<void> => {
+  /** At least one, and no more after a hundredth of the interval: limits wait meanwhile. The longest unmeasured first. */
+  const measure = async (due: Measurement[]): Promise<void> => {
+    const until = performance.now() + intervalMs / MEASURE_COST;
+    const inTurn = due.toSorted((a, b) => a.seen.nextMeasure - b.seen.nextMeasure);
+    for (const [nth, { seen, processes }] of inTurn.entries()) {
+      const begun = performance.now();
+      if ((nth > 0 && begun > until) || stopped) return;
+      seen.peak = Math.max(seen.peak, await proportional(processes, Infinity));
+      const ended = performance.now();
+      seen.nextMeasure = ended + MEASURE_COST * (ended - begun);
+    }
+  };
+
+  const scanOnce = async (tasks: readonly WatchedTask<Id>[]): Promise<void> => {
     const members = membership.find(tasks, await readProcessTable(procRoot));
-    for (const id of suspects.keys()) if (!members.has(id)) suspects.delete(id);
+    for (const id of known.keys()) if (!members.has(id)) known.delete(id);
+    const due: Measurement[] = [];
     for (const task of tasks) {
       const processes = members.get(task.id)!;
-      let pages = 0;
-      for (const process of processes) pages += process.rssPages;
-      if (pages * pageSize <= task.limitBytes) continue;
-      let suspect = suspects.get(task.id);
-      if (suspect === undefined) suspects.set(task.id, (suspect = { nextCheck: 0, reported: false }));
-      if (suspect.reported || performance.now() < suspect.nextCheck) continue;
-      await confirm(task, processes, suspect);
+      let bytes = 0;
+      for (const process of processes) bytes += process.rssPages * pageSize;
+      const seen = seenOf(task.id);
+      if (isLimited(task) && bytes > task.limitBytes!) {
+        if (!seen.reported && performance.now() >= seen.nextCheck)
+          await confirm(task.id, task.limitBytes!, { seen, processes });
+      } else if (bytes <= seen.peak) continue;
+      else if (processes.length === 1) seen.peak = bytes;
+      else if (performance.now() >= seen.nextMeasure) due.push({ seen, processes });
     }
+    await measure(due);
   };
 
-  const scan = (): Promise<void> => {
-    const tasks = limitedTasks();
+  const scan = (tasks: readonly WatchedTask<Id>[]): Promise<void> => {
     running ??= scanOnce(tasks).finally(() => (running = undefined));
     return running;
   };
 
+  const look = async (): Promise<number> => {
+    const old = performance.now() - intervalMs;
+    const tasks = startedTasks().filter((task) => isLimited(task) || task.started <= old);
+    if (tasks.length === 0) return 0;
+    const begun = performance.now();
+    try {
+      await scan(tasks);
+    } catch (error) {
+      source.onError?.(error);
+    }
+    return (performance.now() - begun) * (tasks.some(isLimited) ? LIMIT_COST : MEASURE_COST);
+  };
+
   const wake = (atLeastMs: number): void => {
     if (stopped || timer !== undefined) return;
-    if (limitedTasks().length === 0) {
-      suspects.clear();
+    if (startedTasks().length === 0) {
+      known.clear();
       membership.forget();
       return;
     }
-    const look = async (): Promise<void> => {
-      const begun = performance.now();
-      try {
-        await scan();
-      } catch (error) {
-        source.onError?.(error);
-      }
+    const next = async (): Promise<void> => {
+      const pauseMs = await look();
       timer = undefined;
-      wake(COST_FACTOR * (performance.now() - begun));
+      wake(pauseMs);
     };
-    timer = setTimeout(() => void look(), Math.max(intervalMs, atLeastMs));
+    timer = setTimeout(() => void next(), Math.max(intervalMs, atLeastMs));
     timer.unref();
   };
 
   return {
     wake: () => wake(0),
-    scan,
+    scan: () => scan(startedTasks()),
+    takePeak: (id) => {
+      const peak = known.get(id)?.peak ?? 0;
+      known.delete(id);
+      return peak;
+    },
     stop() {
       stopped = true;
       clearTimeout(timer);

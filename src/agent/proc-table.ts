@@ -89,7 +89,7 @@ export const readVariable = (procRoot: string, pid: number, name: string): strin
  * Bytes of a process with shared pages divided among those who share them. Null if the kernel does not say (an old one,
  * or another user's process); 0 when the process has ended.
  */
-export const readPss = async (procRoot: string, pid: number): Promise<number | null> => {
+const readPss = async (procRoot: string, pid: number): Promise<number | null> => {
   try {
     const text = await readFile(join(procRoot, String(pid), "smaps_rollup"), "latin1");
     const kb = /^Pss:\s+(\d+) kB/m.exec(text)?.[1];
@@ -99,6 +99,21 @@ export const readPss = async (procRoot: string, pid: number): Promise<number | n
     if (errorCode(error) !== "ENOENT") return null;
     return readStat(procRoot, String(pid)) === undefined ? 0 : null;
   }
+};
+
+/** What processes have together, shared pages counted once; no more is read once the sum is over `enough`. */
+export const sumPss = async (
+  procRoot: string,
+  pageSize: number,
+  processes: readonly Process[],
+  enough: number,
+): Promise<number> => {
+  let bytes = 0;
+  for (const { pid, rssPages } of processes) {
+    bytes += (await readPss(procRoot, pid)) ?? rssPages * pageSize;
+    if (bytes > enough) break;
+  }
+  return bytes;
 };
 
 /** The kernel's page size, from the auxiliary vector: 4 KB on x86, up to 64 KB elsewhere. */

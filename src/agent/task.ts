@@ -54,6 +54,8 @@ export interface RankOfTask {
   readonly env: readonly string[];
   /** The words before the command that start the other ranks too; none where each agent starts its own ranks. */
   readonly launcher: readonly string[];
+  /** How many ranks its process is or starts on this node; 0 for srun, which has the manager's daemons start them. */
+  readonly below: number;
   /** Shared by the ranks of this agent. */
   readonly output: { current: TaskOutput | undefined };
 }

@@ -1,4 +1,5 @@
 import { Ending } from "../../core/events.ts";
+import { largerPeak } from "../../core/peak.ts";
 import type { AgentMessage, AttemptName } from "../../protocol/messages.ts";
 import type { NodeClock } from "../node-clock.ts";
 import type { EndedOutput, OutputStream } from "../output/stream.ts";
@@ -61,7 +62,7 @@ export const createPartActions = (options: PartActionsOptions, { parts, waiting 
     const { ending, code, detail } = outcome;
     const out = { outAt: ended?.lastAt ?? -1, outBytes: ended?.stdoutBytes ?? 0, errBytes: ended?.stderrBytes ?? 0 };
     const lost = ended?.lost ?? undefined;
-    const facts = { ...nameOf(part), ending, code, ...out };
+    const facts = { ...nameOf(part), ending, code, ...out, ...(part.peak && { peak: part.peak }) };
     if (!part.head) return { type: "told", message: { t: "ranks-ended", ...facts, detail, ...(lost && { lost }) } };
     const started = clock.at(part.started);
     const finished = Math.max(started, part.finished);
@@ -108,6 +109,7 @@ export const createPartActions = (options: PartActionsOptions, { parts, waiting 
     const part = processes.ended(task);
     if (part === undefined) return;
     part.finished = Math.max(part.finished, result.finished);
+    part.peak = largerPeak(part.peak, result.peak);
     const failure = failureOf(task, part, result);
     move(part, { type: "rank-ended", failure });
     if (failure !== undefined) endOthers(part);

@@ -1,3 +1,4 @@
+import type { Peak } from "../../core/peak.ts";
 import type { Ranks } from "../../protocol/messages.ts";
 import type { TaskOutput } from "../output/stream.ts";
 import type { Slot } from "../slots.ts";
@@ -20,6 +21,8 @@ export interface Part {
   /** What the monotonic clock said. */
   started: number;
   finished: number;
+  /** The largest of its ranks that have ended. */
+  peak: Peak | undefined;
   /** The file of hosts that a launcher reads. */
   hostFile: string | undefined;
   /** The tail of output that the server knows of, -2 before the first report. */
@@ -40,6 +43,7 @@ export const createPart = (message: Ranks, run: RunTemplate): Part => {
     output: { current: undefined },
     started: 0,
     finished: 0,
+    peak: undefined,
     hostFile: undefined,
     reported: -2,
   };

@@ -85,7 +85,8 @@ export const createRankProcesses = (options: RankProcessesOptions): RankProcesse
     part.hostFile = join(options.scratch, `slipway-hosts-${options.uuid.slice(0, 8)}-${run}.${row}.${attempt}`);
     writeFileSync(part.hostFile, hostFile(message));
     const { argv, env } = rankLaunch(message, part.hostFile, process.env, part.run.env);
-    return makeOne(part, owner, part.slots[0]!, { number: 0, env, launcher: argv, output: part.output });
+    const below = message.by === "srun" ? 0 : message.ranks[message.node]!;
+    return makeOne(part, owner, part.slots[0]!, { number: 0, env, launcher: argv, below, output: part.output });
   };
 
   return {
@@ -98,6 +99,7 @@ export const createRankProcesses = (options: RankProcessesOptions): RankProcesse
           number: first + local,
           env: rankEnvironment(message, local),
           launcher: [],
+          below: 1,
           output,
         }),
       );

@@ -28,6 +28,8 @@ export interface NodeTask {
   timer: NodeJS.Timeout | undefined;
   tmpdir: string | null;
   cgroup: string | null;
+  /** Bytes; 0 if it has no cgroup, or one that does not count memory. */
+  cgroupPeak: number;
   /** Rounds of the sweep so far, and whom it killed. */
   rounds: number;
   readonly killed: Set<number>;
@@ -156,6 +158,7 @@ export const startTask = (request: StartRequest, context: StartContext): NodeTas
     timer: undefined,
     tmpdir: null,
     cgroup: null,
+    cgroupPeak: 0,
     rounds: 0,
     killed: new Set(),
   };

@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 import { isOver } from "../../process-stat.ts";
-import { errnoName, writeExit } from "./events.ts";
+import { errnoName, failedStart, writeExit } from "./events.ts";
 import type { FifoPool } from "./fifo-pool.ts";
 import { createSweeper } from "./node-sweep.ts";
 import { type NodeTask, startTask } from "./node-task.ts";
@@ -11,7 +11,7 @@ import type { RequestOrder } from "./request-order.ts";
 import type { Shutdown } from "./shutdown.ts";
 import { sendSignal } from "./strays.ts";
 import { createSuccessors } from "./successors.ts";
-import { removeCgroup } from "./task-cgroup.ts";
+import { readCgroupPeak, removeCgroup } from "./task-cgroup.ts";
 
 export type Env = Readonly<Record<string, string>>;
 
@@ -149,7 +149,10 @@ export class NodeTasks {
   }
 
   private async cleanUp(task: NodeTask): Promise<void> {
-    if (task.cgroup !== null) await removeCgroup(task.cgroup);
+    if (task.cgroup !== null) {
+      task.cgroupPeak = readCgroupPeak(task.cgroup);
+      await removeCgroup(task.cgroup);
+    }
     if (task.tmpdir !== null) await removeTree(task.tmpdir);
     this.finish(task);
   }
@@ -187,6 +190,7 @@ export class NodeTasks {
       endedAt: task.endedAt,
       error: failure === null ? null : { ...failure, code: errnoName(failure.errno) },
       maxRssBytes: 0,
+      cgroupPeakBytes: task.cgroupPeak,
       userMs: 0,
       systemMs: 0,
       ended: task.ending,
@@ -197,9 +201,8 @@ export class NodeTasks {
 
   private tellDropped(id: number): void {
     const now = Date.now();
-    const error = { stage: "dropped" as const, errno: constants.errno.ECANCELED, code: "ECANCELED" };
-    const nothing = { code: null, signal: null, maxRssBytes: 0, userMs: 0, systemMs: 0, strays: 0, ended: true };
-    writeExit(this.options.outbox.writer, { id, ...nothing, startedAt: now, endedAt: now, error });
+    const dropped = { ...failedStart(id, "dropped", constants.errno.ECANCELED), ended: true };
+    writeExit(this.options.outbox.writer, { ...dropped, startedAt: now, endedAt: now });
     this.options.outbox.schedule();
   }
 }

@@ -11,7 +11,7 @@
  *   END      u32 id, u32 grace ms or NONE        HELLO    u32 version, u32 pid (always the first frame)
  *   SIGNAL   u32 id, u32 signal
  */
-export const VERSION = 4;
+export const VERSION = 5;
 export const MAX_FRAME = 8 * 1024 * 1024;
 export const NONE = 0xffff_ffff;
 
@@ -66,8 +66,13 @@ export interface Exit {
   readonly startedAt: number;
   readonly endedAt: number;
   readonly error: null | { readonly stage: Stage; readonly errno: number; readonly code: string };
-  /** 0 if unknown (the Node implementation); otherwise never less than the spawner's own few megabytes. */
+  /**
+   * The largest of its processes that were waited for. 0 if unknown (the Node implementation); otherwise never less than
+   * the spawner's own few megabytes.
+   */
   readonly maxRssBytes: number;
+  /** The most that its cgroup had at once; 0 if it has none, or one that does not count memory. */
+  readonly cgroupPeakBytes: number;
   readonly userMs: number;
   readonly systemMs: number;
   /** The agent asked for its end before it came; false if it was over by itself when the request arrived. */

@@ -1,4 +1,4 @@
-import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -28,6 +28,15 @@ const put = (path: string, text: string): boolean => {
 export const joinCgroup = (path: string, pid: number): boolean => put(join(path, "cgroup.procs"), String(pid));
 
 export const killCgroup = (path: string): boolean => put(join(path, "cgroup.kill"), "1");
+
+/** The most memory that was in it at once; 0 where the kernel (before 5.19) or the group does not count. */
+export const readCgroupPeak = (path: string): number => {
+  try {
+    return Number.parseInt(readFileSync(join(path, "memory.peak"), "latin1"), 10) || 0;
+  } catch {
+    return 0;
+  }
+};
 
 /** Kills what is left in it and removes it, waiting up to a second for dying processes. */
 export const removeCgroup = async (path: string): Promise<void> => {

@@ -43,21 +43,24 @@ const put = (pid: number, fixture: Fixture): void => {
 
 const drop = (pid: number): void => rmSync(join(proc, String(pid)), { recursive: true });
 
-const watch = (tasks: WatchedTask<string>[]) => {
+const watch = (tasks: WatchedTask<string>[], intervalMs = 1000) => {
   const exceeded: [string, number][] = [];
   const memory = watchMemory<string>(
     { tasks: () => tasks, onExceeded: (id, bytes) => exceeded.push([id, bytes]) },
-    { procRoot: proc, pageSize: KB },
+    { procRoot: proc, pageSize: KB, intervalMs },
   );
   return { exceeded, memory };
 };
 
-const task = (pid: number, limit: number, id = `t${pid}`): WatchedTask<string> => ({
-  id,
+/** Old enough to be measured. */
+const unlimited = (pid: number): WatchedTask<string> => ({
+  id: `t${pid}`,
   pid,
   token: `token-${pid}`,
-  limitBytes: limit * KB,
+  started: -Infinity,
 });
+
+const task = (pid: number, limit: number): WatchedTask<string> => ({ ...unlimited(pid), limitBytes: limit * KB });
 
 describe("the process table", () => {
   it("parses names with spaces and brackets", () => {
@@ -145,10 +148,10 @@ describe("watchMemory", () => {
     expect(exceeded).toEqual([]);
   });
 
-  it("runs a timer only while a task has a limit, and says when the table cannot be read", async () => {
+  it("runs a timer only while a task runs, and says when the table cannot be read", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     try {
-      const tasks: WatchedTask<string>[] = [{ id: "a", pid: 100, token: "t" }];
+      const tasks: WatchedTask<string>[] = [{ ...unlimited(0), id: "not started" }];
       const onError = vi.fn();
       const memory = watchMemory<string>(
         { tasks: () => tasks, onExceeded: () => undefined, onError },
@@ -173,12 +176,77 @@ describe("watchMemory", () => {
   });
 });
 
+describe("watchMemory measures", () => {
+  it("all tasks, with a limit or without: one process by its size, several by what each has for itself", async () => {
+    put(100, { rss: 500, pss: 300 });
+    put(200, { rss: 1000, pss: 400 });
+    put(201, { parent: 200, rss: 1000, pss: 350 });
+    put(300, { rss: 70 });
+    const { exceeded, memory } = watch([unlimited(100), unlimited(200), task(300, 90)]);
+    await memory.scan();
+    expect(["t100", "t200", "t300", "t400"].map(memory.takePeak)).toEqual([500 * KB, 750 * KB, 70 * KB, 0]);
+    expect(exceeded).toEqual([]);
+    expect(memory.takePeak("t100"), "taken, so forgotten").toBe(0);
+  });
+
+  it("the highest of all scans, not the last", async () => {
+    put(100, { rss: 500 });
+    const { memory } = watch([unlimited(100)]);
+    await memory.scan();
+    put(100, { rss: 900 });
+    await memory.scan();
+    put(100, { rss: 20 });
+    await memory.scan();
+    expect(memory.takePeak("t100")).toBe(900 * KB);
+  });
+
+  it("what a task had when it was found over its limit", async () => {
+    put(100, { rss: 700, pss: 650 });
+    const { exceeded, memory } = watch([task(100, 600)]);
+    await memory.scan();
+    expect(exceeded).toEqual([["t100", 650 * KB]]);
+    expect(memory.takePeak("t100")).toBe(650 * KB);
+  });
+
+  it("in turn, when one scan has no time for all: whoever waited longest comes first", async () => {
+    const pids = [100, 200, 300];
+    for (const pid of pids) {
+      put(pid, { rss: 1000, pss: 10 });
+      put(pid + 1, { parent: pid, rss: 1000, pss: 10 });
+    }
+    const { memory } = watch(pids.map(unlimited), 0);
+    for (const _ of pids) await memory.scan();
+    expect(pids.map((pid) => memory.takePeak(`t${pid}`))).toEqual(pids.map(() => 20 * KB));
+  });
+
+  it("a task without a limit only when it is as old as an interval: short ones cost no scan", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const tasks: WatchedTask<string>[] = [{ ...unlimited(100), started: Infinity }];
+      const onError = vi.fn();
+      const memory = watchMemory<string>(
+        { tasks: () => tasks, onExceeded: () => undefined, onError },
+        { procRoot: join(proc, "missing"), pageSize: KB },
+      );
+      memory.wake();
+      await vi.advanceTimersByTimeAsync(5000);
+      expect([onError.mock.calls.length, vi.getTimerCount()]).toEqual([0, 1]);
+      tasks.push(unlimited(200));
+      await vi.advanceTimersByTimeAsync(1000);
+      await vi.waitFor(() => expect(onError).toHaveBeenCalledOnce());
+      memory.stop();
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
 const LIMIT = 90 * MB;
 
 const report = async (pid: number): Promise<number[]> => {
   const used: number[] = [];
   const memory = watchMemory<string>({
-    tasks: () => [{ id: "real", pid, token: "none", limitBytes: LIMIT }],
+    tasks: () => [{ id: "real", pid, token: "none", limitBytes: LIMIT, started: 0 }],
     onExceeded: (_, bytes) => used.push(bytes),
   });
   await memory.scan();

@@ -87,6 +87,7 @@ describe("frames of the spawner", () => {
       startedAt: 1_700_000_000_000.25,
       endedAt: 1_700_000_000_001.5,
       maxRssBytes: 2 ** 40,
+      cgroupPeakBytes: 2 ** 41,
       userMs: 0.5,
       systemMs: 3,
     };

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { until } from "../../until.ts";
@@ -300,6 +300,32 @@ for (const { kind, absent } of implementations) {
         expect(end.userMs + end.systemMs).toBeGreaterThan(0);
         expect(end.maxRssBytes).toBeGreaterThan(500 * KB);
       }
+    });
+
+    it("tells the largest of a task's processes, whoever waited for it", async (ctx) => {
+      if (kind === "node") ctx.skip("Node does not say what a child used");
+      const large = "head -c 60000000 /dev/zero | tail -c 60000000 >/dev/null";
+      const small = (await session.sh("true")).maxRssBytes;
+      expect(small).toBeLessThan(30_000 * KB);
+      const below = await session.sh(`sh -c 'sh -c "${large}; true"; true'; true`);
+      expect(below.maxRssBytes).toBeGreaterThan(60_000_000);
+      // its parent is gone before it ends, and it ends before the task
+      const orphan = await session.sh(`mkfifo gone; (sh -c '${large}; : >gone' &); : <gone; rm gone`);
+      expect(orphan.maxRssBytes).toBeGreaterThan(60_000_000);
+      expect((await session.sh("true")).maxRssBytes, "another task").toBeLessThan(30_000 * KB);
+    });
+
+    it("tells what a task's cgroup counted, and nothing where it does not count", async () => {
+      const parent = join(session.scratch, "cgroup");
+      // not a real one: the spawner only reads and writes its files
+      mkdirSync(join(parent, "counts"), { recursive: true });
+      writeFileSync(join(parent, "counts", "memory.peak"), "209715200\n");
+      mkdirSync(join(parent, "odd"));
+      writeFileSync(join(parent, "odd", "memory.peak"), "none\n");
+      const run = async (token: string) => (await session.run(["true"], { cgroup: parent, token })).cgroupPeakBytes;
+      expect([await run("counts"), await run("odd"), await run("plain")]).toEqual([209_715_200, 0, 0]);
+      expect((await session.run(["true"])).cgroupPeakBytes).toBe(0);
+      expect(readdirSync(parent).toSorted()).toEqual(["counts", "odd"]);
     });
 
     it("keeps many tasks apart", async () => {
