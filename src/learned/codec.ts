@@ -1,3 +1,4 @@
+import { ENTRY_BYTES } from "./identities.ts";
 import type { Learned } from "./learned.ts";
 import { WINDOW, type Window } from "./window.ts";
 
@@ -9,30 +10,21 @@ import { WINDOW, type Window } from "./window.ts";
  *   template = key:f64 took:u8 peaks:u8 value:f32 …
  */
 const HEAD = 16;
-const IDENTITY = 24;
 const TEMPLATE = 10;
 
 const valuesOf = (window: Window | undefined): Float32Array => window?.values() ?? new Float32Array(0);
 
 /** `saved` is the server's time: what ended later is not in it. */
 export const encodeLearned = ({ identities, templates }: Learned, saved: number): Uint8Array => {
-  let length = HEAD + identities.size * IDENTITY;
+  let length = HEAD + identities.size * ENTRY_BYTES;
   for (const { took, peaks } of templates.oldestFirst()) length += TEMPLATE + 4 * (took.count + (peaks?.count ?? 0));
   const bytes = new Uint8Array(length);
   const view = new DataView(bytes.buffer);
   view.setFloat64(0, saved, true);
   view.setUint32(8, identities.size, true);
   view.setUint32(12, templates.size, true);
-  let at = HEAD;
-  for (const entry of identities.oldestFirst()) {
-    const [lo, hi] = identities.hashOf(entry);
-    view.setUint32(at, lo, true);
-    view.setUint32(at + 4, hi, true);
-    view.setFloat32(at + 8, identities.tookMs(entry), true);
-    view.setFloat32(at + 12, identities.peak(entry), true);
-    view.setFloat64(at + 16, identities.at(entry), true);
-    at += IDENTITY;
-  }
+  identities.write(view, HEAD);
+  let at = HEAD + identities.size * ENTRY_BYTES;
   for (const { key, took, peaks } of templates.oldestFirst()) {
     const lists = [valuesOf(took), valuesOf(peaks)] as const;
     view.setFloat64(at, key, true);
@@ -61,9 +53,9 @@ export const decodeLearned = (bytes: Uint8Array, { identities, templates }: Lear
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const saved = amount(view.getFloat64(0, true), "the time");
   const counts = [view.getUint32(8, true), view.getUint32(12, true)] as const;
-  if (HEAD + counts[0] * IDENTITY + counts[1] * TEMPLATE > bytes.length) throw damaged("a count");
+  if (HEAD + counts[0] * ENTRY_BYTES + counts[1] * TEMPLATE > bytes.length) throw damaged("a count");
   let at = HEAD;
-  for (let i = 0; i < counts[0]; i += 1, at += IDENTITY)
+  for (let i = 0; i < counts[0]; i += 1, at += ENTRY_BYTES)
     identities.set(
       view.getUint32(at, true),
       view.getUint32(at + 4, true),

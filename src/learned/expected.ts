@@ -1,4 +1,4 @@
-import { type Group, type Run, groupOf } from "../core/run.ts";
+import { type Group, type Run, groupOf, isFinishedRun } from "../core/run.ts";
 import { Task } from "../core/states.ts";
 import { peek } from "../core/table.ts";
 import type { Row, RunId } from "../core/ids.ts";
@@ -113,6 +113,10 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     return made;
   };
 
+  /** Those of a run that has ended are not kept. */
+  const keysFor = (run: Run): RunKeys =>
+    keys.get(run.id) ?? (isFinishedRun(run) ? keysOf(run, options.defaultCluster) : begin(run));
+
   const forget = (run: Run): void => {
     const known = keys.get(run.id);
     if (known === undefined) return;
@@ -153,7 +157,7 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
   };
 
   const catchUpRun = (run: Run, since: number): number => {
-    const of = keys.get(run.id) ?? keysOf(run, options.defaultCluster);
+    const of = keysFor(run);
     let taught = 0;
     forEachSuccess(run, since, (row, took, at) => {
       const group = groupOf(run.groups, row);
@@ -166,24 +170,24 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
 
   const expected: Expected = {
     ofGroup: (run, group) => {
-      begin(run);
+      keysFor(run);
       return group.expectedMs >= 0 ? group.expectedMs : options.unknownMs(group);
     },
     ofTask: (run, row) => {
       const group = groupOf(run.groups, row);
-      const ms = group.spec.items.kind === "one" ? -1 : ownMs(begin(run), group, row);
+      const ms = group.spec.items.kind === "one" ? -1 : ownMs(keysFor(run), group, row);
       if (ms >= 0) return ms;
-      const like = templateMs(begin(run).numbers[group.index]!, group);
+      const like = templateMs(keysFor(run).numbers[group.index]!, group);
       return like >= 0 ? like : expected.ofGroup(run, group);
     },
     basisOf: (run, row) => {
       const group = groupOf(run.groups, row);
-      const of = begin(run);
+      const of = keysFor(run);
       if (ownMs(of, group, row) >= 0) return "own";
       if (templateMs(of.numbers[group.index]!, group) >= 0) return "template";
       return group.spec.timeRequest === undefined ? "unknown" : "time-request";
     },
-    templateOf: (run, group) => templates.get(begin(run).numbers[group.index]!),
+    templateOf: (run, group) => templates.get(keysFor(run).numbers[group.index]!),
     begin,
     forget,
     taskEnded: (run, row, peak) => {

@@ -7,6 +7,9 @@
 const NONE = 0xffff_ffff;
 const FIRST_ROOM = 256;
 
+/** What one takes when it is written. */
+export const ENTRY_BYTES = 24;
+
 export class Identities {
   readonly limit: number;
   #size = 0;
@@ -88,6 +91,19 @@ export class Identities {
     this.#peak[entry] = peak;
     this.#at[entry] = at;
     this.#link(entry);
+  }
+
+  /** Writes all of them, oldest first, ENTRY_BYTES each, little-endian: lo, hi, tookMs, peak, at. */
+  write(view: DataView, from: number): void {
+    let at = from;
+    for (let entry = this.#oldest; entry !== NONE; entry = this.#newer[entry]!) {
+      view.setUint32(at, this.#lo[entry]!, true);
+      view.setUint32(at + 4, this.#hi[entry]!, true);
+      view.setFloat32(at + 8, this.#tookMs[entry]!, true);
+      view.setFloat32(at + 12, this.#peak[entry]!, true);
+      view.setFloat64(at + 16, this.#at[entry]!, true);
+      at += ENTRY_BYTES;
+    }
   }
 
   *oldestFirst(): Generator<number> {

@@ -106,6 +106,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     pilots,
     pilotService: createPilotService({ engine, agents, pilots, fleets, clusters, mayTake }),
     runWatch: inside.runWatch,
+    expected: inside.learning.expected,
     feed: stored.feed,
     home: root,
     clusters,

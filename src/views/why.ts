@@ -5,6 +5,7 @@ import { TASK_STATES, Task, isFinalTask } from "../core/states.ts";
 import { Flag, peek, stateOf } from "../core/table.ts";
 import type { WhyView } from "../api/schemas.ts";
 import type { AgentId, Row } from "../core/ids.ts";
+import type { Basis } from "../learned/expected.ts";
 
 /** Why a run or a task is not running, or why it failed, and what would help: in words that need no expert. */
 
@@ -35,7 +36,24 @@ export interface Surroundings {
   readonly tooLate: boolean;
   readonly runningTasks: number;
   readonly waitingTasks: number;
+  /** How long a task should take, and what that is based on. */
+  expected(run: Run, row: Row): { readonly ms: number; readonly basis: Basis };
 }
+
+/** `; it took 4m12s the last time it succeeded`; nothing where nothing is known. */
+const expectation = ({ ms, basis }: ReturnType<Surroundings["expected"]>): string => {
+  const time = formatDuration(ms < 1000 ? ms / 1000 : Math.round(ms / 1000));
+  switch (basis) {
+    case "own":
+      return `; it took ${time} the last time it succeeded`;
+    case "template":
+      return `; tasks like it took ${time} on average`;
+    case "time-request":
+      return `; its time-request is ${time}`;
+    case "unknown":
+      return "";
+  }
+};
 
 const why = (cause: string, detail: string, remedy: string): WhyView => ({ cause, detail, remedy });
 
@@ -153,7 +171,7 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
   if (state >= Task.EXECUTING)
     return why(
       "running",
-      `it has been running for ${formatDuration(Math.max(0, around.now - page!.started[slot]!) / 1000)}`,
+      `it has been running for ${formatDuration(Math.max(0, around.now - page!.started[slot]!) / 1000)}${expectation(around.expected(run, row))}`,
       "Nothing to do; --time-limit sets how long it may run.",
     );
   if (state >= Task.SCHEDULING && page!.agent[slot] !== 0)
@@ -171,7 +189,7 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
         "--retry-delay sets the time between attempts.",
       );
   }
-  return whyReady(around, `it is ready and asks for ${shapeText(group, row)}`);
+  return whyReady(around, `it is ready and asks for ${shapeText(group, row)}${expectation(around.expected(run, row))}`);
 };
 
 /** The most frequent reasons for failed tasks. */

@@ -1,6 +1,7 @@
 import type { Agents } from "../../agent-links/agents.ts";
 import type { ClustersConfig } from "../../config/clusters-file.ts";
 import type { Engine } from "../engine.ts";
+import type { Expected } from "../../learned/expected.ts";
 import type { Pilots } from "../../pilots/pilots.ts";
 import type { LogSource } from "../../logs/logs.ts";
 import type { RunShelf } from "./run-shelf.ts";
@@ -10,6 +11,7 @@ export interface ServiceContext {
   readonly engine: Engine;
   readonly agents: Agents;
   readonly pilots: Pilots;
+  readonly expected: Expected;
   readonly home: string;
   readonly clusters: ClustersConfig;
   readonly shelf: RunShelf;

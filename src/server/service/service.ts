@@ -6,6 +6,7 @@ import { type Resources, fromUnits } from "../../core/resources.ts";
 import { isFinishedRun } from "../../core/run.ts";
 import { SlipwayError } from "../../errors.ts";
 import type { Engine } from "../engine.ts";
+import type { Expected } from "../../learned/expected.ts";
 import type { Feed } from "../feed.ts";
 import { knownOf } from "../../pilots/largest.ts";
 import type { Pilots } from "../../pilots/pilots.ts";
@@ -31,6 +32,7 @@ export interface ServiceOptions {
   readonly pilotService: PilotService;
   readonly runWatch: RunWatch;
   readonly feed: Feed;
+  readonly expected: Expected;
   readonly home: string;
   readonly clusters: ClustersConfig;
   readonly largest: ReadonlyMap<string, Resources>;

@@ -46,6 +46,7 @@ const surroundings = (context: ServiceContext, shape: Shape): Surroundings => {
     tooLate: taking.length > 0 && taking.every(({ endsAt }) => endsAt - now < shape.timeRequest * 1000),
     runningTasks: loads.reduce((sum, count) => sum + count, 0),
     waitingTasks: engine.scheduler.waiting(),
+    expected: (run, row) => ({ ms: context.expected.ofTask(run, row), basis: context.expected.basisOf(run, row) }),
   };
 };
 

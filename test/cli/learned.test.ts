@@ -1,0 +1,61 @@
+import { access, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { TaskView, WhyView } from "../../src/api/schemas.ts";
+import { readEndpoint } from "../../src/protocol/endpoint.ts";
+import { until } from "../until.ts";
+import { type SlipwayHome, createHome } from "./slipway-process.ts";
+
+let slipway: SlipwayHome;
+
+beforeEach(async () => {
+  slipway = await createHome();
+});
+
+afterEach(() => slipway.cleanup());
+
+const killServer = async (): Promise<void> => {
+  const { pid } = (await readEndpoint(slipway.home))!;
+  process.kill(pid, "SIGKILL");
+  await until("the server is gone", async () =>
+    /^$|\) [ZX] /.test(await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "")),
+  );
+};
+
+/** Ends at once, or hangs if there is a file `hold`. */
+const TASK = ["--", "sh", "-c", "test ! -e hold || exec sleep 600"];
+
+/** What `why` says of the task while it runs. */
+const whyRunning = async (): Promise<string> => {
+  const { run } = await slipway.json<{ run: number }>(["submit", ...TASK]);
+  await until("it runs", async () => {
+    const { state } = await slipway.json<TaskView>(["show", `${run}.0`]);
+    return state === "AGENT_EXECUTING";
+  });
+  const { detail } = await slipway.json<WhyView>(["why", `${run}.0`]);
+  await slipway.run(["cancel", String(run)]);
+  return detail;
+};
+
+describe("what was learned", () => {
+  it("row 001-10: is known after a crash and after a stop; a file that cannot be read is set aside with a warning", async () => {
+    await slipway.run(["up"]);
+    expect((await slipway.run(["run", ...TASK])).status).toBe(0);
+    await killServer();
+    await slipway.run(["up"]);
+    await writeFile(join(slipway.cwd, "hold"), "");
+    expect(await whyRunning()).toMatch(/it took .*s the last time it succeeded/);
+    await slipway.run(["down", "--now"]);
+    await access(join(slipway.home, "learned.bin"));
+    await slipway.run(["up"]);
+    expect(await whyRunning()).toMatch(/it took .*s the last time it succeeded/);
+    await slipway.run(["down", "--now"]);
+    await writeFile(join(slipway.home, "learned.bin"), "not what it should be");
+    expect((await slipway.run(["up"])).status).toBe(0);
+    expect(await readFile(join(slipway.home, "logs", "server.log"), "utf8")).toMatch(
+      /what was learned could not be read .* it is not Slipway's/,
+    );
+    await access(join(slipway.home, "learned.bin.unreadable"));
+    await slipway.run(["down"]);
+  });
+});
