@@ -71,7 +71,7 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
   const uuid = randomUUID();
   const clock = createNodeClock();
   const { scratch, declared, managerCpus } = settings;
-  const found = await detectResources({ scratch, declared, managerCpus });
+  const found = await detectResources({ declared, managerCpus });
   const outputDirectory = join(settings.home, "output");
   await mkdir(outputDirectory, { recursive: true, mode: 0o700 });
   const output = await openOutputStream(join(outputDirectory, `${uuid}.out`));

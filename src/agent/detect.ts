@@ -1,6 +1,7 @@
-import { readFile, statfs } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { availableParallelism, totalmem } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { join } from "node:path";
+import { MAX_BYTES } from "../core/quantities.ts";
 import { FRACTION, toUnits, type Resources } from "../core/resources.ts";
 import { readCgroupLimits, type CgroupLimits } from "./cgroup.ts";
 import { parseCpuList } from "./cpu-list.ts";
@@ -8,8 +9,6 @@ import { declareGpus, detectGpus, type Environment, type Gpus } from "./gpus.ts"
 import type { Probe } from "./probe.ts";
 
 export interface DetectOptions {
-  /** Where tasks get their TMPDIR; it need not exist yet. */
-  readonly scratch: string;
   /** Amounts in units from clusters.yaml. They win over what is found, and may exceed it. */
   readonly declared?: Resources;
   /** What the manager gave its job on this node; the agent takes no more, even if nothing enforces the limit. */
@@ -18,14 +17,12 @@ export interface DetectOptions {
   /** Where /proc and /sys are found; tests give a fixture tree. */
   readonly root?: string;
   readonly probe?: Probe;
-  readonly freeBytes?: (directory: string) => Promise<number>;
 }
 
 export interface DetectedResources {
   /** Ids of cores that tasks may be pinned to. Fewer than `resources.cpus` when more are declared than exist. */
   readonly cpus: readonly number[];
   readonly memBytes: number;
-  readonly tmpBytes: number;
   /** As many indices as `resources.gpus` asks for, rounded up. */
   readonly gpus: Gpus;
   /** All amounts in units, including those with user-defined names. */
@@ -37,18 +34,6 @@ const MOST_DEVICES = 65_536;
 const NO_GPUS: Gpus = { indices: [], vendor: null };
 
 const devices = (units: number): number => Math.min(MOST_DEVICES, Math.ceil(units / FRACTION));
-
-/** Free bytes for this user on the file system that holds, or will hold, a directory. */
-export const freeBytes = async (directory: string): Promise<number> => {
-  for (let path = resolve(directory); ; path = dirname(path)) {
-    try {
-      const { bavail, bsize } = await statfs(path);
-      return bavail * bsize;
-    } catch {
-      if (path === dirname(path)) return 0;
-    }
-  }
-};
 
 const readOptional = async (path: string): Promise<string> => {
   try {
@@ -80,10 +65,9 @@ const physicalMemory = async (root: string): Promise<number> => {
 export const detectResources = async (options: DetectOptions): Promise<DetectedResources> => {
   const { declared = {}, root = "/" } = options;
   const declaredGpus = declared["gpus"];
-  const [limits, memory, tmpBytes, found] = await Promise.all([
+  const [limits, memory, found] = await Promise.all([
     readCgroupLimits(root),
     physicalMemory(root),
-    (options.freeBytes ?? freeBytes)(options.scratch),
     declaredGpus === 0 ? NO_GPUS : detectGpus(options.env ?? process.env, options.probe),
   ]);
   const allowed = (await allowedCpus(root, limits)).slice(0, options.managerCpus);
@@ -93,7 +77,8 @@ export const detectResources = async (options: DetectOptions): Promise<DetectedR
 
   const resources: Record<string, number> = {
     mem: memBytes,
-    tmp: tmpBytes,
+    // nobody reserves temporary space unless somebody said how much there is
+    tmp: MAX_BYTES,
     ...(gpus.indices.length > 0 && { gpus: toUnits("gpus", gpus.indices.length) }),
     ...declared,
     cpus: Math.min(declaredCpus, MOST_DEVICES * FRACTION),
@@ -102,7 +87,6 @@ export const detectResources = async (options: DetectOptions): Promise<DetectedR
   return {
     cpus: allowed.slice(0, devices(declaredCpus)),
     memBytes: resources["mem"]!,
-    tmpBytes: resources["tmp"]!,
     gpus,
     resources,
   };

@@ -1,12 +1,17 @@
 import { z } from "zod";
+import { canonicalResource } from "../core/quantities.ts";
 import type { Manager } from "../managers/manager.ts";
 import { MANAGERS } from "../managers/managers.ts";
-import { directory, flag, seconds, type Keys, type Kind, type Values } from "./key-table.ts";
+import type { Resources } from "../core/resources.ts";
+import { directory, flag, resources, seconds, type Keys, type Kind, type Values } from "./key-table.ts";
 import { LAUNCH_KEYS } from "./launch-keys.ts";
 import { QUEUE_ALIASES, QUEUE_KEYS } from "./queue-keys.ts";
+import { badValue } from "./source.ts";
 import { launcherKind, type Starters } from "./starter-keys.ts";
 
 /** Which keys a cluster and a queue may have, and which manager understands which of them: all from the managers' rows. */
+
+const OF_NODES: readonly string[] = ["cpus", "gpus", "mem", "tmp"];
 
 const executor: Kind<"process" | "null"> = {
   schema: z
@@ -16,6 +21,23 @@ const executor: Kind<"process" | "null"> = {
   read: (value: "process" | "null") => value,
 };
 
+/** What all nodes of a cluster share, by any names but those that a node has. */
+const licences: Kind<Resources> = {
+  ...resources,
+  read: (values: never, source, at) => {
+    const units = resources.read(values, source, at);
+    for (const name of Object.keys(values))
+      if (OF_NODES.includes(canonicalResource(name)))
+        badValue(
+          source,
+          [...at, name],
+          `${name} belongs to a node, not to the whole cluster`,
+          "Write it in resources, or as a key of a queue.",
+        );
+    return units;
+  },
+};
+
 /** Keys that a queue cannot have: what is the same for the whole cluster. */
 export const CLUSTER_KEYS = {
   grace: seconds,
@@ -23,6 +45,7 @@ export const CLUSTER_KEYS = {
   executor,
   bin: directory(),
   config: directory(),
+  licences,
 } as const;
 
 export type ClusterValues = Values<typeof CLUSTER_KEYS>;

@@ -23,7 +23,7 @@ export interface QueueConfig<Own = unknown> extends QueueJob<Own> {
 
 export interface ClusterConfig<Own = unknown, OwnOfCluster = unknown> extends Omit<
   ClusterValues,
-  "grace" | "pin" | "executor"
+  "grace" | "pin" | "executor" | "licences"
 > {
   readonly name: string;
   readonly type: string;
@@ -34,6 +34,8 @@ export interface ClusterConfig<Own = unknown, OwnOfCluster = unknown> extends Om
   readonly queues: ReadonlyMap<string, QueueConfig<Own>>;
   /** What was declared, in units; agents detect the rest. */
   readonly resources: Resources;
+  /** What all its nodes share, in units. */
+  readonly licences: Resources;
   /** Directory for the tasks' TMPDIRs; undefined: chosen by the agent. */
   readonly scratch?: string;
   /** Seconds between TERM and KILL. */
@@ -122,6 +124,7 @@ const finishCluster = (keys: ClusterKeys, name: string, cluster: ClusterLayer): 
     );
   }
   refuseForeign(keys, type, own);
+  refuseTwice(cluster);
   const manager = keys.managers[type]!;
   const fleet = { ...FLEET, ...manager.fleet };
   const finish = (queue: string, layer: QueueLayer): [string, QueueConfig] => [
@@ -135,6 +138,7 @@ const finishCluster = (keys: ClusterKeys, name: string, cluster: ClusterLayer): 
     grace: 5,
     pin: false,
     executor: "process",
+    licences: {},
     ...pickKeys(CLUSTER_KEYS, own.values),
     launch: launchKeys(own.values, shared.values),
     ...(scratch === undefined ? {} : { scratch }),
@@ -145,6 +149,21 @@ const finishCluster = (keys: ClusterKeys, name: string, cluster: ClusterLayer): 
     own: manager.cluster?.(own.values) ?? {},
     queues,
   };
+};
+
+/** One name is either each node's or the whole cluster's. */
+const refuseTwice = ({ own, shared, queues }: ClusterLayer): void => {
+  for (const [key, { source, path }] of Object.entries(own.places)) {
+    const name = /^licences\.(.*)$/.exec(key)?.[1];
+    if (name === undefined) continue;
+    if ([shared, ...queues.values()].some(({ places }) => Object.hasOwn(places, `resources.${name}`)))
+      badValue(
+        source,
+        path,
+        `${name} is given in resources too`,
+        "Write it in licences if all nodes share it, in resources if each has its own.",
+      );
+  }
 };
 
 /** The cluster a task names, or the default one; `no-such-cluster` with the nearest name otherwise. */

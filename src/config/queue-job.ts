@@ -27,14 +27,14 @@ export interface QueueJob<Own = unknown> extends Omit<QueueValues, "nodes" | "cl
   readonly own: Own;
 }
 
-type Maps = { readonly resources?: object; readonly environment?: object };
+type Maps = { readonly resources?: object; readonly environment?: object; readonly licences?: object };
 
-/** Keys one by one, the stronger ones winning; inside `resources` and `environment` name by name. */
+/** Keys one by one, the stronger ones winning; inside `resources`, `environment` and `licences` name by name. */
 export const overlay = (weak: ReadKeys | undefined, strong: ReadKeys): ReadKeys => {
   if (weak === undefined) return strong;
   const [below, above] = [weak.values as Maps, strong.values as Maps];
   const merged: Record<string, unknown> = { ...weak.values, ...strong.values };
-  for (const key of ["resources", "environment"] as const)
+  for (const key of ["resources", "environment", "licences"] as const)
     if (below[key] !== undefined || above[key] !== undefined) merged[key] = { ...below[key], ...above[key] };
   return { values: merged, places: { ...weak.places, ...strong.places } };
 };

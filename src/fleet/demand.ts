@@ -1,4 +1,4 @@
-import type { Resources } from "../core/resources.ts";
+import { type Resources, amountOf } from "../core/resources.ts";
 import type { Shape } from "../core/run.ts";
 import { concurrency } from "../scheduler/capacity.ts";
 import type { Demand } from "./snapshot.ts";
@@ -25,6 +25,8 @@ export interface Candidate {
   readonly unknownTaskDuration: number;
   /** Its pilots do not start: other fleets come first. */
   readonly failing: boolean;
+  /** It has pilots, or has asked for some. */
+  readonly living: boolean;
 }
 
 /** The part of a shape's resources that can be compared with an offer. */
@@ -55,22 +57,39 @@ const mayRun = (shape: Shape, fleet: Candidate, defaultCluster: string): boolean
 export const canRun = (shape: Shape, fleet: Candidate, defaultCluster: string): boolean =>
   mayRun(shape, fleet, defaultCluster) && slotsOf(shape, fleet) > 0;
 
+/** How many tasks of a shape what is shared lets begin now. */
+const roomIn = (shared: Resources, { resources, ranks }: Shape): number => {
+  let most = Infinity;
+  for (const name in shared) {
+    const asked = amountOf(resources, name) * (ranks?.count ?? 1);
+    if (asked > 0) most = Math.min(most, Math.max(0, Math.floor(shared[name]! / asked)));
+  }
+  return most;
+};
+
 /**
  * The demand on each fleet, in their order. Tasks that several queues could run go to the first of them, up to what it
  * could ever run at once, and the rest to the next, so that not every queue starts pilots for all of them.
+ * `shared` is what is free of what all agents of the cluster share. Tasks that wait for it alone need no pilot; but where
+ * no pilot could run them yet, one starts, so that they are not passed over for ever.
  */
 export const demandOn = (
   waiting: readonly WaitingTasks[],
   fleets: readonly Candidate[],
   defaultCluster: string,
+  shared: Resources = {},
 ): Demand[][] => {
+  const free: Record<string, number> = { ...shared };
   const out: Demand[][] = fleets.map(() => []);
   const order = [...fleets.keys()].toSorted((a, b) => Number(fleets[a]!.failing) - Number(fleets[b]!.failing));
   for (const { shape, waiting: all, sample } of waiting) {
     const able = order.filter((index) => mayRun(shape, fleets[index]!, defaultCluster));
     const slotsIn = able.map((index) => slotsOf(shape, fleets[index]!));
     const last = slotsIn.findLastIndex((slots) => slots > 0);
-    let left = all;
+    if (last < 0) continue;
+    const served = able.some((index, nth) => slotsIn[nth]! > 0 && fleets[index]!.living);
+    let left = Math.min(all, Math.max(roomIn(free, shape), served ? 0 : 1));
+    for (const name in free) free[name]! -= left * amountOf(shape.resources, name) * (shape.ranks?.count ?? 1);
     for (let nth = 0; nth <= last; nth += 1) {
       const index = able[nth]!;
       const fleet = fleets[index]!;

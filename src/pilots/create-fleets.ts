@@ -55,7 +55,7 @@ const localFleets = (options: FleetsOptions, cluster: ClusterConfig, provider: P
             home: options.home,
             pilot: id,
             scratch: options.scratchOf(cluster),
-            declared: cluster.resources,
+            declared: { ...cluster.resources, ...cluster.licences },
             graceMs: cluster.grace * 1000,
             pin: cluster.pin,
             patienceMs: LOCAL_PATIENCE_MS,

@@ -47,6 +47,7 @@ export const createDeciding = (
       max: fleet.policy.max,
       unknownTaskDuration: fleet.policy.unknownTaskDuration,
       failing: notesOf(fleet).inARow > 0,
+      living: roster.live(fleet).length > 0,
     }));
 
   const snapshotOf = (fleet: Fleet, notes: FleetNotes, demand: readonly Demand[]) => {
@@ -91,7 +92,12 @@ export const createDeciding = (
 
   return {
     decideAll: async () => {
-      const demand = demandOn(engine.scheduler.demand(), candidates(), context.defaultCluster);
+      const demand = demandOn(
+        engine.scheduler.demand(),
+        candidates(),
+        context.defaultCluster,
+        engine.scheduler.sharedIn(cluster),
+      );
       for (const [i, fleet] of fleets.entries())
         try {
           await carryOut(fleet, demand[i]!);

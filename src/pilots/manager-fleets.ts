@@ -20,7 +20,7 @@ export const managerFleets = ({ home, bundle }: ManagerFleetsOptions, cluster: C
   if (batch === undefined) return [];
   const provider = createProvider(cluster);
   return [...cluster.queues.values()].map((queue): Fleet => {
-    const declared = declaredBy(queue);
+    const declared = { ...declaredBy(queue), ...cluster.licences };
     const { logDirectory } = queue;
     return {
       ...ofQueue(queue),

@@ -62,7 +62,7 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
     home,
     pilot: pilot.id,
     scratch: queue.scratch ?? "$TMPDIR",
-    declared: declaredBy(queue),
+    declared: { ...declaredBy(queue), ...cluster.licences },
     graceMs: cluster.grace * 1000,
     pin: cluster.pin,
     patienceMs: PATIENCE_MS,

@@ -33,7 +33,7 @@ export const simulatedFleets = (
       ...fleet,
       provider,
       nodes: queue.nodes,
-      offer: { ...fleet.offer, ...resources },
+      offer: { ...fleet.offer, ...resources, ...cluster.licences },
       prepare: async (pilot) => ({
         ...(await fleet.prepare(pilot)),
         options: simulatedOptions(queue),

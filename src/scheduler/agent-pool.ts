@@ -1,5 +1,15 @@
 import type { Shape } from "../core/run.ts";
-import { type AgentLoad, type AgentOffer, type Placed, add, createLoad, placedOf, release } from "./agent-load.ts";
+import { type Accounts, createAccounts } from "./account.ts";
+import {
+  type AgentLoad,
+  type AgentOffer,
+  type Placed,
+  add,
+  createLoad,
+  placedOf,
+  release,
+  room,
+} from "./agent-load.ts";
 import { NOTHING_BARRED, type Room } from "./fit-list.ts";
 import type { RankPlacement } from "./gangs.ts";
 
@@ -9,6 +19,8 @@ export interface AgentPool {
   /** Agents with tasks that wait there for a slot, and the number of those tasks. */
   readonly backlogged: ReadonlySet<AgentLoad>;
   readonly backlog: number;
+  /** What agents share. */
+  readonly accounts: Accounts;
   join(offer: AgentOffer): void;
   leave(id: number): void;
   pause(id: number, paused: boolean): void;
@@ -22,6 +34,8 @@ export interface AgentPool {
   candidates(all: boolean): AgentLoad[];
   /** It may have room again, although nothing left it. */
   lookAgain(agent: AgentLoad): void;
+  /** How many more tasks of a shape an agent may begin now. */
+  roomFor(agent: AgentLoad, shape: Shape): number;
   belongs(agent: AgentLoad, place: Pick<Shape, "cluster" | "queue">): boolean;
   /** Agents that could ever run a shape, by pilot. */
   byPilot(shape: Shape, now: number): Map<number, AgentLoad[]>;
@@ -32,7 +46,10 @@ export interface AgentPool {
 export const secondsLeft = (agent: AgentLoad, now: number): number => (agent.endsAt - now) / 1000;
 
 /** `defaultCluster` is for tasks that name no cluster; without it they go anywhere. */
-export const createAgentPool = (defaultCluster: string | undefined): AgentPool => {
+export const createAgentPool = (
+  defaultCluster: string | undefined,
+  accounts: Accounts = createAccounts(),
+): AgentPool => {
   const agents = new Map<number, AgentLoad>();
   const roomy = new Set<AgentLoad>();
   const backlogged = new Set<AgentLoad>();
@@ -46,33 +63,42 @@ export const createAgentPool = (defaultCluster: string | undefined): AgentPool =
 
   const give = (agent: AgentLoad, placed: Placed, count: number): void => {
     backlog -= agent.backlog;
+    const before = placed.count;
     add(agent, placed, count);
+    accounts.counted(agent, placed, before);
     backlog += agent.backlog;
     if (agent.backlog > 0) backlogged.add(agent);
   };
 
   const take = (agent: AgentLoad, placed: Placed, count: number): void => {
     backlog -= agent.backlog;
+    const before = placed.count;
     release(agent, placed, count);
+    accounts.counted(agent, placed, before);
     backlog += agent.backlog;
     if (agent.backlog === 0) backlogged.delete(agent);
     roomy.add(agent);
+    for (const other of accounts.helped(agent)) roomy.add(other);
   };
 
   return {
     agents,
     backlogged,
+    accounts,
     get backlog() {
       return backlog;
     },
     join: (offer) => {
       const agent = createLoad(offer);
       agents.set(offer.id, agent);
+      accounts.join(agent);
       roomy.add(agent);
     },
     leave: (id) => {
       const agent = agents.get(id);
       if (agent === undefined) return;
+      for (const other of accounts.helped(agent)) roomy.add(other);
+      accounts.leave(agent);
       roomy.delete(agent);
       backlogged.delete(agent);
       backlog -= agent.backlog;
@@ -111,6 +137,7 @@ export const createAgentPool = (defaultCluster: string | undefined): AgentPool =
     lookAgain: (agent) => {
       if (agents.get(agent.offer.id) === agent) roomy.add(agent);
     },
+    roomFor: (agent, shape) => Math.min(room(agent, placedOf(agent, shape)), accounts.room(agent, shape)),
     belongs,
     byPilot: (shape, now) => {
       const pilots = new Map<number, AgentLoad[]>();

@@ -54,14 +54,23 @@ export interface Kept {
 
 export const createKept = (pool: AgentPool): Kept => {
   let kept: { readonly shape: Shape; readonly agents: ReadonlySet<AgentLoad> } | undefined;
+  const { accounts } = pool;
 
   const letGo = (): void => {
-    for (const agent of kept?.agents ?? []) pool.lookAgain(agent);
+    for (const agent of kept?.agents ?? []) for (const other of accounts.sharing(agent)) pool.lookAgain(other);
     kept = undefined;
   };
 
+  /** What the kept task lacks in an account, others leave alone wherever they are. */
+  const barredAt = (agent: AgentLoad): ReadonlySet<string> => {
+    if (kept === undefined) return NOTHING_BARRED;
+    const barred = kept.agents.has(agent) ? barredFor(agent, kept.shape) : NOTHING_BARRED;
+    const lacking = accounts.lacking(kept.shape, kept.agents, agent);
+    return lacking.length === 0 ? barred : new Set([...barred, ...lacking]);
+  };
+
   return {
-    barredAt: (agent) => (kept?.agents.has(agent) === true ? barredFor(agent, kept.shape) : NOTHING_BARRED),
+    barredAt,
     review: (first) => {
       if (kept === undefined) return;
       const whole = [...kept.agents].every((agent) => pool.agents.get(agent.offer.id) === agent && !agent.paused);

@@ -1,7 +1,7 @@
 import { type Shape, expectedMs } from "../core/run.ts";
 import type { RowRanges } from "../core/events.ts";
 import type { Resources } from "../core/resources.ts";
-import { type AgentLoad, type Placed, placedOf, room } from "./agent-load.ts";
+import { type AgentLoad, type Placed, placedOf } from "./agent-load.ts";
 import { type AgentPool, secondsLeft } from "./agent-pool.ts";
 import { type PrefetchPolicy, prefetchLoad } from "./capacity.ts";
 import type { Room } from "./fit-list.ts";
@@ -86,13 +86,15 @@ const handOut = (
 /** Fills one agent's slots with what comes before `end` in order. */
 const fillAgent = (pass: Pass, agent: AgentLoad, end: WaitingRange | undefined): void => {
   let misses = SLOT_MISSES;
-  visitFitting(placesFor(pass, agent), roomIn(pass, agent, agent.free), end, (range) => {
+  const view = pass.pool.accounts.view(agent);
+  visitFitting(placesFor(pass, agent), roomIn(pass, agent, view.free), end, (range) => {
     const placed = placedOf(agent, range.shape);
-    const most = room(agent, placed);
+    const most = pass.pool.roomFor(agent, range.shape);
     if (most <= 0) return (misses -= 1) > 0;
     let left = most;
     // rows that no longer wait may stand between those that do
     while (left > 0 && range.from < range.end) left -= handOut(pass, agent, placed, range, left);
+    view.refresh();
     return true;
   });
 };
@@ -109,7 +111,7 @@ const fillBacklog = (pass: Pass, agent: AgentLoad, share: number): void => {
     while (budget > 0 && range.from < range.end) {
       const load = prefetchLoad(pass.prefetch, expectedMs(range.run, range.group), placed.most) - agent.backlogLoad;
       const most = Math.min(budget, Math.floor(load * placed.most + EPSILON));
-      if (most <= 0) {
+      if (most <= 0 || !pass.pool.accounts.mayQueue(agent, placed)) {
         passed.add(range.shape.key);
         return (misses -= 1) > 0;
       }
@@ -119,11 +121,11 @@ const fillBacklog = (pass: Pass, agent: AgentLoad, share: number): void => {
   });
 };
 
-const roomsFor = (members: readonly AgentLoad[], shape: Shape) =>
+const roomsFor = (pool: AgentPool, members: readonly AgentLoad[], shape: Shape) =>
   members.map((agent) => ({
     agent: agent.offer.id,
     host: agent.offer.host,
-    room: agent.backlog > 0 ? 0 : room(agent, placedOf(agent, shape)),
+    room: agent.backlog > 0 ? 0 : pool.roomFor(agent, shape),
   }));
 
 /** Places tasks whose ranks run together, each on the agents of one pilot; false if there was no room for any. */
@@ -132,8 +134,9 @@ const placeGangs = ({ pool, waiting, now, gangs }: Pass, range: WaitingRange): b
   let any = false;
   for (const [, members] of pool.byPilot(shape, now)) {
     while (range.from < range.end) {
-      const gang = placeRanks(shape.ranks!, roomsFor(members, shape));
-      if (gang === undefined) break;
+      const gang = placeRanks(shape.ranks!, roomsFor(pool, members, shape));
+      const chosen = gang?.agents.map((id) => pool.agents.get(id)!);
+      if (gang === undefined || !pool.accounts.hasRoomFor(shape, chosen!, gang.ranks)) break;
       const taken = waiting.take(range, 1);
       if (taken === undefined) continue;
       any = true;

@@ -1,6 +1,8 @@
 import type { RowRanges } from "../core/events.ts";
 import { partsByShape } from "../core/later-shapes.ts";
+import type { Resources } from "../core/resources.ts";
 import { type Run, type Shape, groupOf, isUniform, shapeOfRow } from "../core/run.ts";
+import { type AccountRule, createAccounts } from "./account.ts";
 import { type AgentOffer, placedOf } from "./agent-load.ts";
 import { createAgentPool } from "./agent-pool.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy } from "./capacity.ts";
@@ -22,6 +24,7 @@ import type { AgentId, Row } from "../core/ids.ts";
  * the others, so that a few large assignments do the work of many small ones.
  */
 
+export type { AccountRule } from "./account.ts";
 export type { AgentOffer } from "./agent-load.ts";
 export type { Assignment } from "./pass.ts";
 export type { Rebalance, TakeBack } from "./take-back.ts";
@@ -47,6 +50,8 @@ export interface Scheduler {
   /** Waiting tasks by shape, and what the next of them are expected to take. */
   demand(): WaitingShape[];
   waiting(): number;
+  /** What is free of what all agents of a cluster share, by name. */
+  sharedIn(cluster: string): Resources;
   /** Some of what waits has not been looked at yet: another pass is due soon. */
   isUnfolding(): boolean;
   /** Takes everything that waits in these shapes (by key) out of the queues, for a caller that will not place it. */
@@ -77,10 +82,12 @@ const UNFOLDED = 5000;
 export const createScheduler = (
   prefetch: PrefetchPolicy = DEFAULT_PREFETCH,
   defaultCluster: string | undefined = undefined,
+  /** What several agents share. */
+  shared: readonly AccountRule[] = [],
 ): Scheduler => {
   const waiting = createWaiting();
   const unfolding = createUnfolding(waiting);
-  const pool = createAgentPool(defaultCluster);
+  const pool = createAgentPool(defaultCluster, createAccounts(shared));
   const kept = createKept(pool);
   /** Something new waits: any agent may have room for it. */
   let fresh = false;
@@ -165,12 +172,13 @@ export const createScheduler = (
     rebalance: (now) =>
       pool.backlogged.size === 0 || waitingNow() > 0
         ? NOTHING_TO_ASK
-        : takeBacks(pool.backlogged, pool.agents.values(), pool.belongs, now),
+        : takeBacks(pool.backlogged, pool.agents.values(), pool, now),
     demand: () => {
       waiting.sample(SAMPLED);
       return [...waiting.shapes.values()];
     },
     waiting: waitingNow,
+    sharedIn: pool.accounts.freeIn,
     isUnfolding: () => unfolding.rows > 0,
     withdraw,
     loadOf: (id) => {

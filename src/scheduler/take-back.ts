@@ -1,5 +1,6 @@
 import type { Shape } from "../core/run.ts";
-import { type AgentLoad, type Placed, placedOf, room } from "./agent-load.ts";
+import type { AgentLoad, Placed } from "./agent-load.ts";
+import type { AgentPool } from "./agent-pool.ts";
 import type { AgentId } from "../core/ids.ts";
 
 /** Which tasks that have not begun agents should give back, for free slots elsewhere. Pure. */
@@ -29,7 +30,8 @@ const patience = (agent: AgentLoad, { expectedMs }: Placed, now: number): number
     ? Math.max(0, Math.min(PATIENCE_MS, agent.givenAt + PATIENCE_MS - now))
     : 0;
 
-type Belongs = (agent: AgentLoad, shape: Shape) => boolean;
+/** How agents of a pool stand to a shape. */
+type Where = Pick<AgentPool, "belongs" | "roomFor">;
 
 /** The first tasks in the backlog of an agent that has one. */
 const backlogOf = (agent: AgentLoad): Placed => {
@@ -38,10 +40,10 @@ const backlogOf = (agent: AgentLoad): Placed => {
   throw new RangeError("a backlog of no shape");
 };
 
-const freeSlots = (among: readonly AgentLoad[], shape: Shape, belongs: Belongs): { slots: number; agents: number } => {
+const freeSlots = (among: readonly AgentLoad[], shape: Shape, pool: Where): { slots: number; agents: number } => {
   const rooms = among
-    .filter((agent) => belongs(agent, shape))
-    .map((agent) => Math.max(0, room(agent, placedOf(agent, shape))));
+    .filter((agent) => pool.belongs(agent, shape))
+    .map((agent) => Math.max(0, pool.roomFor(agent, shape)));
   return { slots: rooms.reduce((sum, each) => sum + each, 0), agents: rooms.filter((each) => each > 0).length };
 };
 
@@ -49,7 +51,7 @@ const freeSlots = (among: readonly AgentLoad[], shape: Shape, belongs: Belongs):
 export const takeBacks = (
   donors: Iterable<AgentLoad>,
   all: Iterable<AgentLoad>,
-  belongs: Belongs,
+  pool: Where,
   now: number,
 ): Rebalance => {
   const rooms = new Map<string, { slots: number; agents: number }>();
@@ -66,7 +68,7 @@ export const takeBacks = (
     others ??= [...all].filter((agent) => !agent.paused && agent.backlog === 0);
     const { shape } = placed;
     let free = rooms.get(shape.key);
-    if (free === undefined) rooms.set(shape.key, (free = freeSlots(others, shape, belongs)));
+    if (free === undefined) rooms.set(shape.key, (free = freeSlots(others, shape, pool)));
     if (free.slots <= 0) continue;
     const count = Math.min(Math.ceil(donor.backlog * (free.agents / (free.agents + 1))), free.slots);
     free.slots -= count;

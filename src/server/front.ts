@@ -69,7 +69,7 @@ const warnOfLoopback = ({ clusters }: Home, { host }: Listening, log: Log): void
 export const openFront = async (options: FrontOptions): Promise<Front> => {
   const { home, stored, inside, lifecycle, bundles, log } = options;
   const { root, clusters, keys } = home;
-  const { engine, agents, pilots, fleets, largest } = inside;
+  const { engine, agents, pilots, fleets, largest, shared } = inside;
   const { mayTake, mayChange } = lifecycle;
   const listening = whereToListen({
     asked: options.host,
@@ -111,6 +111,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     home: root,
     clusters,
     largest,
+    shared,
     about: () => ({
       pid: process.pid,
       host: hostname(),
@@ -126,7 +127,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     blocked: lifecycle.blocked,
     mayChange,
     launches: () => launches.live,
-    submit: createSubmission({ engine, journal: stored.journal, home: root, clusters, largest, mayTake }),
+    submit: createSubmission({ engine, journal: stored.journal, home: root, clusters, largest, shared, mayTake }),
     checkCluster: async (name) =>
       checkCluster({
         home: root,

@@ -7,11 +7,12 @@ import type { Resources } from "../core/resources.ts";
 import { isFinalPilot } from "../core/states.ts";
 import { VERSION } from "../protocol/package-version.ts";
 import { DEFAULT_PREFETCH } from "../scheduler/capacity.ts";
-import { createScheduler } from "../scheduler/scheduler.ts";
+import { type AccountRule, createScheduler } from "../scheduler/scheduler.ts";
 import { readArchiveSync } from "../archive/archive.ts";
 import { clockAtStart, createClock } from "./clock.ts";
 import { type Compactor, createCompactor } from "../archive/compactor.ts";
 import { type Engine, createEngine } from "./engine.ts";
+import { accountRules } from "../pilots/accounts.ts";
 import { createFleets } from "../pilots/create-fleets.ts";
 import type { Fleet } from "../pilots/fleet.ts";
 import { largestOf } from "../pilots/largest.ts";
@@ -35,6 +36,8 @@ export interface Inside {
   readonly learning: Learning;
   /** What the largest node of each usable cluster offers. */
   readonly largest: ReadonlyMap<string, Resources>;
+  /** What several agents share. */
+  readonly shared: readonly AccountRule[];
   /** Used in names that must not clash with those of other homes. */
   readonly homeHash: string;
   /** When this server started. */
@@ -42,7 +45,7 @@ export interface Inside {
 }
 
 /** Detects local resources that clusters.yaml does not declare. */
-export type Detect = (scratch: string, declared: Resources) => Promise<Resources>;
+export type Detect = (declared: Resources) => Promise<Resources>;
 
 export interface InsideOptions {
   readonly home: Home;
@@ -58,11 +61,12 @@ const scratchOf = (cluster: ClusterConfig): string => cluster.scratch ?? process
 
 const largestNodes = async ({ clusters }: ClustersConfig, detect: Detect): Promise<Map<string, Resources>> => {
   const largest = new Map<string, Resources>();
-  for (const cluster of clusters.values())
-    if (cluster.type === "local") largest.set(cluster.name, await detect(scratchOf(cluster), cluster.resources));
-    else if (cluster.type === "simulated")
-      largest.set(cluster.name, await detect(scratchOf(cluster), simulatedNode(cluster)));
-    else largest.set(cluster.name, largestOf(cluster));
+  for (const cluster of clusters.values()) {
+    const { name, type, licences } = cluster;
+    if (type === "local") largest.set(name, await detect({ ...cluster.resources, ...licences }));
+    else if (type === "simulated") largest.set(name, await detect({ ...simulatedNode(cluster), ...licences }));
+    else largest.set(name, { ...largestOf(cluster), ...licences });
+  }
   return largest;
 };
 
@@ -102,7 +106,8 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     log,
   });
   const { expected } = learning;
-  const engine = createEngine(state, createScheduler(DEFAULT_PREFETCH, clusters.default), journal, clock, {
+  const shared = accountRules(clusters, largest);
+  const engine = createEngine(state, createScheduler(DEFAULT_PREFETCH, clusters.default, shared), journal, clock, {
     losses: clusters.limits.losses,
     restore: (summary) => readArchiveSync(root, summary.file),
   });
@@ -154,5 +159,5 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     command: (upTo) => [process.execPath, join(bundles, "server.js"), "compact-child", "--home", root, "--up-to", upTo],
     log,
   });
-  return { engine, agents, fleets, pilots, compactor, runWatch, learning, largest, homeHash, started };
+  return { engine, agents, fleets, pilots, compactor, runWatch, learning, largest, shared, homeHash, started };
 };

@@ -52,7 +52,7 @@ const serve = async (args: string[]): Promise<number> => {
       },
       log,
       bundles,
-      detect: async (scratch, declared) => (await detectResources({ scratch, declared })).resources,
+      detect: async (declared) => (await detectResources({ declared })).resources,
     });
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       let asked = 0;

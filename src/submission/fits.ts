@@ -6,6 +6,7 @@ import type { GroupSpec, RunSpec } from "../core/spec.ts";
 import type { State } from "../core/state.ts";
 import { SlipwayError } from "../errors.ts";
 import { concurrency, shortage } from "../scheduler/capacity.ts";
+import type { AccountRule } from "../scheduler/scheduler.ts";
 
 /** Refuses, before anything is taken, what names something that does not exist or can never run anywhere. */
 export interface FitCheck {
@@ -21,6 +22,8 @@ export interface FitOptions {
   readonly clusters: ClustersConfig;
   /** What the largest node of each usable cluster offers. */
   readonly largest: ReadonlyMap<string, Resources>;
+  /** What several agents share. */
+  readonly shared: readonly AccountRule[];
 }
 
 interface Lack {
@@ -33,7 +36,7 @@ interface Lack {
 const amountOf = (name: string, units: number): string =>
   name === "nodes" || name === "ranks" ? String(units) : formatResource(name, units);
 
-export const createFitCheck = ({ state, clusters, largest }: FitOptions): FitCheck => {
+export const createFitCheck = ({ state, clusters, largest, shared }: FitOptions): FitCheck => {
   /** The cluster of a group, and its largest node. */
   const targetOf = (group: GroupSpec): { cluster: string; node: Resources } => {
     const cluster = clusterNamed(clusters, group.cluster);
@@ -68,9 +71,23 @@ export const createFitCheck = ({ state, clusters, largest }: FitOptions): FitChe
       checkFits(group, resources, attempts.length === 1 ? task : `${task}, attempt ${i + 1},`);
   };
 
+  /** All ranks together hold no more of what is shared than there is of it. */
+  const tooManyRanks = ({ ranks }: GroupSpec, resources: Resources, cluster: string): Lack | undefined => {
+    if (ranks === undefined) return undefined;
+    let most = ranks.count;
+    for (const { capacity } of shared.filter((rule) => rule.cluster === cluster)) {
+      const counted = Object.entries(resources).filter(([name]) => Object.hasOwn(capacity, name));
+      most = Math.min(most, concurrency(capacity, { resources: Object.fromEntries(counted) }));
+    }
+    return ranks.count > most ? { name: "ranks", asked: ranks.count, has: most } : undefined;
+  };
+
   const checkFits: FitCheck["checkFits"] = (group, resources, task) => {
     const { cluster, node } = targetOf(group);
-    const lack = shortage(node, { resources }) ?? tooFewNodes(group, resources, cluster, node);
+    const lack =
+      shortage(node, { resources }) ??
+      tooFewNodes(group, resources, cluster, node) ??
+      tooManyRanks(group, resources, cluster);
     if (lack === undefined) return;
     throw new SlipwayError("cannot-fit", {
       task,

@@ -13,6 +13,7 @@ import { createFitCheck } from "./fits.ts";
 import { createPatience } from "./patience.ts";
 import { compareItems, digestOf } from "./same-body.ts";
 import { listForms, takeItems } from "./take-items.ts";
+import type { AccountRule } from "../scheduler/scheduler.ts";
 import type { RunId } from "../core/ids.ts";
 
 /**
@@ -31,6 +32,8 @@ export interface SubmissionOptions {
   readonly clusters: ClustersConfig;
   /** What the largest node of each usable cluster offers. */
   readonly largest: ReadonlyMap<string, Resources>;
+  /** What several agents share. */
+  readonly shared: readonly AccountRule[];
   readonly mayTake: () => void;
 }
 
@@ -49,11 +52,11 @@ const streamsOf = ({ value }: RunDocument): Map<number, ItemsInput> => {
 };
 
 export const createSubmission = (options: SubmissionOptions): Submit => {
-  const { engine, journal, home, clusters, largest, mayTake } = options;
+  const { engine, journal, home, clusters, largest, shared, mayTake } = options;
   const { state } = engine;
   const { tasksPerRun } = clusters.limits;
   const patiently = createPatience(engine, journal, home);
-  const fits = createFitCheck({ state, clusters, largest });
+  const fits = createFitCheck({ state, clusters, largest, shared });
   const drafts = createDrafts({ engine, journal, tasksPerRun, mayTake, fits, patiently });
   let atOnce = 0;
 

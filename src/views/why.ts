@@ -34,6 +34,8 @@ export interface Surroundings {
   readonly suspectAgents: number;
   /** All agents that take tasks end before its time-request would be up. */
   readonly tooLate: boolean;
+  /** Which amount of what its machine or cluster has in all it waits for, and who holds it. */
+  readonly sharedWait: string | null;
   readonly runningTasks: number;
   readonly waitingTasks: number;
   /** How long a task should take, and what that is based on. */
@@ -124,6 +126,12 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
       "pilot-ends",
       `${what}; all pilots end before its time-request would be over`,
       "It starts on the next pilot, which Slipway starts when the fleet's max allows it.",
+    );
+  if (around.sharedWait !== null)
+    return why(
+      "busy",
+      `${what}; ${around.sharedWait}`,
+      "It starts when others end. A higher --priority goes first; more of it in clusters.yaml runs more at once.",
     );
   return why(
     "busy",

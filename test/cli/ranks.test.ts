@@ -16,7 +16,7 @@ let slipway: SlipwayHome;
 const CLUSTERS = `
 default: pair
 clusters:
-  pair: { type: local, resources: { cpus: 4 }, queues: { both: { nodes: 2 } } }
+  pair: { type: local, resources: { cpus: 8 }, queues: { both: { nodes: 2 } } }
 `;
 
 const run = (...args: string[]): Promise<RunView> =>

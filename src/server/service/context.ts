@@ -3,6 +3,7 @@ import type { ClustersConfig } from "../../config/clusters-file.ts";
 import type { Engine } from "../engine.ts";
 import type { Expected } from "../../learned/expected.ts";
 import type { Pilots } from "../../pilots/pilots.ts";
+import type { AccountRule } from "../../scheduler/scheduler.ts";
 import type { LogSource } from "../../logs/logs.ts";
 import type { RunShelf } from "./run-shelf.ts";
 
@@ -14,6 +15,8 @@ export interface ServiceContext {
   readonly expected: Expected;
   readonly home: string;
   readonly clusters: ClustersConfig;
+  /** What several agents share. */
+  readonly shared: readonly AccountRule[];
   readonly shelf: RunShelf;
   readonly logs: LogSource;
   /** Why nothing is placed now, or null. */

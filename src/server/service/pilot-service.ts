@@ -3,6 +3,7 @@ import type { AgentView, FleetView, PilotView } from "../../api/schemas.ts";
 import { type ClustersConfig, clusterNamed } from "../../config/clusters-file.ts";
 import { suggest } from "../../config/nearest.ts";
 import { fromUnits } from "../../core/resources.ts";
+import { knownOf } from "../../pilots/largest.ts";
 import type { Shape } from "../../core/run.ts";
 import type { Pilot } from "../../core/state.ts";
 import { isFinalPilot } from "../../core/states.ts";
@@ -50,7 +51,7 @@ export const createPilotService = (options: PilotServiceOptions): PilotService =
               ? "suspect"
               : "connected",
       resources: Object.fromEntries(
-        Object.entries(agent.resources).map(([name, units]) => [name, fromUnits(name, units)]),
+        Object.entries(knownOf(agent.resources)).map(([name, units]) => [name, fromUnits(name, units)]),
       ),
       running: load.count - load.backlog,
       queued: load.backlog,

@@ -36,6 +36,7 @@ export interface ServiceOptions {
   readonly home: string;
   readonly clusters: ClustersConfig;
   readonly largest: ReadonlyMap<string, Resources>;
+  readonly shared: ServiceContext["shared"];
   readonly about: () => ServerView;
   /** Why nothing is placed now, or null. */
   readonly blocked: () => string | null;

@@ -2,6 +2,9 @@ import type { Service } from "../../api/service.ts";
 import { type Shape, groupOf, shapeOfRow } from "../../core/run.ts";
 import { Task, isFinalPilot } from "../../core/states.ts";
 import { stderrTail } from "../../logs/logs.ts";
+import { capacityIn } from "../../pilots/accounts.ts";
+import type { Agent } from "../../core/state.ts";
+import { type SharedFacts, sharedWait } from "../../views/shared-wait.ts";
 import { type ManagerSays, type Surroundings, whyRun, whyTask } from "../../views/why.ts";
 import type { ServiceContext } from "./context.ts";
 import { rowOfTask } from "./run-shelf.ts";
@@ -13,6 +16,23 @@ import type { PilotId } from "../../core/ids.ts";
 const saidOf = ({ pilots }: ServiceContext, pilot: PilotId): ManagerSays | null => {
   const waiting = pilots.waiting(pilot);
   return waiting === null ? null : { text: `pilot ${pilot} is ${waiting.text}`, remedy: waiting.remedy };
+};
+
+/** What it waits for of what all agents of its cluster share. */
+const sharedBy = ({ engine, clusters, shared }: ServiceContext, shape: Shape): string | undefined => {
+  const { state, scheduler } = engine;
+  const cluster = shape.cluster ?? clusters.default;
+  const clusterOf = (agent: Agent): string =>
+    state.pilots.get(agent.pilot)?.cluster ?? agent.cluster ?? clusters.default;
+  const agents = [...state.agents.values()].filter((agent) => agent.ended === 0 && clusterOf(agent) === cluster);
+  const facts: SharedFacts = {
+    state,
+    capacity: capacityIn(shared, cluster),
+    free: scheduler.sharedIn(cluster),
+    agents: new Set(agents.map(({ id }) => id)),
+    of: clusters.clusters.get(cluster)?.type === "local" ? "this machine" : `cluster ${cluster}`,
+  };
+  return sharedWait(facts, shape);
 };
 
 const surroundings = (context: ServiceContext, shape: Shape): Surroundings => {
@@ -44,6 +64,7 @@ const surroundings = (context: ServiceContext, shape: Shape): Surroundings => {
     connectedAgents: links.filter((link) => link.channel !== undefined).length,
     suspectAgents: links.filter((link) => link.channel === undefined).length,
     tooLate: taking.length > 0 && taking.every(({ endsAt }) => endsAt - now < shape.timeRequest * 1000),
+    sharedWait: sharedBy(context, shape) ?? null,
     runningTasks: loads.reduce((sum, count) => sum + count, 0),
     waitingTasks: engine.scheduler.waiting(),
     expected: (run, row) => ({ ms: context.expected.ofTask(run, row), basis: context.expected.basisOf(run, row) }),

@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { parseCpuList } from "../../../src/agent/cpu-list.ts";
-import { detectResources, freeBytes, type DetectOptions } from "../../../src/agent/detect.ts";
+import { detectResources, type DetectOptions } from "../../../src/agent/detect.ts";
 import { gpusFromEnvironment } from "../../../src/agent/gpus.ts";
 import { createProbe } from "../../../src/agent/probe.ts";
+import { MAX_BYTES } from "../../../src/core/quantities.ts";
 import { FRACTION } from "../../../src/core/resources.ts";
 
 const GB = 2 ** 30;
@@ -31,11 +32,9 @@ const tree = (files: Record<string, string>): void => {
 
 const detect = (options: Partial<DetectOptions> = {}) =>
   detectResources({
-    scratch: "/scratch",
     root,
     env: {},
     probe: () => Promise.resolve(undefined),
-    freeBytes: () => Promise.resolve(5 * GB),
     ...options,
   });
 
@@ -56,8 +55,7 @@ describe("cpus and memory", () => {
     const found = await detect();
     expect(found.cpus).toEqual([2, 3, 6]);
     expect(found.memBytes).toBe(16 * GB);
-    expect(found.tmpBytes).toBe(5 * GB);
-    expect(found.resources).toEqual({ cpus: 3 * FRACTION, mem: 16 * GB, tmp: 5 * GB });
+    expect(found.resources).toEqual({ cpus: 3 * FRACTION, mem: 16 * GB, tmp: MAX_BYTES });
   });
 
   it("takes no more than the manager gave the job on this node, where the pilot's script says so", async () => {
@@ -144,10 +142,8 @@ describe("cpus and memory", () => {
   });
 
   it("detects this machine", async () => {
-    const found = await detectResources({ scratch: join(root, "not/yet/there") });
+    const found = await detectResources({});
     expect(found.cpus.length).toBeGreaterThan(0);
-    expect(found.tmpBytes).toBe(found.resources["tmp"]);
-    expect(await freeBytes(root)).toBeGreaterThan(0);
   });
 });
 
@@ -157,7 +153,13 @@ describe("declared resources", () => {
     const found = await detect({ declared: { cpus: 2 * FRACTION, mem: GB, licence: 3 * FRACTION } });
     expect(found.cpus).toEqual([0, 1]);
     expect(found.memBytes).toBe(GB);
-    expect(found.resources).toEqual({ cpus: 2 * FRACTION, mem: GB, tmp: 5 * GB, licence: 3 * FRACTION });
+    expect(found.resources).toEqual({ cpus: 2 * FRACTION, mem: GB, tmp: MAX_BYTES, licence: 3 * FRACTION });
+  });
+
+  it("row 001-17: temporary space is counted only where somebody declares it", async () => {
+    tree({});
+    expect((await detect()).resources["tmp"]).toBe(MAX_BYTES);
+    expect((await detect({ declared: { tmp: GB } })).resources["tmp"]).toBe(GB);
   });
 
   it("may exceed what exists: no core id is made up, gpu indices are", async () => {

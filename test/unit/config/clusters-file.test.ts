@@ -21,6 +21,33 @@ clusters:
     prologue: ["module load python"]
 `;
 
+describe("licences", () => {
+  const hpc = (text: string) => `clusters: { hpc: { type: slurm, ${text} } }`;
+
+  it("are the cluster's: amounts by name, put together name by name; without them there are none", () => {
+    const { licences } = clusterNamed(
+      read(hpc("licences: { matlab: 5, idl: 1 }"), "clusters: { hpc: { licences: { idl: 2 } } }"),
+      "hpc",
+    );
+    expect(licences).toEqual({ matlab: 50_000, idl: 20_000 });
+    expect(clusterNamed(read(EXAMPLE), "hpc").licences).toEqual({});
+  });
+
+  it.each([
+    ["licences: { cpus: 5 }", "clusters.hpc.licences.cpus", /belongs to a node/],
+    ["licences: { mem: 5G }", "clusters.hpc.licences.mem", /belongs to a node/],
+    ["licences: { x: 5 }, resources: { x: 1 }", "clusters.hpc.licences.x", /given in resources too/],
+    ["licences: { x: 5 }, queues: { q: { resources: { x: 1 } } }", "clusters.hpc.licences.x", /given in resources too/],
+    ["licences: { x: -5 }", "clusters.hpc.licences.x", /./],
+    ["licences: 5", "clusters.hpc.licences", /must be a map/],
+  ])("%s is refused where it stands", (text, key, detail) => {
+    expect(() => read(hpc(text))).toThrow(
+      expect.objectContaining({ code: "bad-value", facts: expect.objectContaining({ key }) }),
+    );
+    expect(() => read(hpc(text))).toThrow(detail);
+  });
+});
+
 describe("clusters.yaml", () => {
   it("reads the example of the contract", () => {
     const config = read(EXAMPLE);

@@ -14,6 +14,7 @@ const queue = (name: string, cpus: number | undefined, change: Partial<Candidate
   max: 10,
   unknownTaskDuration: 60,
   failing: false,
+  living: false,
   ...change,
 });
 
@@ -76,5 +77,28 @@ describe("fleet.demandOn", () => {
   it("expects what is known, and the configured time of the others", () => {
     const mixed = { ...tasks(10, 1), sample: { tasks: 10, knownMs: 50_000, unknown: 5 } };
     expect(demandOn([mixed], [queue("a", 4)], "hpc")[0]).toMatchObject([{ expected: 35 }]);
+  });
+
+  it("row 001-36: tasks that wait for what a whole machine or cluster shares need no further pilot", () => {
+    const shared = (free: number, living: boolean, waiting = 20) =>
+      demandOn([tasks(waiting, 1)], [queue("q", 4, { living })], "local", { cpus: free * FRACTION }).map((list) =>
+        list.map((each) => each.waiting),
+      );
+    expect(shared(0, true)).toEqual([[]]);
+    expect(shared(-2, true)).toEqual([[]]);
+    expect(shared(3, true)).toEqual([[3]]);
+    // without any pilot they would wait for ever behind others that have one
+    expect(shared(0, false)).toEqual([[1]]);
+    expect(shared(3, false, 2)).toEqual([[2]]);
+  });
+
+  it("what shapes take of what is shared is gone for the next; ranks take all of theirs", () => {
+    const living = [queue("q", 4, { nodes: 2, living: true })];
+    const gang = tasks(3, 1, { ranks: { count: 4, by: "agents" } });
+    expect(
+      demandOn([tasks(3, 1), gang], living, "local", { cpus: 8 * FRACTION }).map((list) =>
+        list.map((each) => each.waiting),
+      ),
+    ).toEqual([[3, 1]]);
   });
 });

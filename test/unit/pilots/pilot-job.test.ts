@@ -32,4 +32,10 @@ describe("the script of a pilot", () => {
     const own = { name: "srun", program: "/site/srun" };
     expect(await scriptOf({ type: "slurm", ...many, launcher: own })).toMatch(/^slipway_start \/site\/srun /m);
   });
+
+  it("tells each agent the licences of the whole cluster beside what its node has", async () => {
+    await scriptOf({ type: "slurm", cores: 4, licences: { matlab: 5 }, resources: { disk: 1 } });
+    const settings = JSON.parse(await readFile(join(root, "settings.json"), "utf8")) as { declared: unknown };
+    expect(settings.declared).toEqual({ cpus: 40_000, matlab: 50_000, disk: 10_000 });
+  });
 });

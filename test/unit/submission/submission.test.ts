@@ -44,6 +44,7 @@ const start = async (): Promise<void> => {
     home,
     clusters: await loadClusters({ home }),
     largest: new Map([["local", { cpus: 8 * FRACTION }]]),
+    shared: [],
     mayTake: () => undefined,
   });
 };

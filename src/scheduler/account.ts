@@ -1,0 +1,218 @@
+import { type Resources, amountOf } from "../core/resources.ts";
+import type { Shape } from "../core/run.ts";
+import type { AgentLoad, AgentOffer, Placed } from "./agent-load.ts";
+
+/**
+ * Amounts that several agents share: those of this machine, and the licences of a cluster. Each agent offers them all;
+ * the account bounds the sum.
+ *
+ * An agent starts what it has by itself. So it is charged with the most that the tasks it has could ever hold there at
+ * once, whether they have a slot or wait for one: of each shape as many as it runs at once, and never more than it
+ * offers. Where the charges fit into the account, so does what runs.
+ */
+
+/** What is shared, and by which agents of a cluster. */
+export interface AccountRule {
+  readonly cluster: string;
+  readonly capacity: Resources;
+  readonly covers: (offer: AgentOffer) => boolean;
+}
+
+interface Member {
+  /** What its tasks could hold, if it offered enough. */
+  readonly claim: Record<string, number>;
+  /** It can never exceed the account by itself. */
+  readonly within: boolean;
+}
+
+interface Account {
+  readonly rule: AccountRule;
+  readonly free: Record<string, number>;
+  readonly members: Map<AgentLoad, Member>;
+  /** Somebody got less than its agent had room for: whatever comes back may help any member. */
+  short: boolean;
+}
+
+export interface Accounts {
+  join(agent: AgentLoad): void;
+  /** What the agent had is free again. */
+  leave(agent: AgentLoad): void;
+  /** The agent has `placed.count` tasks of this shape; before, it had `before`. */
+  counted(agent: AgentLoad, placed: Placed, before: number): void;
+  /** How many more tasks of this shape the agent may begin; Infinity where nothing is shared. */
+  room(agent: AgentLoad, shape: Shape): number;
+  /** Whether tasks may wait there for a slot: not if others could be kept from what is shared because of them. */
+  mayQueue(agent: AgentLoad, placed: Placed): boolean;
+  /** Whether these ranks may begin together. */
+  hasRoomFor(shape: Shape, agents: readonly AgentLoad[], ranks: readonly number[]): boolean;
+  /** What the agent has free, less what the accounts keep from it; its own table where they keep nothing. */
+  view(agent: AgentLoad): { readonly free: Resources; refresh(): void };
+  /** The names of which a shape that waits for `others` lacks some in an account that this agent shares with them. */
+  lacking(shape: Shape, others: ReadonlySet<AgentLoad>, agent: AgentLoad): readonly string[];
+  /** The agents that share something with this one, it included. */
+  sharing(agent: AgentLoad): Iterable<AgentLoad>;
+  /** Those that may have got room because this one gave something back. */
+  helped(agent: AgentLoad): AgentLoad[];
+  /** What is free in the accounts of a cluster. */
+  freeIn(cluster: string): Resources;
+}
+
+const NOTHING_KEPT = (): void => undefined;
+
+/** With ranks, all of them. */
+const neededBy = (shape: Shape, name: string): number => amountOf(shape.resources, name) * (shape.ranks?.count ?? 1);
+
+const chargeOf = ({ offer }: AgentLoad, { claim }: Member, name: string): number =>
+  Math.min(amountOf(offer.resources, name), claim[name]!);
+
+/** How much more of a resource an agent's tasks may claim. */
+const headroom = (account: Account, agent: AgentLoad, member: Member, name: string): number => {
+  const charge = chargeOf(agent, member, name);
+  const free = account.free[name]!;
+  return amountOf(agent.offer.resources, name) - charge <= free ? Infinity : charge + free - member.claim[name]!;
+};
+
+const isAlone = ({ members }: Account, { within }: Member): boolean => within && members.size === 1;
+
+type Covering = readonly Account[];
+
+const roomIn = (covering: Covering, agent: AgentLoad, { resources }: Shape): number => {
+  let most = Infinity;
+  for (const account of covering) {
+    const member = account.members.get(agent)!;
+    if (isAlone(account, member)) continue;
+    for (const name in account.free) {
+      const asked = amountOf(resources, name);
+      const left = asked === 0 ? Infinity : headroom(account, agent, member, name);
+      if (left === Infinity) continue;
+      account.short = true;
+      most = Math.min(most, Math.max(0, Math.floor(left / asked)));
+    }
+  }
+  return most;
+};
+
+/** Sets `free` to what the agent has free and its accounts do not keep from it. */
+const keepBack = (covering: Covering, agent: AgentLoad, free: Record<string, number>): void => {
+  Object.assign(free, agent.free);
+  for (const account of covering) {
+    const member = account.members.get(agent)!;
+    for (const name in account.free) {
+      const left = headroom(account, agent, member, name);
+      if (left >= amountOf(free, name)) continue;
+      account.short = true;
+      free[name] = left;
+    }
+  }
+};
+
+const charge = (covering: Covering, agent: AgentLoad, { resources }: Shape, tasks: number): void => {
+  for (const { free, members } of covering) {
+    const member = members.get(agent)!;
+    for (const name in free) {
+      const asked = amountOf(resources, name);
+      if (asked === 0) continue;
+      const before = chargeOf(agent, member, name);
+      member.claim[name]! += tasks * asked;
+      free[name]! -= chargeOf(agent, member, name) - before;
+    }
+  }
+};
+
+/** Whether further tasks of a shape raise no charge. */
+const raisesNothing = (account: Account, agent: AgentLoad, { shape, count, most }: Placed): boolean => {
+  const member = account.members.get(agent)!;
+  if (isAlone(account, member) || count >= most) return true;
+  for (const name in account.free)
+    if (amountOf(shape.resources, name) > 0 && member.claim[name]! < amountOf(agent.offer.resources, name))
+      return false;
+  return true;
+};
+
+/** Whether an account has enough for the ranks that run on its members. */
+const holdsRanks = (
+  account: Account,
+  { resources }: Shape,
+  agents: readonly AgentLoad[],
+  ranks: readonly number[],
+): boolean => {
+  const inside = agents.reduce((sum, agent, i) => sum + (account.members.has(agent) ? ranks[i]! : 0), 0);
+  for (const name in account.free)
+    if (inside * amountOf(resources, name) > Math.max(0, account.free[name]!)) {
+      account.short = true;
+      return false;
+    }
+  return true;
+};
+
+/** The names of which a shape needs more than is free, though there is enough in all. */
+const lackingIn = ({ rule, free }: Account, shape: Shape): string[] =>
+  Object.keys(free).filter((name) => {
+    const needed = neededBy(shape, name);
+    return needed > free[name]! && needed <= rule.capacity[name]!;
+  });
+
+export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => {
+  const accounts = rules.map((rule): Account => ({
+    rule,
+    free: { ...rule.capacity },
+    members: new Map(),
+    short: false,
+  }));
+  const none: Covering = [];
+  const ofAgent = new Map<AgentLoad, Covering>();
+  const accountsOf = (agent: AgentLoad): Covering => ofAgent.get(agent) ?? none;
+
+  return {
+    join: (agent) => {
+      const { offer } = agent;
+      const covering = accounts.filter(({ rule }) => rule.cluster === offer.cluster && rule.covers(offer));
+      if (covering.length > 0) ofAgent.set(agent, covering);
+      for (const { rule, members } of covering) {
+        const names = Object.keys(rule.capacity);
+        members.set(agent, {
+          claim: Object.fromEntries(names.map((name) => [name, 0])),
+          within: names.every((name) => amountOf(offer.resources, name) <= rule.capacity[name]!),
+        });
+      }
+    },
+    leave: (agent) => {
+      for (const { free, members } of accountsOf(agent)) {
+        const member = members.get(agent)!;
+        for (const name in free) free[name]! += chargeOf(agent, member, name);
+        members.delete(agent);
+      }
+      ofAgent.delete(agent);
+    },
+    counted: (agent, { shape, count, most }, before) => {
+      const more = Math.min(count, most) - Math.min(before, most);
+      if (more !== 0) charge(accountsOf(agent), agent, shape, more);
+    },
+    room: (agent, shape) => roomIn(accountsOf(agent), agent, shape),
+    mayQueue: (agent, placed) => accountsOf(agent).every((account) => raisesNothing(account, agent, placed)),
+    hasRoomFor: (shape, agents, ranks) =>
+      [...new Set(agents.flatMap(accountsOf))].every((account) => holdsRanks(account, shape, agents, ranks)),
+    view: (agent) => {
+      const covering = accountsOf(agent);
+      if (covering.every((account) => isAlone(account, account.members.get(agent)!)))
+        return { free: agent.free, refresh: NOTHING_KEPT };
+      const free: Record<string, number> = {};
+      keepBack(covering, agent, free);
+      return { free, refresh: () => keepBack(covering, agent, free) };
+    },
+    lacking: (shape, others, agent) =>
+      accountsOf(agent)
+        .filter(({ members }) => [...others].some((other) => members.has(other)))
+        .flatMap((account) => lackingIn(account, shape)),
+    sharing: (agent) => new Set([agent, ...accountsOf(agent).flatMap(({ members }) => [...members.keys()])]),
+    helped: (agent) => {
+      const short = accountsOf(agent).filter((account) => account.short);
+      for (const account of short) account.short = false;
+      return short.flatMap(({ members }) => [...members.keys()]);
+    },
+    freeIn: (cluster) => {
+      const mine = accounts.filter(({ rule }) => rule.cluster === cluster);
+      return Object.assign({}, ...mine.map(({ free }) => free)) as Resources;
+    },
+  };
+};

@@ -1,0 +1,53 @@
+import { formatResource } from "../core/quantities.ts";
+import { forEachHeld } from "../core/held.ts";
+import { type Resources, amountOf } from "../core/resources.ts";
+import { type Shape, groupOf, indexOfRow, isFinishedRun, shapeOfRow } from "../core/run.ts";
+import type { State } from "../core/state.ts";
+
+/** Which amount of what a machine or a cluster has in all a task waits for, and who holds it. */
+
+/** With ranks, all of them. */
+const neededOf = ({ resources, ranks }: Shape, name: string): number => amountOf(resources, name) * (ranks?.count ?? 1);
+
+/** How many holders are named. */
+const MOST_NAMED = 3;
+
+const holdersText = (state: State, agents: ReadonlySet<number>, name: string): string => {
+  const holders: { readonly id: string; readonly units: number }[] = [];
+  for (const run of state.runs.values()) {
+    if (isFinishedRun(run)) continue;
+    forEachHeld(run, agents, (row) => {
+      const units = neededOf(shapeOfRow(groupOf(run.groups, row), row), name);
+      if (units > 0) holders.push({ id: `${run.id}.${indexOfRow(run, row)}`, units });
+    });
+  }
+  const named = holders.toSorted((a, b) => b.units - a.units).slice(0, MOST_NAMED);
+  const more = holders.length - named.length;
+  const text = named.map(({ id, units }) => `${id} has ${formatResource(name, units)}`).join(", ");
+  return more > 0 ? `${text}, and ${more} more tasks have some` : text;
+};
+
+export interface SharedFacts {
+  readonly state: State;
+  /** What there is of it in all, and what of that is free. */
+  readonly capacity: Resources;
+  readonly free: Resources;
+  /** The agents that share it. */
+  readonly agents: ReadonlySet<number>;
+  /** `this machine`, or `cluster hpc`. */
+  readonly of: string;
+}
+
+/** Undefined when it waits for nothing that is shared. */
+export const sharedWait = ({ state, capacity, free, agents, of }: SharedFacts, shape: Shape): string | undefined => {
+  const lacking = Object.keys(capacity).filter((name) => neededOf(shape, name) > Math.max(0, amountOf(free, name)));
+  if (lacking.length === 0) return undefined;
+  return lacking
+    .map((name) => {
+      const left = formatResource(name, Math.max(0, amountOf(free, name)));
+      const holders = holdersText(state, agents, name);
+      const all = `${left} of ${formatResource(name, capacity[name]!)} that ${of} has are free`;
+      return `it waits for ${name}: ${all}${holders === "" ? "" : ` (${holders})`}`;
+    })
+    .join("; ");
+};
