@@ -74,6 +74,8 @@ export const AttemptView = z.object({
   lost: z.boolean(),
   outputLost: OutputLostView.nullable(),
   peakMemory: PeakMemoryView.nullable(),
+  /** Bytes it was given, where attempts of one task may differ: with mem-retry, or {attempt} in mem. */
+  mem: z.number().nullable(),
 });
 
 export const TaskView = z.object({

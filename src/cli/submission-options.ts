@@ -58,6 +58,7 @@ export const defineSubmission = (command: Command): Command =>
     .option("--time-request <d>", "start only where at least this much time is left")
     .option("--priority <n>", "higher first (default 0)")
     .option("--retries <n>", "how many times to retry a failed task (default 0)")
+    .option("--mem-retry <n>", "retry a task killed for memory, with more each time; costs no --retries (default 0)")
     .option("--retry-delay <d>", "wait this long before trying again")
     .option("--max-fails <n>", "cancel the rest when more than this many tasks have failed")
     .option("--after <runs>", "start when these runs are done: 3 or 3,4", collect)

@@ -1,3 +1,4 @@
+import { isFormula } from "../core/amounts.ts";
 import { checkItem } from "../core/items.ts";
 import { parseDuration } from "../core/quantities.ts";
 import type { Command, Dependency, GroupSpec } from "../core/spec.ts";
@@ -6,10 +7,11 @@ import { type Entry, valueOf, wholeNumber } from "./task-entry.ts";
 import { readRanks } from "./task-ranks.ts";
 import { badValue, parsed, type Path, type Source } from "./source.ts";
 import { readEach, type ItemsInput, type TaskItems } from "./task-items.ts";
-import { collectAmounts, dependsOnItem, readResources } from "./task-resources.ts";
+import { collectAmounts, dependsOnItem, readResources, type TaskResources } from "./task-resources.ts";
 import { checkName, checkPath, checkTemplate, checkText, type ItemKind } from "./text-rules.ts";
 
 const MAX_RETRIES = 1000;
+const MAX_MEM_RETRIES = 20;
 const MAX_PRIORITY = 1_000_000;
 
 /** An object without the keys that have no value. */
@@ -78,6 +80,19 @@ const duration = (
   return key === "time-limit" && seconds === 0 ? badValue(source, entry.path(key), "must be more than 0") : seconds;
 };
 
+/** With `mem-retry`, mem must be an amount that can grow: a formula says itself what later attempts get. */
+const readMemRetry = (source: Source, entry: Entry, amounts: TaskResources): number | undefined => {
+  const path = entry.path("mem-retry");
+  const tries = wholeNumber(source, path, valueOf(entry, "mem-retry"), 0, MAX_MEM_RETRIES);
+  if (tries === undefined || tries === 0) return undefined;
+  const { mem } = { ...amounts.itemResources, ...amounts.attemptResources };
+  if (mem !== undefined && isFormula(mem))
+    badValue(source, path, `cannot go with mem: ${mem}, which is a formula`, "Keep one of them.");
+  if (mem === undefined && amounts.resources["mem"] === undefined)
+    badValue(source, path, "needs mem: a task without it is never killed for memory", "Add mem, or remove this key.");
+  return tries;
+};
+
 const readCluster = (source: Source, entry: Entry): string | undefined => {
   const cluster = valueOf(entry, "cluster");
   if (cluster !== undefined) checkName(source, entry.path("cluster"), cluster);
@@ -131,6 +146,7 @@ export const readGroup = (
     timeRequest: duration(source, entry, "time-request"),
     priority: wholeNumber(source, entry.path("priority"), valueOf(entry, "priority"), -MAX_PRIORITY, MAX_PRIORITY) ?? 0,
     retries,
+    memRetry: readMemRetry(source, entry, amounts),
     retryDelay: duration(source, entry, "retry-delay") ?? 0,
     executor: valueOf(entry, "executor") ?? "process",
     pin: valueOf(entry, "pin"),

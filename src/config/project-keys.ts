@@ -24,6 +24,7 @@ export const TASK_SETTINGS = [
   "priority",
   "retries",
   "retry-delay",
+  "mem-retry",
   "pin",
   "env",
 ] as const;

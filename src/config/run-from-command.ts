@@ -24,7 +24,7 @@ export interface CommandOptions {
 
 const ITEM_OPTIONS = ["array", "each-line", "from-json", "stdin"] as const;
 const TASK_OPTIONS = Object.keys(DefaultsInput.shape).filter((key) => key !== "resources" && key !== "env");
-const WHOLE = ["nodes", "ranks", "priority", "retries", "max-fails"];
+const WHOLE = ["nodes", "ranks", "priority", "retries", "mem-retry", "max-fails"];
 
 /** `timeLimit` as `time-limit`, which is how files and users spell it; options that were not given are left out. */
 export const optionsFrom = (parsed: Readonly<Record<string, unknown>>): CommandOptions =>

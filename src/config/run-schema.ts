@@ -57,6 +57,7 @@ const shared = {
   priority: whole.optional(),
   retries: whole.optional(),
   "retry-delay": duration.optional(),
+  "mem-retry": whole.optional(),
   env: z
     .record(z.string(), z.union([anyText, z.null().transform(() => "")], { error: "must be text" }), {
       error: "must be a map of names and values",

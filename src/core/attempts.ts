@@ -10,9 +10,10 @@ import {
 } from "./events.ts";
 import { formGang, gangsWithout, leave } from "./gangs.ts";
 import { forEachHeld, holds } from "./held.ts";
-import { setShapeByFails } from "./later-shapes.ts";
+import { setLaterShape } from "./later-shapes.ts";
 import { type Verdict, isLoss, verdictOf, lossesInCompany } from "./losses.ts";
 import { addLost } from "./output-lost.ts";
+import { growMemory, grownOf, triedAgain } from "./memory-retry.ts";
 import { raisePeak } from "./peak.ts";
 import { advance, reopen } from "./moves.ts";
 import { cancelRows, cascade, endTask } from "./outcomes.ts";
@@ -114,12 +115,19 @@ const describe = (group: Group, ending: number, code: number): string => {
   }
 };
 
+/** What was decided about results before they were journaled. */
+interface Decided {
+  readonly verdict: Verdict;
+  /** Tasks that are tried again with more memory. */
+  readonly grown: ReadonlyMap<Row, number>;
+}
+
 const applyColumns = (
   state: State,
   agent: AgentId,
   run: Run,
   columns: ResultColumns,
-  verdict: Verdict,
+  { verdict, grown }: Decided,
   at: number,
   effects: Effects,
 ): void => {
@@ -184,11 +192,19 @@ const applyColumns = (
       effects.ready(run, row, 1);
       continue;
     }
+    const more = ending === Ending.MEMORY ? grown.get(row) : undefined;
+    if (more !== undefined) {
+      page.reason[slot] = internReason(run, triedAgain(group, row, more));
+      reopen(state, run, row, false, Task.PENDING, effects);
+      growMemory(run, group, row, more);
+      effects.ready(run, row, 1);
+      continue;
+    }
     page.fails[slot]! += 1;
     if (page.fails[slot]! <= group.spec.retries) {
       run.retries += 1;
-      setShapeByFails(group, row, page.fails[slot]!);
       reopen(state, run, row, false, Task.PENDING, effects);
+      setLaterShape(run, group, row);
       if (group.spec.retryDelay > 0) {
         touch(run.table, row).finished[slot] = at; // when the delay began: the queues need it after a restart
         effects.delayed(run, row, at + group.spec.retryDelay * 1000);
@@ -226,7 +242,9 @@ export const applyEnded: Apply<TasksEnded> = (state, event, effects) => {
   const verdict = verdictOf(event.givenUp);
   for (const columns of event.parts) {
     const run = state.runs.get(columns.run);
-    if (run !== undefined) applyColumns(state, event.agent, run, columns, verdict, event.at, effects);
+    if (run === undefined) continue;
+    const decided = { verdict, grown: grownOf(event.grown, run) };
+    applyColumns(state, event.agent, run, columns, decided, event.at, effects);
   }
 };
 

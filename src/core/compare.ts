@@ -147,7 +147,7 @@ const itemsOf = (items: Iterable<string> | undefined): string[] | null => (items
 const laterOf = (group: Group | undefined): [Row, string][] =>
   [...(group?.laterShapes ?? [])]
     .toSorted(([one], [other]) => one - other)
-    .map(([row, { resources }]) => [row, shapeKey(resources)]);
+    .map(([row, { resources }]) => [row, `${shapeKey(resources)} ${group?.memory.get(row)?.kills ?? 0}`]);
 
 type Column = Exclude<keyof Page, "buffer" | "state" | "reason">;
 

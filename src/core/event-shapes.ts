@@ -90,6 +90,7 @@ const group = object({
   timeRequest: optional(number),
   priority: number,
   retries: number,
+  memRetry: optional(number),
   retryDelay: number,
   cluster: optional(text),
   queue: optional(text),
@@ -136,6 +137,8 @@ const ranksEnded = {
 
 const givenUp = listOf(object({ run: id, rows: listOf(row) }));
 
+const grown = listOf(object({ run: id, rows: listOf(row), mem: listOf(number) }));
+
 const SHAPES: Readonly<Record<Event["type"], Shape>> = {
   "server.started": object({ at: number, epoch: id }),
   "run.opened": object({ at: number, run: id, uuid: text, spec }),
@@ -150,7 +153,14 @@ const SHAPES: Readonly<Record<Event["type"], Shape>> = {
     gang: optional(object({ agents: listOf(id), ranks: listOf(id) })),
   }),
   "tasks.returned": object({ at: number, agent: id, parts: rowRanges }),
-  "tasks.ended": object({ at: number, agent: id, seq: id, parts: listOf(results), givenUp: optional(givenUp) }),
+  "tasks.ended": object({
+    at: number,
+    agent: id,
+    seq: id,
+    parts: listOf(results),
+    givenUp: optional(givenUp),
+    grown: optional(grown),
+  }),
   "ranks.ended": object({ at: number, ...ranksEnded }),
   "tasks.failed": object({ at: number, reason: text, parts: rowRanges }),
   "agent.joined": object({

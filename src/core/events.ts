@@ -163,6 +163,15 @@ export interface TasksEnded {
   readonly parts: readonly ResultColumns[];
   /** The losses among these results (CUT_OFF) that were one too many; see AgentsLost. */
   readonly givenUp?: readonly GivenUp[];
+  /** Tasks among these that were killed for memory and are tried again with more, as decided then. */
+  readonly grown?: readonly Grown[];
+}
+
+/** Rows of one run, and the bytes of memory that each gets from now on. */
+export interface Grown {
+  readonly run: RunId;
+  readonly rows: readonly number[];
+  readonly mem: readonly number[];
 }
 
 /** Rows of one run that were lost too often: they fail instead of running again. */

@@ -1,38 +1,50 @@
 import { resourcesAt } from "./items.ts";
-import { type Group, type Run, type Shape, firstShapeOf, shapeOf } from "./run.ts";
+import type { Resources } from "./resources.ts";
+import { type Group, type Run, type Shape, firstShapeOf } from "./run.ts";
 import { peek } from "./table.ts";
 import type { Row } from "./ids.ts";
 
 /**
  * What attempts after the first ask for. In amounts, `attempt` counts failures and begins again with `slipway retry`:
- * an attempt that was lost cost nothing, and is repeated with the same amounts.
+ * an attempt that was lost cost nothing, and is repeated with the same amounts. A task that was killed for memory gets
+ * what was decided then (memory-retry.ts).
  */
 
-/** Sets what a row asks for from how often it has failed. Never throws: all of its attempts were checked at submit. */
-export const setShapeByFails = (group: Group, row: Row, fails: number): void => {
-  if (group.spec.attemptResources === undefined) return;
-  const attempt = Math.min(fails, group.spec.retries) + 1;
-  if (attempt === 1) return void group.laterShapes.delete(row);
-  const first = firstShapeOf(group, row);
+const laterResources = ({ spec, items, first }: Group, row: Row, asked: Resources, attempt: number): Resources => {
   try {
-    const stored = group.items?.get(row - group.first);
-    const resources = resourcesAt(group.spec, first.resources, stored, group.items?.json ?? false, attempt);
-    group.laterShapes.set(row, shapeOf(group.spec, resources));
+    return resourcesAt(spec, asked, items?.get(row - first), items?.json ?? false, attempt);
   } catch {
     // only what another version took in can fail here; it keeps what it asks for
+    return asked;
   }
 };
 
+/** Sets what a row asks for from how often it has failed and what it was given. Never throws. */
+export const setLaterShape = (run: Run, group: Group, row: Row): void => {
+  const fails = peek(run.table, row)?.fails[row % run.table.pageRows] ?? 0;
+  const attempt = group.spec.attemptResources === undefined ? 1 : Math.min(fails, group.spec.retries) + 1;
+  const given = group.memory.get(row);
+  if (attempt === 1 && given === undefined) return void group.laterShapes.delete(row);
+  const resources = laterResources(group, row, firstShapeOf(group, row).resources, attempt);
+  const asked = given === undefined ? resources : { ...resources, mem: given.mem };
+  group.laterShapes.set(row, group.laterSet.of(group.spec, asked));
+};
+
 /** The same for all rows of a run that was read from a snapshot. */
-export const setShapesByFails = (run: Run): void => {
+export const setLaterShapes = (run: Run): void => {
   const { table } = run;
   for (const group of run.groups) {
+    for (const row of group.memory.keys()) setLaterShape(run, group, row);
     if (group.spec.attemptResources === undefined) continue;
-    for (let row = group.first; row < group.first + group.count; row += 1) {
-      const fails = peek(table, row)?.fails[row % table.pageRows] ?? 0;
-      if (fails > 0) setShapeByFails(group, row, fails);
-    }
+    for (let row = group.first; row < group.first + group.count; row += 1)
+      if ((peek(table, row)?.fails[row % table.pageRows] ?? 0) > 0) setLaterShape(run, group, row);
   }
+};
+
+/** A row begins again from its first attempt. */
+export const forgetLater = (group: Group, row: Row): void => {
+  group.memory.delete(row);
+  group.laterShapes.delete(row);
 };
 
 /** The rows from `from` to `end` of a group without shapes per item, in stretches that ask for the same. */

@@ -1,4 +1,5 @@
 import type { RunRetried } from "./events.ts";
+import { forgetLater } from "./later-shapes.ts";
 import { reopen, reopenGroup } from "./moves.ts";
 import { openRun } from "./outcomes.ts";
 import { type Run, groupOf, isFinishedRun } from "./run.ts";
@@ -25,7 +26,7 @@ export const applyRetried: Apply<RunRetried> = (state, event, effects) => {
     page.flags[slot] = 0;
     page.fails[slot] = 0;
     page.losses[slot] = 0;
-    groupOf(run.groups, row).laterShapes.delete(row);
+    forgetLater(groupOf(run.groups, row), row);
   }
   recount(run);
   // openRun links it again to the runs it waits for: an old link would count the dependency twice

@@ -1,4 +1,4 @@
-import { type Resources, shapeKey } from "./resources.ts";
+import { type Resources, amountOf, shapeKey } from "./resources.ts";
 import { type Condition, type GroupSpec, type RankSpec, type RunSpec, itemCount, taskCount } from "./spec.ts";
 import { TASK_STATES, Task } from "./states.ts";
 import type { RankOutput } from "./gangs.ts";
@@ -19,6 +19,12 @@ export interface Shape {
   readonly ranks: RankSpec | undefined;
 }
 
+export interface MemoryGiven {
+  readonly kills: number;
+  /** Bytes. */
+  readonly mem: number;
+}
+
 /** An earlier attempt of a task; the latest one is in the table. */
 export interface Attempt {
   readonly n: number;
@@ -37,6 +43,8 @@ export interface Attempt {
   readonly errBytes: number;
   readonly outputLost?: OutputLost;
   readonly peak?: Peak;
+  /** Bytes it was given, where attempts of one task may differ. */
+  readonly mem?: number;
 }
 
 /** The tasks of one entry of a run's file: rows `first … first+count-1`, sharing one template. */
@@ -51,6 +59,9 @@ export interface Group {
   readonly rowShapes: readonly Shape[] | undefined;
   /** Rows whose latest attempt, or next one, asks for something else than their first did. */
   readonly laterShapes: Map<Row, Shape>;
+  readonly laterSet: ShapeSet;
+  /** Rows that were killed for memory and tried again: how often, and what they get since. */
+  readonly memory: Map<Row, MemoryGiven>;
   readonly dependents: { readonly group: number; readonly on: Condition }[];
   /** State of untouched rows: NEW while dependencies are open, then PENDING. */
   base: number;
@@ -144,6 +155,8 @@ export const createRun = (
   shapes = createShapeSet(),
 ): Run => {
   let first = 0;
+  // not the set of the first shapes: it would be kept for as long as the run, and there may be a million
+  const laterSet = createShapeSet();
   const groups = spec.groups.map((group, index): Group => {
     const count = itemCount(group.items);
     const input = inputs.get(index);
@@ -156,6 +169,8 @@ export const createRun = (
       shape: shapes.of(group, group.resources),
       rowShapes: input?.rowShapes,
       laterShapes: new Map(),
+      laterSet,
+      memory: new Map(),
       dependents: [],
       base: Task.NEW,
       waits: group.after.length,
@@ -239,12 +254,18 @@ export const internReason = (run: Run, reason: string): number => {
   return run.reasons.length - 1;
 };
 
+/** Whether attempts of one task may have different amounts of memory. */
+const differsByAttempt = ({ memRetry, attemptResources }: GroupSpec): boolean =>
+  memRetry !== undefined || attemptResources?.["mem"] !== undefined;
+
 /** The attempt in the table, as a record of its own. */
 export const latestAttempt = (run: Run, row: Row, lost: boolean): Attempt => {
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
   const outputLost = lostOf(run, row);
   const peak = peakOf(run, row);
+  const group = groupOf(run.groups, row);
+  const mem = differsByAttempt(group.spec) ? amountOf(shapeOfRow(group, row).resources, "mem") : 0;
   return {
     n: page.attempt[slot]!,
     agent: page.agent[slot]!,
@@ -261,6 +282,7 @@ export const latestAttempt = (run: Run, row: Row, lost: boolean): Attempt => {
     errBytes: page.errBytes[slot]!,
     ...(outputLost === undefined ? {} : { outputLost }),
     ...(peak === undefined ? {} : { peak }),
+    ...(mem === 0 ? {} : { mem }),
   };
 };
 

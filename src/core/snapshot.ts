@@ -4,18 +4,18 @@ import { readEvent } from "./check.ts";
 import type { Event, RanksEnded } from "./events.ts";
 import { type Gang, type RankOutput, gangKey } from "./gangs.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
-import { setShapesByFails } from "./later-shapes.ts";
+import { setLaterShapes } from "./later-shapes.ts";
 import type { Launch } from "./launch.ts";
 import { outcomeOf } from "./outcomes.ts";
 import { type LostPage, restoreLostPage } from "./output-lost.ts";
 import type { PeakPage } from "./peak.ts";
 import { keepAttempts } from "./past-attempts.ts";
-import { type Attempt, type GroupInput, type Run, createRun, createShapeSet, isFinishedRun } from "./run.ts";
+import { type Attempt, type GroupInput, type Run, createRun, createShapeSet, groupOf, isFinishedRun } from "./run.ts";
 import type { Condition, RunSpec } from "./spec.ts";
 import { type Agent, type Effects, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
 import { Task } from "./states.ts";
 import { restorePage } from "./table.ts";
-import type { RunId } from "./ids.ts";
+import type { Row, RunId } from "./ids.ts";
 
 /**
  * The state as records: what a snapshot holds instead of the events that led there. A run's own records are also what
@@ -41,6 +41,7 @@ const Part = {
   RUN_END: 114,
   LOST: 165,
   PEAKS: 166,
+  MEMORY: 167,
 } as const;
 
 /** Page bytes pass through this, so that whoever writes them may compress. */
@@ -69,6 +70,10 @@ const sumOutput = ({ table, history, rankOutputs }: Run): number => {
     for (const list of each.values()) for (const { outBytes, errBytes } of list) sum += outBytes + errBytes;
   return sum;
 };
+
+function* inParts<T>(list: readonly T[]): Generator<readonly T[]> {
+  for (let from = 0; from < list.length; from += HISTORY_PER_RECORD) yield list.slice(from, from + HISTORY_PER_RECORD);
+}
 
 export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
   yield record(Part.RUN, {
@@ -114,6 +119,9 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     });
   for (const [index, { pages: sizes, by }] of run.peaks)
     yield record(Part.PEAKS, { index, pages: pages.pack(bytesOf(sizes)), by: pages.pack(by) });
+  for (const group of run.groups)
+    for (const part of inParts([...group.memory].map(([row, { kills, mem }]) => [row, kills, mem])))
+      yield record(Part.MEMORY, part);
   yield record(Part.RUN_END, run.id);
 }
 
@@ -216,10 +224,14 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
         build().peaks.set(packed.index, { pages: sizes, by: new Uint8Array(pages.unpack(packed.by)) });
         return undefined;
       }
+      case Part.MEMORY:
+        for (const [row, kills, mem] of packr.unpack(payload) as [Row, number, number][])
+          groupOf(build().groups, row).memory.set(row, { kills, mem });
+        return undefined;
       case Part.RUN_END: {
         const done = build();
         done.outputBytes = header!.outputBytes ?? sumOutput(done);
-        setShapesByFails(done);
+        setLaterShapes(done);
         run = undefined;
         header = undefined;
         return done;

@@ -62,6 +62,8 @@ export interface GroupSpec {
   readonly timeRequest?: number;
   readonly priority: number;
   readonly retries: number;
+  /** How often a task that was killed for memory is tried again with more; that spends no retry. */
+  readonly memRetry?: number;
   /** Seconds between a failure and the next attempt. */
   readonly retryDelay: number;
   /** `null` answers at once without starting a process: it measures everything but the spawning. */

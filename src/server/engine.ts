@@ -5,6 +5,8 @@ import type { PackedColumns } from "../core/columns.ts";
 import type { Event } from "../core/events.ts";
 import type { Gang } from "../core/gangs.ts";
 import { decideLosses } from "../core/losses.ts";
+import { type LargestMemory, decideMemory } from "../core/memory-retry.ts";
+import { amountOf } from "../core/resources.ts";
 import { type Attempt, type Run, groupOf, shapeOfRow } from "../core/run.ts";
 import { bringBackFor } from "../core/snapshot.ts";
 import type { Effects, RunSummary, State } from "../core/state.ts";
@@ -78,11 +80,18 @@ const NOBODY_LISTENS: EngineListeners = {
 export interface EngineOptions {
   /** How often a task may be lost before it is given up: applied when it is lost, never to the past. */
   readonly losses?: number;
+  /** What a task that was killed for memory can get at most; without it, what its own node has. */
+  readonly largestMemory?: LargestMemory;
   /** Reads a run from the archive. */
   readonly restore?: (summary: RunSummary) => Run;
 }
 
 const DEFAULT_LOSSES = 5;
+
+const ownNode =
+  ({ agents }: State): LargestMemory =>
+  (_spec, agent) =>
+    amountOf(agents.get(agent)?.resources ?? {}, "mem");
 
 export const createEngine = (
   state: State,
@@ -91,7 +100,7 @@ export const createEngine = (
   clock: Clock,
   options: EngineOptions = {},
 ): Engine => {
-  const { losses = DEFAULT_LOSSES, restore } = options;
+  const { losses = DEFAULT_LOSSES, restore, largestMemory = ownNode(state) } = options;
   const { afterDurable } = createOutbox(journal);
   let passPlanned = false;
   /** Whether the scheduler knows everything that the state does. */
@@ -139,7 +148,7 @@ export const createEngine = (
   const commit = (given: Event, packed?: readonly PackedColumns[]): number => {
     const problem = check(state, given);
     if (problem !== undefined) throw new EventRefused(given.type, problem);
-    const event = decideLosses(state, given, losses);
+    const event = decideMemory(state, decideLosses(state, given, losses), largestMemory);
     if (restore !== undefined) bringBackFor(state, event, { restore });
     const { type, payload } = encodeEvent(event, packed);
     const lsn = journal.append(type, payload);

@@ -15,6 +15,7 @@ import { type Engine, createEngine } from "./engine.ts";
 import { accountRules } from "../pilots/accounts.ts";
 import { createFleets } from "../pilots/create-fleets.ts";
 import type { Fleet } from "../pilots/fleet.ts";
+import { createLargestMemory } from "../pilots/largest-memory.ts";
 import { largestOf } from "../pilots/largest.ts";
 import { type Pilots, createPilots } from "../pilots/pilots.ts";
 import { simulatedNode } from "../pilots/simulated-fleets.ts";
@@ -110,6 +111,7 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
   const engine = createEngine(state, createScheduler(DEFAULT_PREFETCH, clusters.default, shared), journal, clock, {
     losses: clusters.limits.losses,
     restore: (summary) => readArchiveSync(root, summary.file),
+    largestMemory: createLargestMemory({ state, clusters, largest }),
   });
 
   const agents = createAgents({

@@ -161,6 +161,7 @@ const attemptView = (state: State, run: Run, attempt: Attempt): AttemptView => {
     lost: attempt.lost,
     outputLost: lostView(attempt.outputLost),
     peakMemory: peakView(attempt.peak),
+    mem: attempt.mem ?? null,
   };
 };
 

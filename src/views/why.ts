@@ -1,3 +1,4 @@
+import { KILLED_FOR_MEMORY } from "../core/memory-retry.ts";
 import { formatDuration, formatResource } from "../core/quantities.ts";
 import { type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
@@ -140,6 +141,13 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
   );
 };
 
+/** That its last attempt had too little memory and this one has more. */
+const memoryText = (run: Run, group: Group, row: Row): string => {
+  if (!group.memory.has(row)) return "";
+  const killed = run.history.get(row)?.findLast(({ reason }) => reason.startsWith(KILLED_FOR_MEMORY));
+  return killed === undefined ? "" : `; attempt ${killed.n} was ${killed.reason}`;
+};
+
 export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: string | null): WhyView => {
   const group = groupOf(run.groups, row);
   const state = stateOf(run.table, row);
@@ -154,7 +162,7 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
       lastStderr === null || lastStderr.trim() === "" ? "" : `; it said: ${lastStderr.trim().split("\n").at(-1)}`;
     return why(
       "failed",
-      `${reason} after ${attempts} attempt${attempts === 1 ? "" : "s"}${said}`,
+      `${reason} after ${attempts} attempt${attempts === 1 ? "" : "s"}${memoryText(run, group, row)}${said}`,
       `See \`slipway logs ${id} --stderr\`; \`slipway retry ${run.id}\` runs failed tasks again; --retries N does so automatically.`,
     );
   }
@@ -179,13 +187,13 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
   if (state >= Task.EXECUTING)
     return why(
       "running",
-      `it has been running for ${formatDuration(Math.max(0, around.now - page!.started[slot]!) / 1000)}${expectation(around.expected(run, row))}`,
+      `it has been running for ${formatDuration(Math.max(0, around.now - page!.started[slot]!) / 1000)}${memoryText(run, group, row)}${expectation(around.expected(run, row))}`,
       "Nothing to do; --time-limit sets how long it may run.",
     );
   if (state >= Task.SCHEDULING && page!.agent[slot] !== 0)
     return why(
       "queued-at-agent",
-      `agent ${page!.agent[slot]} has it and starts it with its next free slot (${shapeText(group, row)})`,
+      `agent ${page!.agent[slot]} has it and starts it with its next free slot (${shapeText(group, row)})${memoryText(run, group, row)}`,
       "It starts when a task there ends.",
     );
   if (page !== undefined && page.finished[slot]! > 0 && group.spec.retryDelay > 0) {
@@ -197,7 +205,10 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
         "--retry-delay sets the time between attempts.",
       );
   }
-  return whyReady(around, `it is ready and asks for ${shapeText(group, row)}${expectation(around.expected(run, row))}`);
+  return whyReady(
+    around,
+    `it is ready and asks for ${shapeText(group, row)}${memoryText(run, group, row)}${expectation(around.expected(run, row))}`,
+  );
 };
 
 /** The most frequent reasons for failed tasks. */

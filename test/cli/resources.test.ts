@@ -147,6 +147,27 @@ describe("limits of a task", () => {
     expect(over.reason).toMatch(/over its memory limit: used \d+M of mem 400M/);
     expect((await slipway.run(["why", `${id}.1`])).stdout).toContain("over its memory limit");
   });
+
+  it("with mem-retry a task that is killed for memory is tried again with more, at no cost to its retries", async () => {
+    const script = 'echo $SLIPWAY_MEM >> given; [ $SLIPWAY_MEM = 2147483648 ] || exec "$0" "$@"';
+    const eat = [process.execPath, "-e", "const b = Buffer.alloc(200 * 1048576, 1); setTimeout(() => b, 600000)"];
+    const args = ["--mem", "40M", "--mem-retry", "2", "--", "sh", "-c", script, ...eat];
+    const run = await slipway.json<RunView>(["run", ...args]);
+    expect([run.counts, run.retries]).toEqual([{ DONE: 1 }, 0]);
+    const M = 2 ** 20;
+    expect((await readFile(join(slipway.cwd, "given"), "utf8")).trim().split("\n")).toEqual(
+      [40 * M, 80 * M, 2048 * M].map(String),
+    );
+    const view = await task(`${run.id}.0`);
+    expect(view.resources["mem"]).toBe(2048 * M);
+    expect(view.attempts.map(({ mem, reason }) => [mem, reason])).toEqual([
+      [40 * M, "killed for memory at 40M; tried again with 80M"],
+      [80 * M, "killed for memory at 80M; tried again with 2G"],
+      [2048 * M, null],
+    ]);
+    const shown = await slipway.run(["show", `${run.id}.0`]);
+    expect(shown.stdout).toMatch(/killed for memory at 40M; tried again with 80M/);
+  });
 });
 
 describe("ending a task", () => {

@@ -50,6 +50,9 @@ const attemptsTable = (attempts: readonly AttemptView[], now: number, width?: nu
       ...(attempts.some(({ peakMemory }) => peakMemory)
         ? [{ title: "MEMORY", value: ({ peakMemory }: AttemptView) => peakText(peakMemory) ?? "-", right: true }]
         : []),
+      ...(attempts.some(({ mem }) => mem)
+        ? [{ title: "LIMIT", value: ({ mem }: AttemptView) => (mem ? formatSize(mem) : "-"), right: true }]
+        : []),
       { title: "END", value: ending },
       { title: "REASON", value: (attempt) => otherReason(attempt) ?? "", shrinksTo: 12 },
     ],

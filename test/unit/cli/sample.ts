@@ -46,6 +46,7 @@ export const sampleTask = (changes: Partial<TaskView> = {}): TaskView => ({
       lost: false,
       outputLost: null,
       peakMemory: null,
+      mem: null,
     },
   ],
   attemptsDropped: 0,

@@ -119,6 +119,13 @@ describe("what is refused, where, and how it is said", () => {
       /cpus: \{2 - attempt \* item\}: must not be negative.*\(attempt 3\)/,
     ],
     ["a formula of time", task("time-limit: '{attempt * 10}m'"), /time-limit: .*is not a valid duration/],
+    [
+      "mem-retry with a formula",
+      "tasks: [{run: a, mem: '{attempt}G', mem-retry: 2}]",
+      /mem-retry: cannot go with mem: \{attempt\}G, which is a formula/,
+    ],
+    ["mem-retry without mem", task("mem-retry: 2"), /mem-retry: needs mem/],
+    ["too many mem-retries", "tasks: [{run: a, mem: 1G, mem-retry: 21}]", /mem-retry: must be between 0 and 20/],
     ["two kinds of items", task("each: {array: 1-3, lines: f}"), /has both array and lines/],
     ["no items", task("each: {}"), /each: is empty; it takes one of/],
     ["an empty list of items", task("each: {values: []}"), /has no items/],

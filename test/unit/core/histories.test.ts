@@ -49,6 +49,12 @@ const check = (driver: Driver, before: Map<string, { state: number; attempt: num
       const asked = shapeOfRow(groupOf(run.groups, row), row).resources["mem"];
       expect(asked, "mem of each attempt").toBe(4 * (Math.min(fails, of.retries) + 1));
     }
+    for (const { spec: of, memory, laterShapes } of run.groups)
+      for (const [row, { kills, mem }] of memory) {
+        expect(kills, "tries with more memory").toBeLessThanOrEqual(of.memRetry!);
+        expect(laterShapes.get(row)?.resources["mem"], "what it was given").toBe(mem);
+        expect(mem).toBeGreaterThan(4);
+      }
     for (const [row, past] of run.history) {
       const ns = past.map(({ n }) => n);
       expect(ns.length, "more earlier attempts than are kept").toBeLessThanOrEqual(8);
@@ -75,6 +81,8 @@ const groups = fc.array(
     retries: fc.integer({ min: 0, max: 2 }),
     /** Its mem grows with each failure. */
     grows: fc.boolean(),
+    /** A kill for memory is tried again with more. */
+    memRetry: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined }),
     ranks: fc.boolean(),
     deps: fc.array(fc.tuple(fc.nat(), condition), { maxLength: 2 }),
     /** On earlier runs. */
@@ -90,6 +98,10 @@ const step = fc.oneof(
     arbitrary: fc.record({ do: fc.constant("end" as const), pick: fc.nat(), code: fc.constantFrom(0, 0, 0, 1, -9) }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("interrupt" as const), pick: fc.nat() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant("kill" as const), pick: fc.nat() }),
+  },
   {
     weight: 2,
     arbitrary: fc.record({ do: fc.constant("ranks" as const), pick: fc.nat(), agent: fc.nat(2), code: fc.nat(1) }),
@@ -144,6 +156,9 @@ const play = (
             ...(each.grows
               ? { resources: { cpus: FRACTION, mem: 4 }, attemptResources: { mem: "{attempt * 4}B" } }
               : {}),
+            ...(each.memRetry === undefined || each.grows
+              ? {}
+              : { resources: { cpus: FRACTION, mem: 4 }, memRetry: each.memRetry }),
             ...(each.ranks ? { ranks: { count: 4, by: "agents" as const } } : {}),
           });
         }),
@@ -168,6 +183,9 @@ const play = (
       }
       case "end":
         if (pick !== undefined) driver.end(pick.agent, pick.run, [pick.row], each.code);
+        break;
+      case "kill":
+        if (pick !== undefined) driver.end(pick.agent, pick.run, [pick.row], -9, Ending.MEMORY);
         break;
       case "interrupt":
         if (pick !== undefined) driver.end(pick.agent, pick.run, [pick.row], -15, Ending.INTERRUPTED);

@@ -3,6 +3,7 @@ import { apply } from "../../../src/core/apply.ts";
 import { EventRefused, check } from "../../../src/core/check.ts";
 import { Ending, type Event, NO_CODE } from "../../../src/core/events.ts";
 import { decideLosses } from "../../../src/core/losses.ts";
+import { decideMemory } from "../../../src/core/memory-retry.ts";
 import { FRACTION } from "../../../src/core/resources.ts";
 import type { Run } from "../../../src/core/run.ts";
 import type { Dependency, GroupSpec, RunSpec } from "../../../src/core/spec.ts";
@@ -98,7 +99,8 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
   const send = (given: Event): void => {
     const problem = check(state, given);
     if (problem !== undefined) throw new EventRefused(given.type, problem);
-    const event = undecided ? given : decideLosses(state, given, limit);
+    // what a node can give is a setting too: it changes with each start
+    const event = undecided ? given : decideMemory(state, decideLosses(state, given, limit), () => 10 * limit);
     events.push(event);
     apply(state, event, effects);
     noRefusals(state);

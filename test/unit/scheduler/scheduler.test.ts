@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FRACTION, type Resources } from "../../../src/core/resources.ts";
-import { type Run, createRun, groupOf, shapeOf, shapeOfRow } from "../../../src/core/run.ts";
+import { type Run, createRun, groupOf, shapeOfRow } from "../../../src/core/run.ts";
 import { Task } from "../../../src/core/states.ts";
 import { touch } from "../../../src/core/table.ts";
 import { prefetchLoad, DEFAULT_PREFETCH } from "../../../src/scheduler/capacity.ts";
@@ -249,7 +249,7 @@ describe("scheduler.pass", () => {
     addAgent(scheduler, 1, cpus(8));
     const run = makeRun(group("a", 6));
     const of = run.groups[0]!;
-    of.laterShapes.set(2, shapeOf(of.spec, cpus(8)));
+    of.laterShapes.set(2, of.laterSet.of(of.spec, cpus(8)));
     scheduler.ready(run, 0, 6);
     const waiting = (): number[] => scheduler.demand().map((each) => each.waiting);
     expect(waiting()).toEqual([5, 1]);

@@ -1,0 +1,43 @@
+import { describe, expect, it } from "vitest";
+import { Ending } from "../../../src/core/events.ts";
+import { FRACTION } from "../../../src/core/resources.ts";
+import { type Surroundings, whyTask } from "../../../src/views/why.ts";
+import { createDriver, group, spec } from "../core/model.ts";
+
+const around = (state: Surroundings["state"]): Surroundings => ({
+  state,
+  now: 5000,
+  blocked: null,
+  able: true,
+  place: "local",
+  fleetProblem: null,
+  lastFailure: null,
+  livePilots: 1,
+  waitingPilots: [],
+  stalledBy: () => null,
+  connectedAgents: 1,
+  suspectAgents: 0,
+  tooLate: false,
+  runningTasks: 1,
+  waitingTasks: 1,
+});
+
+describe("why", () => {
+  it("says of a task that was killed for memory what it had and what it gets, whether it waits, runs or failed", () => {
+    const driver = createDriver();
+    const resources = { cpus: FRACTION, mem: 4 };
+    const run = driver.submit(spec([group("a", 2, { resources, memRetry: 1 })]));
+    const agent = driver.join();
+    const why = (): string => whyTask(around(driver.state), run, 0, null).detail;
+    const kill = (): void => driver.end(agent, run.id, [0], -9, Ending.MEMORY);
+    const said = "attempt 1 was killed for memory at 4B; tried again with 8B";
+    driver.assign(agent, run.id, 0);
+    expect(why()).not.toContain("memory");
+    kill();
+    expect(why()).toContain(`asks for cpus 1, mem 8B; ${said}`);
+    driver.assign(agent, run.id, 0);
+    expect(why()).toContain(`(cpus 1, mem 8B); ${said}`);
+    kill();
+    expect(why()).toBe(`over its memory limit after 2 attempts; ${said}`);
+  });
+});
