@@ -20,6 +20,8 @@ const around = (state: Surroundings["state"]): Surroundings => ({
   tooLate: false,
   runningTasks: 1,
   waitingTasks: 1,
+  sharedWait: null,
+  expected: () => ({ ms: 60_000, basis: "unknown" }),
 });
 
 describe("why", () => {
