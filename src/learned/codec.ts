@@ -6,7 +6,7 @@ import { WINDOW, type Window } from "./window.ts";
  * What was learned as bytes, little-endian, oldest first:
  *
  *   saved:f64 identities:u32 templates:u32
- *   identity = lo:u32 hi:u32 tookMs:f32 peak:f32 at:f64
+ *   identity = lo:i32 hi:i32 tookMs:f32 peak:f32 at:f64
  *   template = key:f64 took:u8 peaks:u8 value:f32 …
  */
 const HEAD = 16;
@@ -57,8 +57,8 @@ export const decodeLearned = (bytes: Uint8Array, { identities, templates }: Lear
   let at = HEAD;
   for (let i = 0; i < counts[0]; i += 1, at += ENTRY_BYTES)
     identities.set(
-      view.getUint32(at, true),
-      view.getUint32(at + 4, true),
+      view.getInt32(at, true),
+      view.getInt32(at + 4, true),
       amount(view.getFloat32(at + 8, true), "a duration"),
       amount(view.getFloat32(at + 12, true), "a peak", -1),
       amount(view.getFloat64(at + 16, true), "a time"),

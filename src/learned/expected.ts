@@ -1,6 +1,6 @@
 import { type Group, type Run, groupOf, isFinishedRun } from "../core/run.ts";
 import { Task } from "../core/states.ts";
-import { peek } from "../core/table.ts";
+import { type Page, peek } from "../core/table.ts";
 import type { Row, RunId } from "../core/ids.ts";
 import { newLanes } from "./hash.ts";
 import { type RunKeys, identityOf, keysOf } from "./keys.ts";
@@ -60,10 +60,8 @@ const isNews = (before: number, now: number): boolean =>
   before < 0 ? now >= 0 : Math.abs(now - before) > Math.max(LEAST_MS, before * FIFTH);
 
 /** What a task that ended well took; -1 for any other, and for times that cannot be. */
-const tookOf = (run: Run, row: Row): number => {
-  const page = peek(run.table, row);
-  const slot = row % run.table.pageRows;
-  if (page === undefined || page.state[slot] !== Task.DONE || page.started[slot] === 0) return -1;
+const tookOf = (page: Page, slot: number): number => {
+  if (page.state[slot] !== Task.DONE || page.started[slot] === 0) return -1;
   const took = page.finished[slot]! - page.started[slot]!;
   return took >= 0 && took <= MOST_MS ? took : -1;
 };
@@ -75,7 +73,7 @@ const forEachSuccess = (run: Run, since: number, visit: (row: Row, took: number,
     const end = page === undefined ? first : Math.min(run.total, first + run.table.pageRows);
     for (let row = first; row < end; row += 1) {
       const at = page!.finished[row - first]!;
-      const took = at < since ? -1 : tookOf(run, row);
+      const took = at < since ? -1 : tookOf(page!, row - first);
       if (took >= 0) visit(row, took, at);
     }
   }
@@ -92,6 +90,8 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
   /** Groups of runs under way, by the number of their template. */
   const followers = new Map<number, Followed[]>();
   const hash = newLanes();
+  /** Of the task that ended last: the next one is often its neighbour. */
+  let last: { readonly run: Run; readonly of: RunKeys; readonly group: Group } | undefined;
   const { ownMs, templateMs, groupMs } = createLookup(learned);
 
   const samplesFor = (run: Run): number =>
@@ -121,6 +121,7 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     const known = keys.get(run.id);
     if (known === undefined) return;
     keys.delete(run.id);
+    last = undefined;
     for (const number of new Set(known.numbers)) {
       const others = followers.get(number)?.filter((each) => each.run.id !== run.id) ?? [];
       if (others.length === 0) followers.delete(number);
@@ -141,8 +142,10 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
 
   const teach = (of: RunKeys, group: Group, row: Row, took: number, peak: number | null, at: number): void => {
     const number = of.numbers[group.index]!;
-    identityOf(of, group, row, hash);
-    const template = learned.record(number, hash, took, peak, at);
+    // tasks that start no process are all alike
+    const identity = group.spec.executor === "null" ? undefined : hash;
+    if (identity !== undefined) identityOf(of, group, row, identity);
+    const template = learned.record(number, identity, took, peak, at);
     const now = group.spec.items.kind === "one" ? template.took.last : template.took.mean;
     if (!isNews(template.announced, now)) return;
     template.announced = now;
@@ -156,12 +159,13 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     return entry >= 0 && identities.at(entry) >= at;
   };
 
+  /** Of tasks without an identity nobody knows which were learned. */
   const catchUpRun = (run: Run, since: number): number => {
     const of = keysFor(run);
     let taught = 0;
     forEachSuccess(run, since, (row, took, at) => {
       const group = groupOf(run.groups, row);
-      if (isKnown(of, group, row, at)) return;
+      if (group.spec.executor === "null" || isKnown(of, group, row, at)) return;
       teach(of, group, row, took, null, at);
       taught += 1;
     });
@@ -191,11 +195,14 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     begin,
     forget,
     taskEnded: (run, row, peak) => {
-      const took = tookOf(run, row);
+      const page = peek(run.table, row);
+      const slot = row % run.table.pageRows;
+      const took = page === undefined ? -1 : tookOf(page, slot);
       if (took < 0) return;
       run.meanMs = run.meanMs < 0 ? took : run.meanMs + NEWEST * (took - run.meanMs);
-      const at = peek(run.table, row)!.finished[row % run.table.pageRows]!;
-      teach(begin(run), groupOf(run.groups, row), row, took, peak, at);
+      if (last?.run !== run || row < last.group.first || row >= last.group.first + last.group.count)
+        last = { run, of: begin(run), group: groupOf(run.groups, row) };
+      teach(last.of, last.group, row, took, peak, page!.finished[slot]!);
     },
     catchUp: (runs, since) => {
       let taught = 0;

@@ -4,7 +4,7 @@ export interface Lanes {
   hi: number;
 }
 
-export const newLanes = (): Lanes => ({ lo: 0x9e3779b9, hi: 0x85ebca6b });
+export const newLanes = (): Lanes => ({ lo: 0x1e3779b9, hi: 0x05ebca6b });
 
 /** Mixes in a text and its length, so that ("ab", "c") and ("a", "bc") differ. */
 export const mixText = (lanes: Lanes, text: string): void => {
@@ -24,10 +24,10 @@ const spread = (value: number): number => {
   let v = value;
   v = Math.imul(v ^ (v >>> 16), 0x7feb352d);
   v = Math.imul(v ^ (v >>> 15), 0x846ca68b);
-  return (v ^ (v >>> 16)) >>> 0;
+  return v ^ (v >>> 16);
 };
 
-/** What was mixed so far, as two numbers of 32 bits; mixing may go on from `from`. */
+/** What was mixed so far, as two signed numbers of 32 bits, which V8 keeps without allocating; mixing may go on from `from`. */
 export const finish = (from: Lanes, into: Lanes): void => {
   const { lo, hi } = from;
   into.lo = spread(lo ^ Math.imul(hi, 0x27d4eb2f));
@@ -35,4 +35,4 @@ export const finish = (from: Lanes, into: Lanes): void => {
 };
 
 /** One number of 53 bits. */
-export const numberOf = ({ lo, hi }: Lanes): number => (hi & 0x1f_ffff) * 0x1_0000_0000 + lo;
+export const numberOf = ({ lo, hi }: Lanes): number => (hi & 0x1f_ffff) * 0x1_0000_0000 + (lo >>> 0);

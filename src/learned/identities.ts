@@ -13,8 +13,8 @@ export const ENTRY_BYTES = 24;
 export class Identities {
   readonly limit: number;
   #size = 0;
-  #lo = new Uint32Array(0);
-  #hi = new Uint32Array(0);
+  #lo = new Int32Array(0);
+  #hi = new Int32Array(0);
   #tookMs = new Float32Array(0);
   #peak = new Float32Array(0);
   #at = new Float64Array(0);
@@ -97,8 +97,8 @@ export class Identities {
   write(view: DataView, from: number): void {
     let at = from;
     for (let entry = this.#oldest; entry !== NONE; entry = this.#newer[entry]!) {
-      view.setUint32(at, this.#lo[entry]!, true);
-      view.setUint32(at + 4, this.#hi[entry]!, true);
+      view.setInt32(at, this.#lo[entry]!, true);
+      view.setInt32(at + 4, this.#hi[entry]!, true);
       view.setFloat32(at + 8, this.#tookMs[entry]!, true);
       view.setFloat32(at + 12, this.#peak[entry]!, true);
       view.setFloat64(at + 16, this.#at[entry]!, true);
@@ -150,12 +150,12 @@ export class Identities {
   }
 
   #grow(room: number): void {
-    const into = <A extends Uint32Array | Float32Array | Float64Array>(made: A, from: A): A => {
+    const into = <A extends Int32Array | Uint32Array | Float32Array | Float64Array>(made: A, from: A): A => {
       made.set(from);
       return made;
     };
-    this.#lo = into(new Uint32Array(room), this.#lo);
-    this.#hi = into(new Uint32Array(room), this.#hi);
+    this.#lo = into(new Int32Array(room), this.#lo);
+    this.#hi = into(new Int32Array(room), this.#hi);
     this.#tookMs = into(new Float32Array(room), this.#tookMs);
     this.#peak = into(new Float32Array(room), this.#peak);
     this.#at = into(new Float64Array(room), this.#at);

@@ -10,7 +10,7 @@ import { type Lanes, finish, mixText, newLanes, numberOf } from "./hash.ts";
 
 /** By group of one run: the hash of its template before its end, which identities go on from. */
 export interface RunKeys {
-  readonly lanes: Uint32Array;
+  readonly lanes: Int32Array;
   /** The template's number. */
   readonly numbers: Float64Array;
 }
@@ -26,7 +26,7 @@ const mixTemplate = (lanes: Lanes, { name, command, cluster, items }: GroupSpec,
 };
 
 export const keysOf = ({ groups }: Run, defaultCluster: string): RunKeys => {
-  const lanes = new Uint32Array(groups.length * 2);
+  const lanes = new Int32Array(groups.length * 2);
   const numbers = new Float64Array(groups.length);
   const hash: Lanes = newLanes();
   const ended: Lanes = newLanes();

@@ -13,8 +13,11 @@ export interface Learned {
   readonly changes: number;
   /** Memory it takes. */
   readonly bytes: number;
-  /** A task ended well. `peak` is in bytes, null where nobody could tell. Returns its template. */
-  record(template: number, identity: Lanes, tookMs: number, peak: number | null, at: number): Template;
+  /**
+   * A task ended well. `peak` is in bytes, null where nobody could tell. Without an identity it teaches its template
+   * alone. Returns the template.
+   */
+  record(template: number, identity: Lanes | undefined, tookMs: number, peak: number | null, at: number): Template;
 }
 
 export interface LearnedLimits {
@@ -41,7 +44,7 @@ export const createLearned = (limits: LearnedLimits = LIMITS): Learned => {
     },
     record: (template, identity, tookMs, peak, at) => {
       changes += 1;
-      identities.set(identity.lo, identity.hi, tookMs, peak ?? -1, at);
+      if (identity !== undefined) identities.set(identity.lo, identity.hi, tookMs, peak ?? -1, at);
       return templates.add(template, tookMs, peak ?? -1);
     },
   };

@@ -59,9 +59,7 @@ export class Templates {
       this.#all.set(key, template);
       this.#newest = template;
     }
-    const before = template.bytes;
-    template.took.add(tookMs);
-    this.#bytes += template.bytes - before;
+    this.#bytes += template.took.add(tookMs);
     if (peak >= 0) this.addPeak(key, peak);
     if (this.#bytes > this.limit) this.#shrink();
     return template;
@@ -70,10 +68,11 @@ export class Templates {
   addPeak(key: number, peak: number): void {
     const template = this.get(key);
     if (template === undefined) return;
-    const before = template.bytes;
-    template.peaks ??= new Window();
-    template.peaks.add(peak);
-    this.#bytes += template.bytes - before;
+    if (template.peaks === undefined) {
+      template.peaks = new Window();
+      this.#bytes += WINDOW_OVERHEAD + template.peaks.bytes;
+    }
+    this.#bytes += template.peaks.add(peak);
   }
 
   oldestFirst(): Iterable<Template> {

@@ -28,10 +28,13 @@ export class Window {
     return this.#count === 0 ? -1 : this.#values[(this.#next + WINDOW - 1) % WINDOW]!;
   }
 
-  add(value: number): void {
+  /** Returns by how many bytes it grew. */
+  add(value: number): number {
+    let grew = 0;
     if (this.#next === this.#values.length) {
       const wider = new Float32Array(Math.min(WINDOW, this.#next * 5));
       wider.set(this.#values);
+      grew = wider.byteLength - this.#values.byteLength;
       this.#values = wider;
     }
     const gone = this.#count === WINDOW ? this.#values[this.#next]! : 0;
@@ -39,10 +42,12 @@ export class Window {
     this.#sum += this.#values[this.#next]! - gone;
     if (this.#count < WINDOW) this.#count += 1;
     this.#next += 1;
-    if (this.#next < WINDOW) return;
+    if (this.#next < WINDOW) return grew;
     this.#next = 0;
     // adding up again keeps rounding from piling up
-    this.#sum = this.#values.reduce((sum, each) => sum + each, 0);
+    this.#sum = 0;
+    for (const each of this.#values) this.#sum += each;
+    return grew;
   }
 
   /** Oldest first. */
