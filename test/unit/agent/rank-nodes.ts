@@ -106,7 +106,8 @@ export const take = ({ parts, taken }: RankNode, node: number, attempt = NAME.at
   );
 };
 
-export const endRank = ({ live }: RankNode, task: AgentTask, own?: { ending: number; code: number }): void => {
+/** `own`: how it ended by itself. */
+export const endRank = ({ live }: RankNode, task: AgentTask, own?: Pick<Result, "ending" | "code" | "peak">): void => {
   const outcome = own ?? live.get(task)!;
   live.delete(task);
   task.owner.ended(task, { ...NAME, started: 0, finished: 1, outAt: -1, outBytes: 0, errBytes: 0, ...outcome });

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Ending } from "../../../src/core/events.ts";
+import { PeakBy } from "../../../src/core/peak.ts";
 import type { RanksEndedMessage } from "../../../src/protocol/messages.ts";
 import { endRank, NAME, RANKS, type RankNode, RESOURCES, startNode, take, write } from "./rank-nodes.ts";
 
@@ -29,6 +30,21 @@ describe("parts of a task on two agents", () => {
     head.pool.release(foreign);
     head.parts.serve();
     expect([head.started, head.parts.size, head.pool.size]).toEqual([[], 0, 0]);
+  });
+
+  it.each([
+    ["in its result", 0],
+    ["to the server, which knows those of all nodes", 1],
+  ])("reports the peak memory of its largest rank %s", (_where, node) => {
+    const agent = startNode();
+    take(agent, node);
+    agent.parts.serve();
+    agent.parts.othersDone({ t: "ranks-done", ...NAME, ending: Ending.EXIT, code: 0, detail: "" });
+    const ok = { ending: Ending.EXIT, code: 0 };
+    const largest = { bytes: 900, by: PeakBy.WATCH };
+    endRank(agent, agent.started[0]!, { ...ok, peak: largest });
+    endRank(agent, agent.started[1]!, { ...ok, peak: { bytes: 500, by: PeakBy.RUSAGE } });
+    expect([...agent.results, ...agent.sent]).toMatchObject([{ ...ok, peak: largest }]);
   });
 
   it("is over and gives its slots to the next attempt, which came before its ranks had ended", () => {
