@@ -14,7 +14,7 @@ import type { AgentSettings } from "../protocol/agent-settings.ts";
 import { leaveSeat, type Seat, startCrew } from "./spawner/crew.ts";
 import type { Exit, Spawner } from "./spawner/spawner.ts";
 import { createStartRequests, type StartRequestsOptions } from "./start-requests.ts";
-import { type AgentTask, tokenOf } from "./task.ts";
+import { type AgentTask, memoryLimit, tokenOf } from "./task.ts";
 import type { ExpandedTask } from "./templates.ts";
 import type { RunId } from "../core/ids.ts";
 
@@ -91,14 +91,14 @@ const watchTasks = (uuid: string, live: ReadonlyMap<number, Live>, end: End) =>
             id: task.id,
             pid: task.pid,
             token: tokenOf(uuid, task),
-            limitBytes: task.resources["mem"],
+            limitBytes: memoryLimit(task),
             started: task.started,
           };
     },
     onExceeded(id, used) {
       const task = live.get(id)?.task;
       if (task === undefined || task.ending !== undefined) return;
-      const limit = task.resources["mem"] ?? 0;
+      const limit = memoryLimit(task) ?? 0;
       end(task, Ending.MEMORY, `over its memory limit: used ${mib(used)} of mem ${mib(limit)}`);
     },
   });

@@ -67,6 +67,10 @@ export interface Chain {
   readonly members: AgentTask[];
 }
 
+/** What all its processes may have together; amounts are per rank, and a launcher's processes are all ranks here. */
+export const memoryLimit = ({ resources, rank }: Pick<AgentTask, "resources" | "rank">): number | undefined =>
+  resources["mem"] === undefined ? undefined : resources["mem"] * Math.max(1, rank?.below ?? 1);
+
 /** One number for (run, row), for maps. */
 export const taskKey = (run: RunId, row: Row): number => run * 2 ** 32 + row;
 

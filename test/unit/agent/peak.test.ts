@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { peakAtEnd } from "../../../src/agent/peak.ts";
-import type { RankOfTask } from "../../../src/agent/task.ts";
+import { memoryLimit, type RankOfTask } from "../../../src/agent/task.ts";
 import { PEAK_SOURCES, PeakBy } from "../../../src/core/peak.ts";
 
 const exit = (maxRssBytes: number, cgroupPeakBytes = 0) => ({ error: null, maxRssBytes, cgroupPeakBytes });
@@ -43,5 +43,16 @@ describe("the peak memory of an attempt that has ended", () => {
         expect(PEAK_SOURCES[peak?.by ?? 0] === null).toBe(peak === undefined);
       }),
     );
+  });
+});
+
+describe("the memory that a task may have", () => {
+  const resources = { mem: 100 };
+
+  it("is its request, for all its processes together; a launcher's that of all ranks that it starts here", () => {
+    expect(memoryLimit({ resources })).toBe(100);
+    expect(memoryLimit({ resources, ...launcher(4) })).toBe(400);
+    expect(memoryLimit({ resources, ...launcher(0) })).toBe(100);
+    expect(memoryLimit({ resources: {}, ...launcher(4) })).toBeUndefined();
   });
 });
