@@ -23,8 +23,8 @@ const until = async (isSo: () => Promise<boolean>, ms: number, name: string): Pr
   for (const end = performance.now() + ms; !(await isSo()); await sleep(100))
     if (performance.now() > end)
       throw new SlipwayError("wrap-failed", {
-        detail: `wrapper ${name} gives no answer`,
-        remedy: "`slipway wrap show` tells where it runs and where its log is.",
+        detail: `wrapper ${name} does not answer`,
+        remedy: "`slipway wrap show` says where it runs and where its log is.",
       });
 };
 

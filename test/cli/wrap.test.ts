@@ -346,7 +346,7 @@ describe.skipIf(reason !== undefined)(
         ["odd::inner", /no other process reaches it.*scheduler_port/s],
         ["odd::missing", /has no missing/],
         ["odd::leaves", /SystemExit: nobody is here/],
-        ["odd::gone", /the Python process ended before the cluster stood/],
+        ["odd::gone", /the Python process ended before the cluster was up/],
         ...(noJobqueue === undefined
           ? ([["odd::Oar", /memory_per_core_property_name is missing/]] as [string, RegExp][])
           : []),

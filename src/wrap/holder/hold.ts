@@ -43,14 +43,14 @@ export interface HoldOptions {
 }
 
 const OPEN_TO_ALL =
-  "whoever reaches the scheduler's port can run code as you; `security: true` in the parameters makes it tls with a key";
+  "anyone who reaches the scheduler's port can run code as you; `security: true` in the parameters asks for a key";
 
 /** Cancels what a wrapper that was killed has left. */
 const cancelLeft = async (ledger: Ledger, jobName: string, note: HoldOptions["note"]): Promise<void> => {
   const { left } = ledger;
   const manager = managerOf(left?.manager ?? null);
   if (left === undefined || manager === undefined) return;
-  note(`a wrapper that ended without a word left ${left.jobs.length} jobs: cancelling what still runs or waits`);
+  note(`an earlier wrapper died and left ${left.jobs.length} jobs: cancelling them`);
   await ledger.write(left.manager, left.jobs);
   const still = await endJobs({ manager, jobs: left.jobs, jobName });
   if (still.length > 0)

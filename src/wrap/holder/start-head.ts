@@ -82,14 +82,14 @@ export const endEarly = async ({ head, events, early }: Starting, jobName: strin
 const failure = (word: HeadEvent | "late" | undefined, { patienceMs = START_MS }: HoldOptions): SlipwayError => {
   if (word === "late")
     return new SlipwayError("wrap-failed", {
-      detail: `the cluster did not stand within ${patienceMs / 1000} s: its module, or Dask itself, hangs`,
+      detail: `the cluster was not up within ${patienceMs / 1000} s: its module, or Dask itself, hangs`,
       remedy: "Try the import in this Python by hand.",
     });
   return word?.event === "failed"
     ? new SlipwayError("wrap-failed", { detail: word.detail, remedy: word.remedy })
     : new SlipwayError("wrap-failed", {
-        detail: "the Python process ended before the cluster stood",
-        remedy: "Its last words are above.",
+        detail: "the Python process ended before the cluster was up",
+        remedy: "Its output above, or in the log, says more.",
       });
 };
 

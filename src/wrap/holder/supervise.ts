@@ -87,7 +87,7 @@ export const superviseHead = async (given: Supervision): Promise<void> => {
     idle = verdict.state;
     if (verdict.isOver) return end(`no work and no clients for ${timeout} s`);
     const asked = await takeRequest(home, id);
-    if (asked?.op === "down") return end("somebody asked for it");
+    if (asked?.op === "down") return end("`slipway wrap down`");
     if (asked?.op === "scale") head.adapt(asked.minimum, asked.maximum);
     const { problem: _, ...rest } = entry;
     entry = problem === undefined ? rest : { ...rest, problem };
@@ -105,7 +105,7 @@ export const superviseHead = async (given: Supervision): Promise<void> => {
     });
   };
 
-  const onStop = (): void => end("a signal came");
+  const onStop = (): void => end("received a signal");
   stop.addEventListener("abort", onStop, { once: true });
   if (stop.aborted) onStop();
   await show();

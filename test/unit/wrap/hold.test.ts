@@ -85,9 +85,9 @@ describe("a head that does not behave", () => {
     expect([existsSync(path("s.json")), existsSync(path("s.json.jobs"))]).toEqual([false, false]);
   });
 
-  it("one that hangs before its cluster stands is given up, and told of", async () => {
+  it("one that hangs before its cluster is up is given up, and told of", async () => {
     const { ended } = await holding(["exec sleep 1000"], { patienceMs: 300 }, {});
-    await expect(ended).rejects.toThrow("did not stand within 0.3 s");
+    await expect(ended).rejects.toThrow("was not up within 0.3 s");
     expect(await status()).toMatchObject({ status: "failed", reason: expect.stringContaining("hangs") });
   });
 
@@ -100,11 +100,11 @@ describe("a head that does not behave", () => {
     expect(existsSync(path("s.json"))).toBe(false);
   });
 
-  it("jobs of one that dies before its cluster stands are cancelled", async () => {
+  it("jobs of one that dies before its cluster is up are cancelled", async () => {
     const seen = `cp ${path("s.json.jobs")} ${path("ledger")}`;
     const lines = [await job("7"), `until grep -q '"7"' ${path("s.json.jobs")}; do sleep 0.05; done`, seen, "exit 3"];
     const { ended } = await holding(lines, {}, {});
-    await expect(ended).rejects.toThrow("ended before the cluster stood");
+    await expect(ended).rejects.toThrow("ended before the cluster was up");
     expect([await cancelled(), (await status())["status"]]).toEqual(["7\n", "failed"]);
     // it was written down before
     expect(JSON.parse(await readFile(path("ledger"), "utf8"))).toMatchObject({ manager: "moab", jobs: [{ id: "7" }] });
