@@ -109,15 +109,19 @@ export const awaitStatus = async (
 };
 
 /** The status file, and what lies beside it, must be in a directory that the wrapper may write to. */
-export const unwritable = (path: string, error: unknown): SlipwayError =>
-  new SlipwayError(
+export const unwritable = (path: string, error: unknown): SlipwayError => {
+  const isFull = ["ENOSPC", "EDQUOT"].includes((error as NodeJS.ErrnoException).code ?? "");
+  return new SlipwayError(
     "wrap-failed",
     {
       detail: `${path} cannot be written: ${(error as Error).message}`,
-      remedy: "--status-file names a file in a directory that exists and that you may write to.",
+      remedy: isFull
+        ? "Make room there, or name a status file elsewhere."
+        : "--status-file names a file in a directory that exists and that you may write to.",
     },
     error,
   );
+};
 
 /** Changes some keys and keeps all others; undefined takes a key out. A reader sees the old file or the new one. */
 export const updateStatus = async (path: string, changes: StatusBody): Promise<void> => {

@@ -20,7 +20,7 @@ import { pickPorts } from "../../../src/wrap/holder/free-ports.ts";
 import { cleanLost } from "../../../src/wrap/holder/clean.ts";
 import { managerOf } from "../../../src/wrap/holder/managers.ts";
 import { listWraps, prepareRegistry, wrapId, writeEntry } from "../../../src/wrap/holder/registry.ts";
-import { awaitStatus, realStatusFile, updateStatus } from "../../../src/wrap/holder/status-file.ts";
+import { awaitStatus, realStatusFile, unwritable, updateStatus } from "../../../src/wrap/holder/status-file.ts";
 import { parseAssignment } from "../../../src/wrap/plan/assignments.ts";
 
 let directory: string;
@@ -49,6 +49,8 @@ describe("the status file", () => {
     const told = { code: "wrap-failed", facts: { remedy: expect.stringContaining("directory that exists") } };
     await expect(updateStatus(nowhere, {})).rejects.toMatchObject(told);
     await expect(claimLedger(nowhere)).rejects.toMatchObject(told);
+    const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+    expect(unwritable(file, full).facts["remedy"]).toContain("Make room");
   });
 
   it("what is no file of one's own is refused, with what to do", async () => {
