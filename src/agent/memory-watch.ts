@@ -52,6 +52,16 @@ interface Measurement {
   readonly processes: readonly Process[];
 }
 
+/** Milliseconds of work since its start: on a busy node a scan takes long because it waits, and waiting costs nobody. */
+const startMeter = (): (() => number) => {
+  const begun = performance.now();
+  const before = process.cpuUsage();
+  return () => {
+    const { user, system } = process.cpuUsage(before);
+    return Math.min(performance.now() - begun, (user + system) / 1000);
+  };
+};
+
 const isLimited = ({ limitBytes = 0 }: WatchedTask<unknown>): boolean => limitBytes > 0;
 
 /**
@@ -83,10 +93,9 @@ export const watchMemory = <Id>(source: MemorySource<Id>, options: MemoryWatchOp
     sumPss(procRoot, pageSize, processes, enough);
 
   const confirm = async (id: Id, limit: number, { seen, processes }: Measurement): Promise<void> => {
-    const begun = performance.now();
+    const spent = startMeter();
     const bytes = await proportional(processes, limit);
-    const ended = performance.now();
-    seen.nextCheck = ended + LIMIT_COST * (ended - begun);
+    seen.nextCheck = performance.now() + LIMIT_COST * spent();
     seen.peak = Math.max(seen.peak, bytes);
     if (bytes <= limit || stopped) return;
     seen.reported = true;
@@ -95,14 +104,13 @@ export const watchMemory = <Id>(source: MemorySource<Id>, options: MemoryWatchOp
 
   /** At least one, and no more after a hundredth of the interval: limits wait meanwhile. The longest unmeasured first. */
   const measure = async (due: Measurement[]): Promise<void> => {
-    const until = performance.now() + intervalMs / MEASURE_COST;
+    const spentInAll = startMeter();
     const inTurn = due.toSorted((a, b) => a.seen.nextMeasure - b.seen.nextMeasure);
     for (const [nth, { seen, processes }] of inTurn.entries()) {
-      const begun = performance.now();
-      if ((nth > 0 && begun > until) || stopped) return;
+      if ((nth > 0 && spentInAll() > intervalMs / MEASURE_COST) || stopped) return;
+      const spent = startMeter();
       seen.peak = Math.max(seen.peak, await proportional(processes, Infinity));
-      const ended = performance.now();
-      seen.nextMeasure = ended + MEASURE_COST * (ended - begun);
+      seen.nextMeasure = performance.now() + MEASURE_COST * spent();
     }
   };
 
@@ -134,13 +142,13 @@ export const watchMemory = <Id>(source: MemorySource<Id>, options: MemoryWatchOp
     const old = performance.now() - intervalMs;
     const tasks = startedTasks().filter((task) => isLimited(task) || task.started <= old);
     if (tasks.length === 0) return 0;
-    const begun = performance.now();
+    const spent = startMeter();
     try {
       await scan(tasks);
     } catch (error) {
       source.onError?.(error);
     }
-    return (performance.now() - begun) * (tasks.some(isLimited) ? LIMIT_COST : MEASURE_COST);
+    return spent() * (tasks.some(isLimited) ? LIMIT_COST : MEASURE_COST);
   };
 
   const wake = (atLeastMs: number): void => {
