@@ -1,7 +1,9 @@
 import { type Group, type Run, groupOf, isFinishedRun } from "../core/run.ts";
+import { peakOf } from "../core/peak.ts";
 import { Task } from "../core/states.ts";
 import { type Page, peek } from "../core/table.ts";
 import type { Row, RunId } from "../core/ids.ts";
+import { type Followed, createFollowers } from "./followers.ts";
 import { newLanes } from "./hash.ts";
 import { type RunKeys, identityOf, keysOf } from "./keys.ts";
 import type { Learned } from "./learned.ts";
@@ -25,8 +27,8 @@ export interface Expected {
   begin(run: Run): void;
   /** A run has ended: nobody asks any more. */
   forget(run: Run): void;
-  /** A task of this run reached its end; if it ended well, it teaches. `peak` is in bytes, null where nobody can tell. */
-  taskEnded(run: Run, row: Row, peak: number | null): void;
+  /** A task of this run reached its end; if it ended well, it teaches. */
+  taskEnded(run: Run, row: Row): void;
   /**
    * Makes up for what a server before this one saw and did not save: tasks that ended since `since`, in epoch
    * milliseconds. Returns how many taught something.
@@ -79,16 +81,10 @@ const forEachSuccess = (run: Run, since: number, visit: (row: Row, took: number,
   }
 };
 
-interface Followed {
-  readonly run: Run;
-  readonly group: Group;
-}
-
 export const createExpected = (learned: Learned, options: ExpectedOptions): Expected => {
   const { identities, templates } = learned;
   const keys = new Map<RunId, RunKeys>();
-  /** Groups of runs under way, by the number of their template. */
-  const followers = new Map<number, Followed[]>();
+  const followers = createFollowers();
   const hash = newLanes();
   /** Of the task that ended last: the next one is often its neighbour. */
   let last: { readonly run: Run; readonly of: RunKeys; readonly group: Group } | undefined;
@@ -103,13 +99,8 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     const made = keysOf(run, options.defaultCluster);
     keys.set(run.id, made);
     const most = samplesFor(run);
-    for (const group of run.groups) {
-      group.expectedMs = groupMs(made, group, most);
-      const number = made.numbers[group.index]!;
-      const followed = followers.get(number);
-      if (followed === undefined) followers.set(number, [{ run, group }]);
-      else followed.push({ run, group });
-    }
+    for (const group of run.groups) group.expectedMs = groupMs(made, group, most);
+    followers.add(run, made);
     return made;
   };
 
@@ -122,15 +113,11 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     if (known === undefined) return;
     keys.delete(run.id);
     last = undefined;
-    for (const number of new Set(known.numbers)) {
-      const others = followers.get(number)?.filter((each) => each.run.id !== run.id) ?? [];
-      if (others.length === 0) followers.delete(number);
-      else followers.set(number, others);
-    }
+    followers.remove(run, known);
   };
 
   const tell = (number: number): void => {
-    for (const { run, group } of followers.get(number) ?? []) {
+    for (const { run, group } of followers.of(number)) {
       const of = keys.get(run.id);
       if (of === undefined) continue;
       const ms = groupMs(of, group, samplesFor(run));
@@ -140,12 +127,12 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     }
   };
 
-  const teach = (of: RunKeys, group: Group, row: Row, took: number, peak: number | null, at: number): void => {
+  const teach = (of: RunKeys, { run, group }: Followed, row: Row, took: number, at: number): void => {
     const number = of.numbers[group.index]!;
     // tasks that start no process are all alike
     const identity = group.spec.executor === "null" ? undefined : hash;
     if (identity !== undefined) identityOf(of, group, row, identity);
-    const template = learned.record(number, identity, took, peak, at);
+    const template = learned.record(number, identity, took, peakOf(run, row)?.bytes ?? null, at);
     const now = group.spec.items.kind === "one" ? template.took.last : template.took.mean;
     if (!isNews(template.announced, now)) return;
     template.announced = now;
@@ -166,7 +153,7 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     forEachSuccess(run, since, (row, took, at) => {
       const group = groupOf(run.groups, row);
       if (group.spec.executor === "null" || isKnown(of, group, row, at)) return;
-      teach(of, group, row, took, null, at);
+      teach(of, { run, group }, row, took, at);
       taught += 1;
     });
     return taught;
@@ -194,7 +181,7 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     templateOf: (run, group) => templates.get(keysFor(run).numbers[group.index]!),
     begin,
     forget,
-    taskEnded: (run, row, peak) => {
+    taskEnded: (run, row) => {
       const page = peek(run.table, row);
       const slot = row % run.table.pageRows;
       const took = page === undefined ? -1 : tookOf(page, slot);
@@ -202,7 +189,7 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
       run.meanMs = run.meanMs < 0 ? took : run.meanMs + NEWEST * (took - run.meanMs);
       if (last?.run !== run || row < last.group.first || row >= last.group.first + last.group.count)
         last = { run, of: begin(run), group: groupOf(run.groups, row) };
-      teach(last.of, last.group, row, took, peak, page!.finished[slot]!);
+      teach(last.of, last, row, took, page!.finished[slot]!);
     },
     catchUp: (runs, since) => {
       let taught = 0;

@@ -44,7 +44,7 @@ export const wire = (parts: Wired): void => {
   listeners.attemptOver = (run, row, attempt) => feed.attemptOver(run, row, attempt, clock);
   listeners.taskEnded = (run, row) => {
     feed.taskEnded(run, row, clock);
-    expected.taskEnded(run, row, null);
+    expected.taskEnded(run, row);
   };
   listeners.tasksCanceled = (run, _from, count) =>
     feed.publish({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Ending } from "../../../src/core/events.ts";
+import { peakPages, raisePeak } from "../../../src/core/peak.ts";
 import type { Group, Run } from "../../../src/core/run.ts";
 import type { GroupSpec } from "../../../src/core/spec.ts";
 import { Task } from "../../../src/core/states.ts";
@@ -22,13 +23,14 @@ interface World {
 const createWorld = (learned = createLearned()): World => {
   const expected = createExpected(learned, { defaultCluster: "local", unknownMs: () => UNKNOWN });
   let took = 0;
-  let seen: number | null = null;
+  let seen: number | undefined;
   const driver = createDriver({
     told: {
       ended: (run, row) => {
         const page = touch(run.table, row);
         page.finished[row % run.table.pageRows] = page.started[row % run.table.pageRows]! + took;
-        expected.taskEnded(run, row, seen);
+        if (seen !== undefined) raisePeak(run, row, peakPages(seen), 1);
+        expected.taskEnded(run, row);
       },
     },
   });
@@ -44,7 +46,7 @@ const createWorld = (learned = createLearned()): World => {
     },
     end: (run, row, ms, code = 0, ending = code < 0 ? Ending.SIGNAL : Ending.EXIT, peak = undefined) => {
       took = ms;
-      seen = peak ?? null;
+      seen = peak;
       driver.assign(agent, run.id, row);
       driver.end(agent, run.id, [row], code, ending);
     },
@@ -138,10 +140,10 @@ describe("what is expected", () => {
     const run = submit(group("fit", 10));
     end(run, 0, 5);
     expect(expected.templateOf(run, first(run))?.peaks).toBeUndefined();
-    for (let row = 1; row < 4; row += 1) end(run, row, 5, 0, Ending.EXIT, row * 1024);
-    expect([...expected.templateOf(run, first(run))!.peaks!.values()]).toEqual([1024, 2048, 3072]);
+    for (let row = 1; row < 4; row += 1) end(run, row, 5, 0, Ending.EXIT, row * 4096);
+    expect([...expected.templateOf(run, first(run))!.peaks!.values()]).toEqual([4096, 8192, 12_288]);
     const peaks = [...learned.identities.oldestFirst()].map((entry) => learned.identities.peak(entry));
-    expect(peaks).toEqual([-1, 1024, 2048, 3072]);
+    expect(peaks).toEqual([-1, 4096, 8192, 12_288]);
   });
 
   it("makes up from the state what was not saved, each success once", () => {
