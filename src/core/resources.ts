@@ -23,12 +23,37 @@ export const amountOf = (resources: Resources, name: string): number => {
   return typeof amount === "number" ? amount : 0;
 };
 
+const exactly = (_name: string, units: number): number => units;
+
 /** A stable text for a set of resources: equal requests have equal keys. */
-export const shapeKey = (request: Resources): string => {
+export const shapeKey = (request: Resources, amount: (name: string, units: number) => number = exactly): string => {
   const names: string[] = [];
   for (const name in request) if (request[name]! > 0) names.push(name);
   names.sort();
   let key = "";
-  for (const name of names) key += key === "" ? `${name}=${request[name]}` : `,${name}=${request[name]}`;
+  for (const name of names) key += `${key === "" ? "" : ","}${name}=${amount(name, request[name]!)}`;
   return key;
 };
+
+/** Steps of an amount between a power of two and the next: four significant bits. */
+const STEPS = 8;
+
+/** Bytes rounded up to four significant bits, by at most an eighth. */
+export const roundUp = (bytes: number): number => {
+  if (bytes <= 2 * STEPS) return bytes;
+  const step = 2 ** Math.floor(Math.log2(bytes)) / STEPS;
+  return Math.ceil(bytes / step) * step;
+};
+
+/** The least that is rounded up to the same amount. */
+export const leastAlike = (bytes: number): number => {
+  if (bytes <= 2 * STEPS) return bytes;
+  const top = roundUp(bytes);
+  const power = 2 ** Math.floor(Math.log2(top));
+  // below a power of two steps are half as wide
+  return top - power / (top === power ? 2 * STEPS : STEPS) + 1;
+};
+
+/** Requests with equal keys ask for the same, but for an eighth of memory and tmp. */
+export const bucketKey = (request: Resources): string =>
+  shapeKey(request, (name, units) => (isByteResource(name) ? roundUp(units) : units));

@@ -1,4 +1,4 @@
-import { type Resources, amountOf, shapeKey } from "./resources.ts";
+import { type Resources, amountOf, bucketKey, isByteResource, leastAlike, shapeKey } from "./resources.ts";
 import { type Condition, type GroupSpec, type RankSpec, type RunSpec, itemCount, taskCount } from "./spec.ts";
 import { TASK_STATES, Task } from "./states.ts";
 import type { RankOutput } from "./gangs.ts";
@@ -8,9 +8,17 @@ import type { PackedItems } from "./items.ts";
 import { type Table, createTable, touch } from "./table.ts";
 import type { AgentId, Row, RunId } from "./ids.ts";
 
+/** Shapes that wait together: alike but for an eighth of memory and tmp. Only for grouping: amounts stay exact. */
+export interface Bucket {
+  readonly key: string;
+  /** No shape in it asks for less. */
+  readonly least: Resources;
+}
+
 /** What placement needs to know about a task; equal shapes share one object within a run. */
 export interface Shape {
   readonly key: string;
+  readonly bucket: Bucket;
   readonly resources: Resources;
   readonly timeRequest: number;
   readonly cluster: string | undefined;
@@ -112,32 +120,47 @@ export interface Run {
 const rankKey = (ranks: RankSpec | undefined): string =>
   ranks === undefined ? "" : `${ranks.count}x${ranks.nodes ?? ""}/`;
 
-/** A shape from a group's spec and the resources of one task. */
-export const shapeOf = (spec: GroupSpec, resources: Resources): Shape => ({
-  key: `${spec.cluster ?? ""}/${spec.queue ?? ""}/${spec.timeRequest ?? 0}/${rankKey(spec.ranks)}${shapeKey(resources)}`,
-  resources,
-  timeRequest: spec.timeRequest ?? 0,
-  cluster: spec.cluster,
-  queue: spec.queue,
-  ranks: spec.ranks,
-});
+const leastOf = (resources: Resources): Resources => {
+  const least: Record<string, number> = {};
+  for (const name in resources) least[name] = isByteResource(name) ? leastAlike(resources[name]!) : resources[name]!;
+  return least;
+};
 
-/** Shapes of one run: equal ones are one object. */
+/** Shapes of one run: equal ones are one object, and so are equal buckets. */
 export interface ShapeSet {
+  /** A shape from a group's spec and the resources of one task. */
   of(spec: GroupSpec, resources: Resources): Shape;
 }
 
 export const createShapeSet = (): ShapeSet => {
   const shapes = new Map<string, Shape>();
+  const buckets = new Map<string, Bucket>();
+
+  const bucketOf = (place: string, resources: Resources): Bucket => {
+    const key = place + bucketKey(resources);
+    let bucket = buckets.get(key);
+    if (bucket === undefined) buckets.set(key, (bucket = { key, least: leastOf(resources) }));
+    return bucket;
+  };
+
   return {
     of: (spec, resources) => {
-      const shape = shapeOf(spec, resources);
-      const known = shapes.get(shape.key);
-      if (known === undefined) shapes.set(shape.key, shape);
-      return known ?? shape;
+      const { cluster, queue, timeRequest = 0, ranks } = spec;
+      const place = `${cluster ?? ""}/${queue ?? ""}/${timeRequest}/${rankKey(ranks)}`;
+      const key = place + shapeKey(resources);
+      let shape = shapes.get(key);
+      if (shape === undefined)
+        shapes.set(
+          key,
+          (shape = { key, bucket: bucketOf(place, resources), resources, timeRequest, cluster, queue, ranks }),
+        );
+      return shape;
     },
   };
 };
+
+/** A shape that is shared with no other. */
+export const shapeOf = (spec: GroupSpec, resources: Resources): Shape => createShapeSet().of(spec, resources);
 
 export interface GroupInput {
   readonly items: PackedItems | undefined;

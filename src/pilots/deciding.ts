@@ -92,12 +92,10 @@ export const createDeciding = (
 
   return {
     decideAll: async () => {
-      const demand = demandOn(
-        engine.scheduler.demand(),
-        candidates(),
-        context.defaultCluster,
-        engine.scheduler.sharedIn(cluster),
-      );
+      const able = candidates();
+      const nodes = able.map(({ offer }) => offer).filter((offer) => offer !== undefined);
+      const waiting = engine.scheduler.demand(nodes);
+      const demand = demandOn(waiting, able, context.defaultCluster, engine.scheduler.sharedIn(cluster));
       for (const [i, fleet] of fleets.entries())
         try {
           await carryOut(fleet, demand[i]!);

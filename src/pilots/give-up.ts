@@ -16,19 +16,13 @@ export const giveUp = (
   others: readonly Candidate[],
   notes: FleetNotes,
 ): void => {
-  const keys = new Set(
-    engine.scheduler
-      .demand()
-      .map(({ shape }) => shape)
-      .filter((shape) => canRun(shape, mine, defaultCluster))
-      .filter((shape) => !others.some((other) => canRun(shape, other, defaultCluster)))
-      .map(({ key }) => key),
-  );
   const place = `${mine.cluster}/${mine.queue}`;
   const what =
     why === "gone" ? `all pilots of ${place} have ended` : `no pilot of ${place} starts: ${notes.failures.join("\n")}`;
   const reason = what.length > LONGEST_MESSAGE ? `${what.slice(0, LONGEST_MESSAGE)}…` : what;
-  const parts = engine.scheduler.withdraw(keys);
+  const parts = engine.scheduler.withdraw(
+    (shape) => canRun(shape, mine, defaultCluster) && !others.some((other) => canRun(shape, other, defaultCluster)),
+  );
   forgetFailures(notes);
   if (parts.length === 0) return;
   log(`waiting tasks were given up: ${reason}`);

@@ -22,8 +22,14 @@ export interface AgentOffer {
   readonly endsAt: number;
 }
 
+interface Arrival {
+  /** When tasks of it began to wait there, among all of the agent's. */
+  arrived: number;
+}
+
 /** The tasks of one shape that an agent has. */
-export interface Placed extends Entry {
+export interface Placed extends Entry, Arrival {
+  readonly shape: Shape;
   /** How many of them the agent runs at once when empty. */
   readonly most: number;
   count: number;
@@ -38,7 +44,8 @@ export interface AgentLoad {
   /** Only shapes that it has tasks of. */
   readonly placed: Map<string, Placed>;
   /** The shapes with tasks that wait there for a slot, in order of arrival. */
-  readonly queued: FitList<Placed>;
+  readonly queued: FitList<Placed, Arrival>;
+  arrivals: number;
   /** What the slotted tasks leave. */
   readonly free: Record<string, number>;
   readonly room: Room;
@@ -58,7 +65,8 @@ export const createLoad = (offer: AgentOffer): AgentLoad => {
     offer,
     endsAt: offer.endsAt,
     placed: new Map(),
-    queued: createFitList(),
+    queued: createFitList<Placed, Arrival>((a, b) => a.arrived < b.arrived),
+    arrivals: 0,
     free,
     room: { free, seconds: Infinity, barred: NOTHING_BARRED },
     count: 0,
@@ -73,11 +81,14 @@ export const createLoad = (offer: AgentOffer): AgentLoad => {
 export const placedOf = (agent: AgentLoad, shape: Shape): Placed =>
   agent.placed.get(shape.key) ?? {
     shape,
+    asks: shape.resources,
+    timeRequest: shape.timeRequest,
     most: concurrency(agent.offer.resources, shape),
     count: 0,
     slotted: 0,
     expectedMs: -1,
-    at: -1,
+    leaf: -1,
+    arrived: 0,
   };
 
 const slot = (agent: AgentLoad, placed: Placed, count: number): void => {
@@ -92,10 +103,13 @@ export const room = (agent: AgentLoad, placed: Placed): number =>
 const setBacklog = (agent: AgentLoad, placed: Placed, change: number): void => {
   agent.backlog += change;
   const waiting = placed.count - placed.slotted;
-  if (waiting > 0 && placed.at < 0) agent.queued.push(placed);
-  if (waiting === 0 && placed.at >= 0) {
+  if (waiting > 0 && placed.leaf < 0) {
+    placed.arrived = agent.arrivals += 1;
+    agent.queued.add(placed);
+  }
+  if (waiting === 0 && placed.leaf >= 0) {
     agent.queued.remove(placed);
-    placed.at = -1;
+    placed.leaf = -1;
   }
   // starting again from zero keeps rounding from piling up
   agent.backlogLoad = agent.backlog === 0 ? 0 : agent.backlogLoad + change / Math.max(1, placed.most);
@@ -112,15 +126,14 @@ export const add = (agent: AgentLoad, placed: Placed, count: number): void => {
 
 /** Tasks of the backlog take the slots that others leave, as on the agent itself. */
 const promote = (agent: AgentLoad): void => {
-  let placed = agent.queued.next(0, agent.room);
+  let placed = agent.queued.next(undefined, agent.room);
   while (placed !== undefined) {
-    const { at } = placed;
     const moved = Math.max(0, Math.min(placed.count - placed.slotted, room(agent, placed)));
     if (moved > 0) {
       slot(agent, placed, moved);
       setBacklog(agent, placed, -moved);
     }
-    placed = agent.queued.next(at + 1, agent.room);
+    placed = agent.queued.next(placed, agent.room);
   }
 };
 

@@ -1,17 +1,19 @@
 import { type Resources, amountOf } from "../core/resources.ts";
-import type { Shape } from "../core/run.ts";
-import { BUCKET, bucketOf, createLeastTree } from "./least-tree.ts";
+import { createLeaves } from "./leaves.ts";
+import { createLeastTree } from "./least-tree.ts";
 
 /**
- * Things with a shape, in order of arrival. Finds the next one that fits into what is free without looking at those
- * that do not: a tree above the entries holds, for each node, the least that anything below it asks for. Adding and
- * removing cost the logarithm of the number of entries, mostly less; a search costs that for each entry found.
+ * Things that ask for something, in an order of their own. Finds the next one that fits into what is free without
+ * looking at those that do not: a tree above the entries holds, for each node, the least that anything below it asks
+ * for. Entries lie in leaves with gaps between them; a leaf that is full shares with its neighbours. Adding, removing
+ * and each step of a search cost about the logarithm of the number of entries.
  */
 
 export interface Entry {
-  readonly shape: Shape;
-  /** Its position in the list; only the list sets it. */
-  at: number;
+  readonly asks: Resources;
+  readonly timeRequest: number;
+  /** The leaf it lies in; only the list sets it. */
+  leaf: number;
 }
 
 /** What must suffice: amounts, and seconds left. */
@@ -24,91 +26,80 @@ export interface Room {
 
 export const NOTHING_BARRED: ReadonlySet<string> = new Set();
 
-export interface FitList<T extends Entry> {
+/** `K` is what entries are ordered by. */
+export interface FitList<T extends Entry & K, K> {
   readonly size: number;
-  push(entry: T): void;
+  add(entry: T): void;
+  /** Before what it is ordered by changes. */
   remove(entry: T): void;
-  /** The first one at or after `from` that fits. Positions change when something is pushed. */
-  next(from: number, room: Room): T | undefined;
-  /** The first of all. */
+  /** The first one behind `key`, or of all, that fits. */
+  next(key: K | undefined, room: Room): T | undefined;
+  /** The first of all, and the first behind `key`. */
   first(): T | undefined;
-  last(): T | undefined;
+  after(key: K): T | undefined;
   [Symbol.iterator](): Iterator<T>;
 }
 
-export const fitsInto = ({ resources, timeRequest }: Shape, { free, seconds, barred }: Room): boolean => {
+export const fitsInto = (asks: Resources, timeRequest: number, { free, seconds, barred }: Room): boolean => {
   if (timeRequest > seconds) return false;
-  for (const name in resources) {
-    const asked = resources[name]!;
+  for (const name in asks) {
+    const asked = asks[name]!;
     if (asked > 0 && (asked > amountOf(free, name) || barred.has(name))) return false;
   }
   return true;
 };
 
-export const createFitList = <T extends Entry>(): FitList<T> => {
-  let entries: (T | undefined)[] = [];
-  let size = 0;
-  /** All entries before it are gone. */
-  let begin = 0;
-  const tree = createLeastTree();
+/** `isBefore` orders all entries: no two are equal. */
+export const createFitList = <T extends Entry & K, K>(isBefore: (a: K, b: K) => boolean): FitList<T, K> => {
+  const leaves = createLeaves<T, K>(isBefore);
+  const tree = createLeastTree<T>();
 
-  const rebuild = (): void => {
-    entries = entries.filter((entry) => entry !== undefined);
-    begin = 0;
-    for (const [at, entry] of entries.entries()) entry!.at = at;
-    tree.build(entries);
+  const inLeaf = (leaf: number, key: K | undefined, room: Room): T | undefined => {
+    for (const entry of leaves.at(leaf))
+      if ((key === undefined || isBefore(key, entry)) && fitsInto(entry.asks, entry.timeRequest, room)) return entry;
+    return undefined;
   };
 
-  const inBucket = (from: number, room: Room): T | undefined => {
-    const end = Math.min(entries.length, (bucketOf(from) + 1) * BUCKET);
-    for (let at = from; at < end; at += 1) {
-      const entry = entries[at];
-      if (entry !== undefined && fitsInto(entry.shape, room)) return entry;
-    }
-    return undefined;
+  const after = (key: K): T | undefined => {
+    const leaf = leaves.behind(key);
+    return leaf === undefined ? undefined : leaves.at(leaf).find((entry) => isBefore(key, entry));
   };
 
   return {
     get size() {
-      return size;
+      return leaves.size;
     },
-    push: (entry) => {
-      if (entries.length === tree.room) rebuild();
-      entry.at = entries.length;
-      entries.push(entry);
-      size += 1;
-      tree.added(entry, entries);
+    add: (entry) => {
+      const shared = leaves.add(entry);
+      if (shared === "all") tree.build(leaves.all());
+      else if (shared !== "none")
+        for (let leaf = shared.first; leaf < shared.first + shared.width; leaf += 1)
+          tree.changed(leaf, leaves.at(leaf));
+      tree.added(entry, leaves.all());
     },
     remove: (entry) => {
-      if (entries[entry.at] !== entry) return;
-      entries[entry.at] = undefined;
-      size -= 1;
-      while (begin < entries.length && entries[begin] === undefined) begin += 1;
-      tree.removed(entry, entries);
+      const { leaf } = entry;
+      if (!leaves.remove(entry)) return;
+      if (leaves.shrink()) tree.build(leaves.all());
+      else tree.changed(leaf, leaves.at(leaf));
     },
-    next: (from, room) => {
+    next: (key, room) => {
       tree.lookFor(room);
-      if (size === 0 || !tree.mayFitAny()) return undefined;
-      let at = Math.max(from, begin);
-      while (at < entries.length) {
-        const bucket = bucketOf(at);
-        if (tree.mayFitIn(bucket)) {
-          const found = inBucket(at, room);
-          if (found !== undefined) return found;
-        }
-        const behind = tree.bucketBehind(bucket);
-        if (behind === undefined) return undefined;
-        at = behind * BUCKET;
+      if (leaves.size === 0 || !tree.mayFitAny()) return undefined;
+      let leaf = key === undefined ? 0 : leaves.behind(key);
+      let from = key;
+      while (leaf !== undefined) {
+        const found = tree.mayFitIn(leaf) ? inLeaf(leaf, from, room) : undefined;
+        if (found !== undefined) return found;
+        from = undefined;
+        leaf = tree.leafBehind(leaf);
       }
       return undefined;
     },
-    first: () => entries[begin],
-    last: () => entries.at(-1),
+    first: leaves.first,
+    after,
     *[Symbol.iterator]() {
-      for (let at = begin; at < entries.length; at += 1) {
-        const entry = entries[at];
-        if (entry !== undefined) yield entry;
-      }
+      for (let entry = leaves.first(); entry !== undefined; entry = after(entry)) yield entry;
     },
   };
 };

@@ -1,81 +1,73 @@
-import { amountOf } from "../core/resources.ts";
-import type { Shape } from "../core/run.ts";
+import { type Resources, amountOf } from "../core/resources.ts";
 import type { Entry, Room } from "./fit-list.ts";
 
 /**
- * A binary tree over the buckets of a list: each node knows the least that the entries below it ask for, of each
+ * A binary tree over the leaves of a list: each node knows the least that the entries below it ask for, of each
  * resource and of time. Where that exceeds the room, nothing below fits.
  */
-export interface LeastTree {
-  /** How many entries fit before the tree must be rebuilt. */
-  readonly room: number;
-  build(entries: readonly (Entry | undefined)[]): void;
-  added(entry: Entry, entries: readonly (Entry | undefined)[]): void;
-  removed(entry: Entry, entries: readonly (Entry | undefined)[]): void;
+export interface LeastTree<T extends Entry> {
+  build(leaves: readonly (readonly T[])[]): void;
+  added(entry: T, leaves: readonly (readonly T[])[]): void;
+  /** A leaf has lost entries, or got others. */
+  changed(leaf: number, entries: readonly T[]): void;
   /** Sets what to look for from now on. */
   lookFor(room: Room): void;
-  /** False: nothing at all fits, or nothing in this bucket. */
+  /** False: nothing at all fits, or nothing in this leaf. */
   mayFitAny(): boolean;
-  mayFitIn(bucket: number): boolean;
-  /** The first bucket after this one that may hold a fit; undefined if none does. */
-  bucketBehind(bucket: number): number | undefined;
+  mayFitIn(leaf: number): boolean;
+  /** The first leaf after this one that may hold a fit; undefined if none does. */
+  leafBehind(leaf: number): number | undefined;
 }
 
-/** Entries per leaf. */
-export const BUCKET = 16;
 /** How many resource names the tree tracks; the rest are checked in the entries themselves. */
 const MOST_NAMES = 16;
 
-/** The least of one resource that entries below each node ask for; Infinity where there are none. Leaves are buckets. */
+/** The least of one resource that entries below each node ask for; Infinity where there are none. */
 interface Column {
+  /** Empty: the time requested. */
   readonly name: string;
-  readonly asked: (shape: Shape) => number;
   least: Float64Array;
 }
 
-export const bucketOf = (at: number): number => Math.floor(at / BUCKET);
+const asked = ({ name }: Column, entry: Entry): number =>
+  name === "" ? entry.timeRequest : amountOf(entry.asks, name);
 
-const leastOf = (column: Column, entries: readonly (Entry | undefined)[], bucket: number): number => {
+const leastOf = (column: Column, entries: readonly Entry[]): number => {
   let least = Infinity;
-  const end = Math.min(entries.length, (bucket + 1) * BUCKET);
-  for (let at = bucket * BUCKET; at < end; at += 1) {
-    const entry = entries[at];
-    if (entry !== undefined) least = Math.min(least, column.asked(entry.shape));
-  }
+  for (const entry of entries) least = Math.min(least, asked(column, entry));
   return least;
 };
 
-export const createLeastTree = (): LeastTree => {
-  /** Buckets that fit into the tree: a power of two. */
+export const createLeastTree = <T extends Entry>(): LeastTree<T> => {
+  /** Leaves of the tree: a power of two. */
   let capacity = 1;
-  const time: Column = { name: "", asked: ({ timeRequest }) => timeRequest, least: new Float64Array(2).fill(Infinity) };
+  const time: Column = { name: "", least: new Float64Array(2).fill(Infinity) };
   const columns: Column[] = [time];
   const known = new Set<string>();
   /** The most that each column may ask for. */
   const bounds: number[] = [];
 
-  const fillColumn = (column: Column, entries: readonly (Entry | undefined)[]): void => {
+  const fillColumn = (column: Column, leaves: readonly (readonly T[])[]): void => {
     const least = new Float64Array(capacity * 2).fill(Infinity);
-    const buckets = Math.ceil(entries.length / BUCKET);
-    for (let bucket = 0; bucket < buckets; bucket += 1) least[capacity + bucket] = leastOf(column, entries, bucket);
+    for (const [leaf, entries] of leaves.entries()) least[capacity + leaf] = leastOf(column, entries);
     for (let node = capacity - 1; node > 0; node -= 1) least[node] = Math.min(least[node * 2]!, least[node * 2 + 1]!);
     column.least = least;
   };
 
-  /** Learns the names of a shape, as far as there is room: a name that few entries ask for helps little anyway. */
-  const learn = ({ resources }: Shape, entries: readonly (Entry | undefined)[]): void => {
+  /** Learns names, as far as there is room: a name that few entries ask for helps little anyway. */
+  const learn = (asks: Resources, leaves: readonly (readonly T[])[]): void => {
     if (columns.length > MOST_NAMES) return;
-    for (const name in resources)
-      if (!known.has(name) && resources[name]! > 0 && columns.length <= MOST_NAMES) {
+    for (const name in asks)
+      if (!known.has(name) && asks[name]! > 0 && columns.length <= MOST_NAMES) {
         known.add(name);
-        const column: Column = { name, asked: (shape) => amountOf(shape.resources, name), least: time.least };
+        const column: Column = { name, least: time.least };
         columns.push(column);
-        fillColumn(column, entries);
+        fillColumn(column, leaves);
       }
   };
 
-  const climb = ({ least }: Column, bucket: number, value: number): void => {
-    let node = capacity + bucket;
+  const climb = ({ least }: Column, leaf: number, value: number): void => {
+    let node = capacity + leaf;
     let now = value;
     while (node > 0 && least[node] !== now) {
       least[node] = now;
@@ -90,27 +82,19 @@ export const createLeastTree = (): LeastTree => {
   };
 
   return {
-    get room() {
-      return capacity * BUCKET;
+    build: (leaves) => {
+      capacity = leaves.length;
+      for (const column of columns) fillColumn(column, leaves);
     },
-    build: (entries) => {
-      capacity = 1;
-      while (capacity * BUCKET < entries.length * 2) capacity *= 2;
-      for (const column of columns) fillColumn(column, entries);
-    },
-    added: (entry, entries) => {
-      const bucket = bucketOf(entry.at);
+    added: (entry, leaves) => {
       for (const column of columns) {
-        const asked = column.asked(entry.shape);
-        if (asked < column.least[capacity + bucket]!) climb(column, bucket, asked);
+        const amount = asked(column, entry);
+        if (amount < column.least[capacity + entry.leaf]!) climb(column, entry.leaf, amount);
       }
-      learn(entry.shape, entries);
+      learn(entry.asks, leaves);
     },
-    removed: (entry, entries) => {
-      const bucket = bucketOf(entry.at);
-      for (const column of columns)
-        if (column.asked(entry.shape) === column.least[capacity + bucket]!)
-          climb(column, bucket, leastOf(column, entries, bucket));
+    changed: (leaf, entries) => {
+      for (const column of columns) climb(column, leaf, leastOf(column, entries));
     },
     lookFor: ({ free, seconds, barred }) => {
       bounds[0] = seconds;
@@ -120,9 +104,9 @@ export const createLeastTree = (): LeastTree => {
       }
     },
     mayFitAny: () => mayFit(1),
-    mayFitIn: (bucket) => mayFit(capacity + bucket),
-    bucketBehind: (bucket) => {
-      let node = capacity + bucket;
+    mayFitIn: (leaf) => mayFit(capacity + leaf),
+    leafBehind: (leaf) => {
+      let node = capacity + leaf;
       for (;;) {
         while (node > 1 && (node & 1) === 1) node >>= 1;
         if (node <= 1) return undefined;

@@ -3,12 +3,14 @@ import type { RowRanges } from "../core/events.ts";
 import type { Resources } from "../core/resources.ts";
 import { type AgentLoad, type Placed, placedOf } from "./agent-load.ts";
 import { type AgentPool, secondsLeft } from "./agent-pool.ts";
+import type { Batch, Stretch } from "./batch.ts";
 import { type PrefetchPolicy, prefetchLoad } from "./capacity.ts";
 import type { Room } from "./fit-list.ts";
 import { type RankPlacement, placeRanks } from "./gangs.ts";
 import type { Kept } from "./keeping.ts";
 import type { Place } from "./places.ts";
-import { type Waiting, type WaitingRange, visitFitting } from "./waiting.ts";
+import { type Shelf, firstBatch } from "./shelf.ts";
+import { type Waiting, visitFitting } from "./waiting.ts";
 import type { AgentId, RunId } from "../core/ids.ts";
 
 /** One pass over what waits: fills slots in order, tasks with ranks in their turn; then the backlogs. */
@@ -39,6 +41,9 @@ const GANG_MISSES = 64;
 
 const EPSILON = 1e-9;
 
+/** Nothing behind it is tried. */
+const NO_MORE = -1;
+
 const record = (out: Map<number, Assignment>, agent: AgentId, run: RunId, from: number, count: number): void => {
   let assignment = out.get(agent);
   if (assignment === undefined) {
@@ -68,34 +73,33 @@ const roomIn = ({ kept, now }: Pass, agent: AgentLoad, free: Resources): Room =>
 });
 
 const handOut = (
-  { pool, waiting, now, out }: Pass,
+  { pool, now, out }: Pass,
   agent: AgentLoad,
   placed: Placed,
-  range: WaitingRange,
-  most: number,
-): number => {
-  const taken = waiting.take(range, most);
-  if (taken === undefined) return 0;
-  placed.expectedMs = expectedMs(range.run, range.group);
+  { run, group }: Batch,
+  rows: Stretch,
+): void => {
+  placed.expectedMs = expectedMs(run, group);
   agent.givenAt = now;
-  pool.give(agent, placed, taken.count);
-  record(out, agent.offer.id, range.run.id, taken.from, taken.count);
-  return taken.count;
+  pool.give(agent, placed, rows.count);
+  record(out, agent.offer.id, run.id, rows.from, rows.count);
 };
 
 /** Fills one agent's slots with what comes before `end` in order. */
-const fillAgent = (pass: Pass, agent: AgentLoad, end: WaitingRange | undefined): void => {
+const fillAgent = (pass: Pass, agent: AgentLoad, end: Batch | undefined): void => {
   let misses = SLOT_MISSES;
+  let any = false;
   const view = pass.pool.accounts.view(agent);
-  visitFitting(placesFor(pass, agent), roomIn(pass, agent, view.free), end, (range) => {
-    const placed = placedOf(agent, range.shape);
-    const most = pass.pool.roomFor(agent, range.shape);
-    if (most <= 0) return (misses -= 1) > 0;
-    let left = most;
-    // rows that no longer wait may stand between those that do
-    while (left > 0 && range.from < range.end) left -= handOut(pass, agent, placed, range, left);
-    view.refresh();
-    return true;
+  const roomFor = (_: Batch, shape: Shape): number => Math.max(0, pass.pool.roomFor(agent, shape));
+  const give = (batch: Batch, shape: Shape, rows: Stretch): void => {
+    any = true;
+    handOut(pass, agent, placedOf(agent, shape), batch, rows);
+  };
+  visitFitting(placesFor(pass, agent), roomIn(pass, agent, view.free), end, (shelf) => {
+    any = false;
+    pass.waiting.offer(shelf, end, roomFor, give);
+    if (any) view.refresh();
+    return any || (misses -= 1) > 0;
   });
 };
 
@@ -103,21 +107,32 @@ const fillAgent = (pass: Pass, agent: AgentLoad, end: WaitingRange | undefined):
 const fillBacklog = (pass: Pass, agent: AgentLoad, share: number): void => {
   let misses = BACKLOG_MISSES;
   let budget = share;
-  // later entries do not overtake earlier ones of their own shape
+  let full = false;
+  let placed: Placed;
+  // what comes later does not overtake what came earlier in its own bucket
   const passed = new Set<string>();
-  visitFitting(placesFor(pass, agent), roomIn(pass, agent, agent.offer.resources), undefined, (range) => {
-    if (passed.has(range.shape.key)) return (misses -= 1) > 0;
-    const placed = placedOf(agent, range.shape);
-    while (budget > 0 && range.from < range.end) {
-      const load = prefetchLoad(pass.prefetch, expectedMs(range.run, range.group), placed.most) - agent.backlogLoad;
-      const most = Math.min(budget, Math.floor(load * placed.most + EPSILON));
-      if (most <= 0 || !pass.pool.accounts.mayQueue(agent, placed)) {
-        passed.add(range.shape.key);
-        return (misses -= 1) > 0;
-      }
-      budget -= handOut(pass, agent, placed, range, most);
-    }
-    return budget > 0;
+  const roomFor = ({ run, group }: Batch, shape: Shape): number => {
+    placed = placedOf(agent, shape);
+    // one that does not fit even an empty agent keeps nobody back
+    if (placed.most === 0) return 0;
+    const load = prefetchLoad(pass.prefetch, expectedMs(run, group), placed.most) - agent.backlogLoad;
+    const most = Math.min(budget, Math.floor(load * placed.most + EPSILON));
+    full = most <= 0 || !pass.pool.accounts.mayQueue(agent, placed);
+    return full ? NO_MORE : most;
+  };
+  const give = (batch: Batch, _: Shape, rows: Stretch): void => {
+    budget -= rows.count;
+    handOut(pass, agent, placed, batch, rows);
+  };
+  visitFitting(placesFor(pass, agent), roomIn(pass, agent, agent.offer.resources), undefined, (shelf) => {
+    const { key } = shelf.tally.bucket;
+    if (passed.has(key)) return (misses -= 1) > 0;
+    full = false;
+    pass.waiting.offer(shelf, undefined, roomFor, give);
+    if (budget <= 0) return false;
+    if (!full) return true;
+    passed.add(key);
+    return (misses -= 1) > 0;
   });
 };
 
@@ -128,23 +143,33 @@ const roomsFor = (pool: AgentPool, members: readonly AgentLoad[], shape: Shape) 
     room: agent.backlog > 0 ? 0 : pool.roomFor(agent, shape),
   }));
 
-/** Places tasks whose ranks run together, each on the agents of one pilot; false if there was no room for any. */
-const placeGangs = ({ pool, waiting, now, gangs }: Pass, range: WaitingRange): boolean => {
-  const { shape, run } = range;
-  let any = false;
+/** Where the ranks of one task find room now. */
+const gangFor = ({ pool, now }: Pass, shape: Shape): RankPlacement | undefined => {
   for (const [, members] of pool.byPilot(shape, now)) {
-    while (range.from < range.end) {
-      const gang = placeRanks(shape.ranks!, roomsFor(pool, members, shape));
-      const chosen = gang?.agents.map((id) => pool.agents.get(id)!);
-      if (gang === undefined || !pool.accounts.hasRoomFor(shape, chosen!, gang.ranks)) break;
-      const taken = waiting.take(range, 1);
-      if (taken === undefined) continue;
-      any = true;
-      pool.giveRanks(shape, gang);
-      gangs.push({ agent: gang.agents[0]!, parts: [{ run: run.id, ranges: [taken.from, 1] }], gang });
-    }
+    const gang = placeRanks(shape.ranks!, roomsFor(pool, members, shape));
+    if (gang === undefined) continue;
+    const chosen = gang.agents.map((id) => pool.agents.get(id)!);
+    if (pool.accounts.hasRoomFor(shape, chosen, gang.ranks)) return gang;
   }
-  return any;
+  return undefined;
+};
+
+/** Places tasks whose ranks run together, each on the agents of one pilot. */
+const placeGangs = (pass: Pass, shelf: Shelf, refused: Set<string>): void => {
+  let gang: RankPlacement | undefined;
+  pass.waiting.offer(
+    shelf,
+    undefined,
+    (_, shape) => {
+      gang = refused.has(shape.key) ? undefined : gangFor(pass, shape);
+      if (gang === undefined) refused.add(shape.key);
+      return gang === undefined ? 0 : 1;
+    },
+    ({ run }, shape, { from }) => {
+      pass.pool.giveRanks(shape, gang!);
+      pass.gangs.push({ agent: gang!.agents[0]!, parts: [{ run: run.id, ranges: [from, 1] }], gang: gang! });
+    },
+  );
 };
 
 /** Fills slots in order, tasks with ranks in their turn; kept agents take only what they are kept for. */
@@ -152,10 +177,11 @@ export const fillSlots = (pass: Pass, active: readonly AgentLoad[]): void => {
   const places = [...pass.waiting.places()].filter((place) => place.gangs);
   if (places.length > 0) {
     const refused = new Set<string>();
-    visitFitting(places, pass.pool.widest(), undefined, (range) => {
-      if (refused.has(range.shape.key)) return true;
-      for (const agent of active) fillAgent(pass, agent, range);
-      if (!placeGangs(pass, range)) refused.add(range.shape.key);
+    visitFitting(places, pass.pool.widest(), undefined, (shelf) => {
+      const { mixed, shape } = shelf.tally;
+      if (!mixed && refused.has(shape.key)) return true;
+      for (const agent of active) fillAgent(pass, agent, firstBatch(shelf));
+      placeGangs(pass, shelf, refused);
       return refused.size < GANG_MISSES;
     });
   }

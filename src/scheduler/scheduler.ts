@@ -1,6 +1,5 @@
 import type { RowRanges } from "../core/events.ts";
 import { partsByShape } from "../core/later-shapes.ts";
-import type { Resources } from "../core/resources.ts";
 import { type Run, type Shape, groupOf, isUniform, shapeOfRow } from "../core/run.ts";
 import { type AccountRule, createAccounts } from "./account.ts";
 import { type AgentOffer, placedOf } from "./agent-load.ts";
@@ -11,7 +10,9 @@ import { createKept } from "./keeping.ts";
 import { type Assignment, type Pass, fillBacklogs, fillSlots } from "./pass.ts";
 import { NOTHING_TO_ASK, type Rebalance, takeBacks } from "./take-back.ts";
 import { createUnfolding } from "./unfolding.ts";
-import { type Sample, createWaiting } from "./waiting.ts";
+import type { WaitingShape } from "./tallies.ts";
+import { createWaiting } from "./waiting.ts";
+import type { Resources } from "../core/resources.ts";
 import type { AgentId, Row } from "../core/ids.ts";
 
 /**
@@ -28,6 +29,7 @@ export type { AccountRule } from "./account.ts";
 export type { AgentOffer } from "./agent-load.ts";
 export type { Assignment } from "./pass.ts";
 export type { Rebalance, TakeBack } from "./take-back.ts";
+export type { WaitingShape } from "./tallies.ts";
 
 export interface Scheduler {
   ready(run: Run, from: number, count: number): void;
@@ -47,15 +49,18 @@ export interface Scheduler {
   pass(now: number): Assignment[];
   /** Where free slots could take tasks that wait at other agents, when nothing waits here. */
   rebalance(now: number): Rebalance;
-  /** Waiting tasks by shape, and what the next of them are expected to take. */
-  demand(): WaitingShape[];
+  /**
+   * Waiting tasks by shape, and what the next of them are expected to take. Those that wait together are told apart
+   * where one of these nodes has room for some and not for others.
+   */
+  demand(nodes?: readonly Resources[]): WaitingShape[];
   waiting(): number;
   /** What is free of what all agents of a cluster share, by name. */
   sharedIn(cluster: string): Resources;
   /** Some of what waits has not been looked at yet: another pass is due soon. */
   isUnfolding(): boolean;
-  /** Takes everything that waits in these shapes (by key) out of the queues, for a caller that will not place it. */
-  withdraw(keys: ReadonlySet<string>): RowRanges[];
+  /** Takes everything that waits with a wanted shape out of the queues, for a caller that will not place it. */
+  withdraw(isWanted: (shape: Shape) => boolean): RowRanges[];
   /** Tasks that an agent has, and how many of them wait there for a slot. */
   loadOf(agent: AgentId): { count: number; backlog: number } | undefined;
   /**
@@ -63,13 +68,6 @@ export interface Scheduler {
    * spread over all its slots; `unknown` is the estimate for a task about which nothing is known.
    */
   occupancyOf(agent: AgentId, unknown: number): { used: number; seconds: number };
-}
-
-/** Valid until the next pass. */
-export interface WaitingShape {
-  readonly shape: Shape;
-  readonly waiting: number;
-  readonly sample: Readonly<Sample>;
 }
 
 /** How many tasks an expectation is based on. */
@@ -101,32 +99,17 @@ export const createScheduler = (
     fresh = unfolding.rows > 0;
     const active = [...awake.filter(({ count }) => count > 0), ...awake.filter(({ count }) => count === 0)];
     const first = active.length === 0 ? undefined : waiting.first();
-    kept.review(first?.shape);
-    if (first === undefined) return [];
-    const { count: counted, shape } = first;
-    const waited = counted.waiting;
-    const many = waiting.shapes.size > 1;
+    const shape = first === undefined ? undefined : shapeOfRow(first.batch.group, first.row);
+    kept.review(shape);
+    if (first === undefined || shape === undefined) return [];
+    const { many } = waiting;
     const current: Pass = { pool, waiting, kept, prefetch, now, out: new Map(), gangs: [] };
     fillSlots(current, active);
-    if (counted.waiting < waited) kept.letGo();
+    const next = waiting.first();
+    if (next?.batch !== first.batch || next.row !== first.row) kept.letGo();
     else if (many) kept.keep(shape, now);
     fillBacklogs(current, active);
     return [...current.out.values(), ...current.gangs];
-  };
-
-  const withdraw = (keys: ReadonlySet<string>): RowRanges[] => {
-    unfolding.unfold(Infinity);
-    const parts = new Map<number, number[]>();
-    for (const range of Array.from(waiting).filter(({ shape }) => keys.has(shape.key))) {
-      while (range.from < range.end) {
-        const taken = waiting.take(range, Infinity);
-        if (taken === undefined) continue;
-        const ranges = parts.get(range.run.id) ?? [];
-        ranges.push(taken.from, taken.count);
-        parts.set(range.run.id, ranges);
-      }
-    }
-    return [...parts].map(([run, ranges]) => ({ run, ranges }));
   };
 
   return {
@@ -173,14 +156,14 @@ export const createScheduler = (
       pool.backlogged.size === 0 || waitingNow() > 0
         ? NOTHING_TO_ASK
         : takeBacks(pool.backlogged, pool.agents.values(), pool, now),
-    demand: () => {
-      waiting.sample(SAMPLED);
-      return [...waiting.shapes.values()];
-    },
+    demand: (nodes = []) => waiting.demand(nodes, SAMPLED),
     waiting: waitingNow,
     sharedIn: pool.accounts.freeIn,
     isUnfolding: () => unfolding.rows > 0,
-    withdraw,
+    withdraw: (isWanted) => {
+      unfolding.unfold(Infinity);
+      return waiting.withdraw(isWanted);
+    },
     loadOf: (id) => {
       const agent = pool.agents.get(id);
       return agent === undefined ? undefined : { count: agent.count, backlog: agent.backlog };

@@ -1,225 +1,187 @@
-import { type Group, type Run, type Shape, isUniform, shapeOfRow } from "../core/run.ts";
-import { isReady, peek } from "../core/table.ts";
-import type { Entry, Room } from "./fit-list.ts";
-import { type Lane, type Place, createPlaces } from "./places.ts";
+import type { RowRanges } from "../core/events.ts";
+import type { Resources } from "../core/resources.ts";
+import { type Group, type Run, type Shape, shapeOfRow } from "../core/run.ts";
 import type { Row } from "../core/ids.ts";
+import { type Batch, type Standing, type Stretch, standingOf, standsBefore } from "./batch.ts";
+import type { Room } from "./fit-list.ts";
+import type { Place } from "./places.ts";
+import { type Shelf, batchAfter, batchesOf, firstBatch, settleBatch } from "./shelf.ts";
+import { createStock } from "./stock.ts";
+import { type WaitingShape, demandOf } from "./tallies.ts";
 
 /**
- * The waiting tasks, as ranges of rows in order: higher priority first, then in order of arrival. A million waiting
- * tasks of an array are one entry. Entries may go stale (a task was cancelled while it waited): rows are checked again
- * when they are taken. Entries are separated by where they may run, and those with ranks from the others.
+ * The waiting tasks, in order: higher priority first, then in order of arrival. They lie on shelves, one for each place,
+ * priority and bucket; only the first ones of shelves are compared. Rows may go stale (a task was cancelled while it
+ * waited): they are checked again when they are taken.
  */
 
-export interface WaitingRange extends Entry {
-  readonly run: Run;
-  readonly group: Group;
-  readonly priority: number;
-  /** Order of arrival across all entries. */
-  readonly seq: number;
-  readonly lane: Lane;
-  readonly count: ShapeCount;
-  from: number;
-  end: number;
-}
-
-/** What waits of one shape. */
-export interface ShapeCount {
-  readonly shape: Shape;
-  waiting: number;
-  /** As of the last call of `sample`. */
-  sample: Sample;
-}
-
-/** Rows taken: contiguous, of one group. */
-export interface Taken {
-  readonly from: number;
-  readonly count: number;
-}
-
-/** What the next tasks of a shape are expected to take: the sum of what is known, and for how many nothing is known. */
-export interface Sample {
-  tasks: number;
-  knownMs: number;
-  unknown: number;
-}
+type RoomFor = (batch: Batch, shape: Shape) => number;
+type Give = (batch: Batch, shape: Shape, rows: Stretch) => void;
 
 export interface Waiting {
   /** Tasks that wait, and those of them without ranks. */
   readonly total: number;
   readonly singles: number;
-  readonly shapes: ReadonlyMap<string, ShapeCount>;
+  /** More than one shape waits. */
+  readonly many: boolean;
   places(): Iterable<Place>;
-  push(run: Run, group: Group, shape: Shape, from: number, count: number): void;
-  /** Takes up to `most` rows of a range, skipping those that no longer wait; undefined when none does. */
-  take(range: WaitingRange, most: number): Taken | undefined;
-  first(): WaitingRange | undefined;
+  push(run: Run, group: Group, shape: Shape, from: Row, rows: number): void;
+  /**
+   * Offers what lies on a shelf, in order and before `end` if given: `room` says how many of a shape fit (less than
+   * none: nothing more is wanted), and they go to `give`. Ends when the first batch is used up: other shelves may come before the next. A task that does not fit lets
+   * up to eight behind it be tried.
+   */
+  offer(shelf: Shelf, end: Batch | undefined, room: RoomFor, give: Give): void;
+  /** The first of all that still waits. */
+  first(): { readonly batch: Batch; readonly row: Row } | undefined;
   /** Forgets everything about a run. */
   dropRun(run: Run): void;
-  /** Takes new samples of all shapes, each of the next `most` tasks at most. */
-  sample(most: number): void;
-  [Symbol.iterator](): Iterator<WaitingRange>;
+  demand(nodes: readonly Resources[], sampled: number): WaitingShape[];
+  /** Takes out all tasks whose shape is wanted. */
+  withdraw(isWanted: (shape: Shape) => boolean): RowRanges[];
 }
 
-const NO_SAMPLE: Sample = { tasks: 0, knownMs: 0, unknown: 0 };
+/** How many tasks behind one that does not fit are tried. */
+const MOST_BEHIND = 8;
 
-/** Whether a row may still be placed, and with this shape. */
-const stillWaits = ({ run, group, shape }: WaitingRange, row: Row): boolean => {
-  const page = peek(run.table, row);
-  if (page !== undefined) {
-    const slot = row % run.table.pageRows;
-    if (!isReady(page.state[slot]!, page.agent[slot]!)) return false;
-  }
-  if (isUniform(group)) return true;
-  const now = shapeOfRow(group, row);
-  return now === shape || now.key === shape.key;
+export const isBefore = (a: Batch, b: Batch): boolean => {
+  const above = a.shelf.lane.priority - b.shelf.lane.priority;
+  return above === 0 ? standsBefore(a, b) : above > 0;
 };
 
-export const isBefore = (a: WaitingRange, b: WaitingRange): boolean =>
-  a.priority === b.priority ? a.seq < b.seq : a.priority > b.priority;
-
 /**
- * Visits, in order, the ranges in these places that fit into a room, up to `end` if given, until `visit` says no. The
- * room may shrink and ranges may be used up meanwhile.
+ * Visits, in order, the shelves in these places on which something may fit into a room, until `visit` says no. The room
+ * may shrink and shelves may be emptied meanwhile; one that now begins with a later batch is visited again.
  */
 export const visitFitting = (
   places: readonly Place[],
   room: Room,
-  end: WaitingRange | undefined,
-  visit: (range: WaitingRange) => boolean,
+  end: Batch | undefined,
+  visit: (shelf: Shelf) => boolean,
 ): void => {
   const lanes = places.flatMap((place) => place.lanes).toSorted((a, b) => b.priority - a.priority);
   for (let first = 0; first < lanes.length;) {
     let behind = first + 1;
     while (behind < lanes.length && lanes[behind]!.priority === lanes[first]!.priority) behind += 1;
-    const from = new Float64Array(behind - first);
+    let last: Standing | undefined;
     for (;;) {
-      let best: WaitingRange | undefined;
-      let of = 0;
+      let best: Shelf | undefined;
       for (let i = first; i < behind; i += 1) {
-        const next = lanes[i]!.ranges.next(from[i - first]!, room);
-        if (next !== undefined && (best === undefined || next.seq < best.seq)) [best, of] = [next, i - first];
+        const next = lanes[i]!.shelves.next(last, room);
+        if (next !== undefined && (best === undefined || standsBefore(next, best))) best = next;
       }
       if (best === undefined) break;
-      if (end !== undefined && !isBefore(best, end)) return;
-      from[of] = best.at + 1;
+      if (end !== undefined && !isBefore(firstBatch(best)!, end)) return;
+      last = standingOf(best);
       if (!visit(best)) return;
     }
     first = behind;
   }
 };
 
-const takeSamples = (places: Iterable<Place>, shapes: ReadonlyMap<string, ShapeCount>, most: number): void => {
-  for (const count of shapes.values()) count.sample = { ...NO_SAMPLE };
-  let open = shapes.size;
-  for (const { lanes } of places)
-    for (const { ranges } of lanes)
-      for (const { group, count, from, end } of ranges) {
-        const { sample } = count;
-        if (sample.tasks >= most) continue;
-        const tasks = Math.min(most - sample.tasks, end - from);
-        const each = group.expectedMs;
-        sample.tasks += tasks;
-        if (each < 0) sample.unknown += tasks;
-        else sample.knownMs += tasks * each;
-        if (sample.tasks >= most && (open -= 1) === 0) return;
-      }
-};
-
 export const createWaiting = (): Waiting => {
-  const places = createPlaces();
-  const shapes = new Map<string, ShapeCount>();
-  /** Entries of each run: most runs that end have none left. */
-  const entries = new Map<Run, number>();
-  let total = 0;
-  let singles = 0;
-  let seq = 0;
+  const stock = createStock();
+  const { places, tallies } = stock;
 
-  const countOf = (shape: Shape): ShapeCount => {
-    let count = shapes.get(shape.key);
-    if (count === undefined) shapes.set(shape.key, (count = { shape, waiting: 0, sample: NO_SAMPLE }));
-    return count;
+  /** Whether what lies behind a task that does not fit is tried: `most` is the room that was found for it. */
+  const triesBehind = ({ shelf }: Batch, most: number, misses: { left: number }): boolean => {
+    misses.left -= 1;
+    return most === 0 && shelf.tally.mixed && misses.left >= 0;
   };
 
-  const change = (count: ShapeCount, by: number): void => {
-    count.waiting += by;
-    total += by;
-    if (count.shape.ranks === undefined) singles += by;
-    if (count.waiting === 0) shapes.delete(count.shape.key);
+  /** Offers a batch of one shape; false if nothing behind it is to be tried. */
+  const offerWhole = (batch: Batch, shape: Shape, misses: { left: number }, room: RoomFor, give: Give): boolean => {
+    for (;;) {
+      const most = room(batch, shape);
+      if (most <= 0) return triesBehind(batch, most, misses);
+      const found = stock.waitingAt(batch, 0, most);
+      if (found === undefined) return true;
+      const used = stock.drop(batch, 0, shape, found.rows.count);
+      give(batch, shape, found.rows);
+      if (used) return true;
+    }
   };
 
-  const remove = (range: WaitingRange): void => {
-    const { lane, run } = range;
-    lane.ranges.remove(range);
-    const left = entries.get(run)! - 1;
-    if (left === 0) entries.delete(run);
-    else entries.set(run, left);
-    places.prune(lane);
+  /** The same row by row. */
+  const offerRows = (batch: Batch, misses: { left: number }, room: RoomFor, give: Give): boolean => {
+    for (let index = 0; ;) {
+      const head = stock.waitingAt(batch, index, 1);
+      if (head === undefined) return true;
+      const { shape } = head;
+      const most = room(batch, shape);
+      if (most > 0) {
+        const { rows } = most === 1 ? head : stock.waitingAt(batch, index, most)!;
+        stock.drop(batch, index, shape, rows.count);
+        give(batch, shape, rows);
+        continue;
+      }
+      if (!triesBehind(batch, most, misses)) return false;
+      if (index === batch.rows.aside) batch.rows.setAside();
+      index += 1;
+    }
   };
 
-  const all = function* (): Generator<WaitingRange> {
-    for (const place of places.values()) for (const lane of place.lanes) yield* lane.ranges;
+  const dropBatch = (batch: Batch): void => {
+    for (let here = batch.rows.at(0); here !== undefined; here = batch.rows.at(0)) {
+      const shape = batch.shape ?? shapeOfRow(batch.group, here.from);
+      if (stock.drop(batch, 0, shape, batch.shape === undefined ? 1 : here.count)) return;
+    }
   };
 
   return {
     get total() {
-      return total;
+      return stock.total;
     },
     get singles() {
-      return singles;
+      return stock.singles;
     },
-    shapes,
+    get many() {
+      return tallies.size > 1 || Array.from(tallies.values()).some(({ mixed }) => mixed);
+    },
     places: places.values,
-    push: (run, group, shape, from, count) => {
-      const { priority } = group.spec;
-      const lane = places.lane(shape, priority);
-      const last = lane.ranges.last();
-      if (last?.group === group && last.run === run && last.end === from && last.shape.key === shape.key) {
-        last.end += count;
-        return change(last.count, count);
+    push: stock.push,
+    offer: (shelf, end, room, give) => {
+      const misses = { left: MOST_BEHIND };
+      let batch = firstBatch(shelf);
+      while (batch !== undefined && (end === undefined || isBefore(batch, end))) {
+        const standing = standingOf(batch);
+        const goesOn =
+          batch.shape === undefined
+            ? offerRows(batch, misses, room, give)
+            : offerWhole(batch, batch.shape, misses, room, give);
+        if (batch.rows.size > 0) settleBatch(batch);
+        if (!goesOn || misses.left === MOST_BEHIND) return;
+        batch = batchAfter(shelf, standing);
       }
-      seq += 1;
-      const counted = countOf(shape);
-      lane.ranges.push({
-        run,
-        group,
-        shape,
-        priority,
-        seq,
-        lane,
-        count: counted,
-        from,
-        end: from + count,
-        at: -1,
-      });
-      entries.set(run, (entries.get(run) ?? 0) + 1);
-      change(counted, count);
-    },
-    take: (range, most) => {
-      const begun = range.from;
-      while (range.from < range.end && !stillWaits(range, range.from)) range.from += 1;
-      const from = range.from;
-      const end = Math.min(range.end, from + most);
-      while (range.from < end && stillWaits(range, range.from)) range.from += 1;
-      change(range.count, begun - range.from);
-      if (range.from === range.end) remove(range);
-      return range.from === from ? undefined : { from, count: range.from - from };
     },
     first: () => {
-      let best: WaitingRange | undefined;
-      for (const { lanes } of places.values()) {
-        const first = lanes[0]!.ranges.first()!;
-        if (best === undefined || isBefore(first, best)) best = first;
+      for (;;) {
+        let best: Batch | undefined;
+        for (const { lanes } of places.values()) {
+          const first = firstBatch(lanes[0]!.shelves.first()!)!;
+          if (best === undefined || isBefore(first, best)) best = first;
+        }
+        if (best === undefined) return undefined;
+        const head = stock.waitingAt(best, 0, 1);
+        if (head !== undefined) return { batch: best, row: head.rows.from };
       }
-      return best;
     },
     dropRun: (run) => {
-      if (!entries.has(run)) return;
-      for (const range of Array.from(all()).filter((each) => each.run === run)) {
-        change(range.count, range.from - range.end);
-        remove(range);
-      }
+      for (const batch of stock.batchesOf(run)) dropBatch(batch);
     },
-    sample: (most) => takeSamples(places.values(), shapes, most),
-    [Symbol.iterator]: all,
+    demand: (nodes, sampled) => demandOf(tallies.values(), places.shelves(), nodes, sampled),
+    withdraw: (isWanted) => {
+      const parts = new Map<number, number[]>();
+      for (const batch of Array.from(places.shelves(), (shelf) => [...batchesOf(shelf)]).flat()) {
+        const { id } = batch.run;
+        const ranges = parts.get(id) ?? [];
+        for (const row of stock.sift(batch, isWanted)) {
+          if (ranges.length > 0 && ranges.at(-2)! + ranges.at(-1)! === row) ranges[ranges.length - 1]! += 1;
+          else ranges.push(row, 1);
+        }
+        if (ranges.length > 0) parts.set(id, ranges);
+      }
+      return [...parts].map(([run, ranges]) => ({ run, ranges }));
+    },
   };
 };

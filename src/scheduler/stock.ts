@@ -1,0 +1,127 @@
+import type { Row } from "../core/ids.ts";
+import { type Group, type Run, type Shape, shapeOfRow } from "../core/run.ts";
+import { type Batch, type Stretch, createRowQueue, stillWaits } from "./batch.ts";
+import { createGroupBatches, sharedShape } from "./group-batches.ts";
+import { type Lane, type Places, createPlaces } from "./places.ts";
+import { type Shelf, addBatch, createShelf, removeBatch } from "./shelf.ts";
+import { type Tally, count, createTally } from "./tallies.ts";
+
+/** The batches of what waits, each on its shelf, and how many tasks there are of each bucket. */
+export interface Stock {
+  readonly total: number;
+  /** Those without ranks. */
+  readonly singles: number;
+  readonly places: Places;
+  readonly tallies: ReadonlyMap<string, Tally>;
+  push(run: Run, group: Group, shape: Shape, from: Row, rows: number): void;
+  /** Rows of one shape at `index` that still wait, `most` at most; those before them that do not are dropped. */
+  waitingAt(batch: Batch, index: number, most: number): { readonly shape: Shape; readonly rows: Stretch } | undefined;
+  /** Takes rows away; true if the batch has no others. */
+  drop(batch: Batch, index: number, shape: Shape, rows: number): boolean;
+  /** Takes out all rows of a batch whose shape is wanted. */
+  sift(batch: Batch, isWanted: (shape: Shape) => boolean): Row[];
+  batchesOf(run: Run): Batch[];
+}
+
+export const createStock = (): Stock => {
+  const places = createPlaces();
+  const tallies = new Map<string, Tally>();
+  const batches = createGroupBatches();
+  let total = 0;
+  let singles = 0;
+  let seq = 0;
+
+  const change = (tally: Tally, shape: Shape, by: number): void => {
+    count(tally, shape, by);
+    total += by;
+    if (shape.ranks === undefined) singles += by;
+    if (tally.waiting === 0) tallies.delete(tally.bucket.key);
+  };
+
+  const shelfOf = (lane: Lane, shape: Shape): Shelf => {
+    const { key, least } = shape.bucket;
+    const known = lane.byBucket.get(key);
+    if (known !== undefined) return known;
+    let tally = tallies.get(key);
+    if (tally === undefined) tallies.set(key, (tally = createTally(shape)));
+    const shelf = createShelf(lane, tally, least, shape.timeRequest);
+    lane.byBucket.set(key, shelf);
+    return shelf;
+  };
+
+  const createBatch = (run: Run, group: Group, shape: Shape, from: Row): Batch => {
+    const shelf = shelfOf(places.lane(shape, group.spec.priority), shape);
+    const one = sharedShape(group, shape);
+    // batches of one group stand together
+    const place = { seq: batches.anyOf(group)?.seq ?? (seq += 1), row: one === undefined ? from : -1 };
+    const rest = { rows: createRowQueue(), asks: {}, timeRequest: 0, leaf: -1 };
+    const batch: Batch = { run, group, shelf, shape: one, ...place, ...rest };
+    batches.add(batch);
+    return batch;
+  };
+
+  const forget = (batch: Batch): void => {
+    batches.remove(batch);
+    removeBatch(batch.shelf, batch);
+    places.prune(batch.shelf);
+  };
+
+  /** Takes rows away; true if the batch has no others. */
+  const drop = (batch: Batch, index: number, shape: Shape, rows: number): boolean => {
+    batch.rows.take(index, rows);
+    change(batch.shelf.tally, shape, -rows);
+    if (batch.rows.size > 0) return false;
+    forget(batch);
+    return true;
+  };
+
+  /** Rows of one shape at `index` that still wait, `most` at most; those before them that do not are dropped. */
+  const waitingAt = (batch: Batch, index: number, most: number): { shape: Shape; rows: Stretch } | undefined => {
+    const { rows, group } = batch;
+    const shapeAt = (row: Row): Shape => batch.shape ?? shapeOfRow(group, row);
+    for (let here = rows.at(index); here !== undefined; here = rows.at(index)) {
+      const { from } = here;
+      const shape = shapeAt(from);
+      const end = from + Math.min(most, here.count);
+      let row = from;
+      while (row < end && stillWaits(batch, row) && shapeAt(row) === shape) row += 1;
+      if (row > from) return { shape, rows: { from, count: row - from } };
+      if (drop(batch, index, shape, 1)) return undefined;
+    }
+    return undefined;
+  };
+
+  return {
+    get total() {
+      return total;
+    },
+    get singles() {
+      return singles;
+    },
+    places,
+    tallies,
+    push: (run, group, shape, from, rows) => {
+      const known = batches.find(group, shape);
+      const batch = known ?? createBatch(run, group, shape, from);
+      batch.rows.push(from, rows);
+      change(batch.shelf.tally, shape, rows);
+      if (known === undefined) addBatch(batch.shelf, batch);
+    },
+    waitingAt,
+    drop,
+    sift: (batch, isWanted) => {
+      const { group, shelf, rows } = batch;
+      const answers = new Map<Shape, boolean>();
+      const wanted = rows.sift((row) => {
+        const shape = shapeOfRow(group, row);
+        let answer = answers.get(shape);
+        if (answer === undefined) answers.set(shape, (answer = isWanted(shape)));
+        return answer;
+      });
+      for (const row of wanted) change(shelf.tally, shapeOfRow(group, row), -1);
+      if (rows.size === 0) forget(batch);
+      return wanted.filter((row) => stillWaits(batch, row));
+    },
+    batchesOf: batches.of,
+  };
+};
