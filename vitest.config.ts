@@ -30,7 +30,7 @@ export default defineConfig({
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
           exclude: PROCESSES,
-          testTimeout: 15_000,
+          testTimeout: 60_000,
           env: { TEST_PATIENCE_MS: "12000" },
           sequence: { groupOrder: 0 },
         },
