@@ -130,11 +130,12 @@ const placeholder = (scan: Scan, digits: boolean): Quoting | Refusal => {
       refused: "the value would become part of the variable name before it; write that as ${name}",
     };
   scan.recent = "";
-  const document = scan.frames.findLast(({ kind }) => kind === "heredoc");
+  const depth = scan.frames.findLastIndex(({ kind }) => kind === "heredoc");
+  const document = scan.frames[depth];
   if (document?.kind === "heredoc") document.line += "x";
-  for (const frame of scan.frames) {
-    // neither a comment nor a here-document is part of the command's words
-    if (frame.kind !== "code" || scan.comment || document !== undefined) continue;
+  for (const [i, frame] of scan.frames.entries()) {
+    // a comment is part of no command's words; a here-document not of its own command's, but of those around $( … )
+    if (frame.kind !== "code" || scan.comment || (depth >= 0 && i >= depth - 1)) continue;
     frame.command.word = `${frame.command.word ?? ""}\0`;
     if (frame.command.test !== undefined) frame.command.test.valued = true;
   }

@@ -169,6 +169,7 @@ describe("values in shell text are data", () => {
     ["'export'", "export {item}"],
     ["'printf -v'", "printf -v {item} x"],
     ["compares numbers", "[[ {item} -eq 1 ]]"],
+    ["compares numbers", "[[ $(cat <<E\n{item}\nE\n) -eq 1 ]]"],
     ["$'…'", "printf %s $'{item}'"],
     ["inside ${ … }", 'echo "${x:-"{item}"}"'],
     ["inside ${ … }", "echo ${x:{item}}"],
