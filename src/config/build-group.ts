@@ -7,11 +7,13 @@ import { type Entry, valueOf, wholeNumber } from "./task-entry.ts";
 import { readRanks } from "./task-ranks.ts";
 import { badValue, parsed, type Path, type Source } from "./source.ts";
 import { readEach, type ItemsInput, type TaskItems } from "./task-items.ts";
-import { collectAmounts, dependsOnItem, readResources, type TaskResources } from "./task-resources.ts";
+import { AUTO, collectAmounts, dependsOnItem, readResources, type TaskResources } from "./task-resources.ts";
 import { checkName, checkPath, checkTemplate, checkText, type ItemKind } from "./text-rules.ts";
 
 const MAX_RETRIES = 1000;
 const MAX_MEM_RETRIES = 20;
+/** A learned amount is sometimes too small: with what others needed, then with the largest there is. */
+const AUTO_MEM_RETRIES = 2;
 const MAX_PRIORITY = 1_000_000;
 
 /** An object without the keys that have no value. */
@@ -75,7 +77,7 @@ const duration = (
   key: "time-limit" | "time-request" | "retry-delay",
 ): number | undefined => {
   const value = valueOf(entry, key);
-  if (value === undefined) return undefined;
+  if (value === undefined || (key === "time-request" && value === AUTO)) return undefined;
   const seconds = parsed(source, entry.path(key), () => parseDuration(value));
   return key === "time-limit" && seconds === 0 ? badValue(source, entry.path(key), "must be more than 0") : seconds;
 };
@@ -83,14 +85,24 @@ const duration = (
 /** With `mem-retry`, mem must be an amount that can grow: a formula says itself what later attempts get. */
 const readMemRetry = (source: Source, entry: Entry, amounts: TaskResources): number | undefined => {
   const path = entry.path("mem-retry");
-  const tries = wholeNumber(source, path, valueOf(entry, "mem-retry"), 0, MAX_MEM_RETRIES);
+  const tries =
+    wholeNumber(source, path, valueOf(entry, "mem-retry"), 0, MAX_MEM_RETRIES) ??
+    (amounts.autoMem === true ? AUTO_MEM_RETRIES : undefined);
   if (tries === undefined || tries === 0) return undefined;
   const { mem } = { ...amounts.itemResources, ...amounts.attemptResources };
   if (mem !== undefined && isFormula(mem))
     badValue(source, path, `cannot go with mem: ${mem}, which is a formula`, "Keep one of them.");
-  if (mem === undefined && amounts.resources["mem"] === undefined)
+  if (mem === undefined && amounts.resources["mem"] === undefined && amounts.autoMem !== true)
     badValue(source, path, "needs mem: a task without it is never killed for memory", "Add mem, or remove this key.");
   return tries;
+};
+
+/** What is learned. */
+const readAuto = (entry: Entry, { autoMem }: TaskResources): GroupSpec["auto"] => {
+  const timeRequest = valueOf(entry, "time-request") === AUTO;
+  return autoMem !== true && !timeRequest
+    ? undefined
+    : { ...(autoMem === true ? { mem: true } : {}), ...(timeRequest ? { timeRequest } : {}) };
 };
 
 const readCluster = (source: Source, entry: Entry): string | undefined => {
@@ -137,6 +149,7 @@ export const readGroup = (
     resources: amounts.resources,
     itemResources: amounts.itemResources,
     attemptResources: amounts.attemptResources,
+    auto: readAuto(entry, amounts),
     env: readEnv(source, entry, index, each.kind),
     cwd: text("cwd"),
     stdout: text("stdout"),

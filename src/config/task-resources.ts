@@ -19,6 +19,8 @@ export interface TaskResources {
   readonly resources: Resources;
   readonly itemResources?: Readonly<Record<string, string>>;
   readonly attemptResources?: Readonly<Record<string, string>>;
+  /** Memory is learned: the server says what the first tasks get. */
+  readonly autoMem?: boolean;
 }
 
 /** Collects amounts from an entry; later calls replace what earlier ones wrote. */
@@ -49,6 +51,9 @@ export const collectAmounts = (
     into.set(name, { value, path: at });
   }
 };
+
+/** An amount that is learned: memory and time-request. */
+export const AUTO = "auto";
 
 /** Formulas with {attempt} are checked for every attempt of every item when the run comes in. */
 const MOST_ATTEMPTS = 101;
@@ -100,6 +105,7 @@ export const readResources = (source: Source, written: Written, items: ItemKind,
   };
   for (const [name, { value, path }] of written) {
     delete resources[name];
+    if (name === "mem" && value === AUTO) continue;
     if (typeof value === "string" && isFormula(value)) {
       const amount = readFormula(source, path, name, value, items);
       if (amount.usesAttempt) {
@@ -130,5 +136,6 @@ export const readResources = (source: Source, written: Written, items: ItemKind,
     resources,
     ...(Object.keys(perItem).length === 0 ? {} : { itemResources: perItem }),
     ...(Object.keys(perAttempt).length === 0 ? {} : { attemptResources: perAttempt }),
+    ...(written.get("mem")?.value === AUTO ? { autoMem: true } : {}),
   };
 };

@@ -11,6 +11,7 @@ import type {
 import { applyRanksEnded } from "./gangs.ts";
 import { applyFailed } from "./given-up.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
+import { applyRequests } from "./learned-amounts.ts";
 import { cancelRows, cascade, openRun } from "./outcomes.ts";
 import { applyLaunchChanged, applyLaunchRemoved, applyLaunchRequested } from "./launch.ts";
 import { advancePilot } from "./moves.ts";
@@ -45,6 +46,8 @@ export const apply = (state: State, event: Event, effects: Effects): void => {
       return applyCanceled(state, event, effects);
     case "run.retried":
       return applyRetried(state, event, effects);
+    case "run.requests":
+      return applyRequests(state, event, effects);
     case "tasks.assigned":
       return applyAssigned(state, event, effects);
     case "tasks.returned":

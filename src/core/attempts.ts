@@ -10,6 +10,7 @@ import {
 } from "./events.ts";
 import { formGang, gangsWithout, leave } from "./gangs.ts";
 import { forEachHeld, holds } from "./held.ts";
+import { keepAmounts, releaseAmounts } from "./learned-amounts.ts";
 import { setLaterShape } from "./later-shapes.ts";
 import { type Verdict, isLoss, verdictOf, lossesInCompany } from "./losses.ts";
 import { addLost } from "./output-lost.ts";
@@ -36,6 +37,7 @@ export const applyAssigned: Apply<TasksAssigned> = (state, event) => {
         if (!isReady(page.state[slot]!, page.agent[slot]!)) continue;
         page.attempt[slot]! += 1;
         page.agent[slot] = event.agent;
+        keepAmounts(groupOf(run.groups, row), row);
         page.assigned[slot] = event.at;
         page.started[slot] = 0;
         page.finished[slot] = 0;
@@ -60,6 +62,7 @@ export const applyReturned: Apply<TasksReturned> = (state, event, effects) => {
         leave(state, run, row, event.agent, effects);
         page.agent[slot] = 0;
         page.attempt[slot]! -= 1;
+        releaseAmounts(run, row);
         if ((page.flags[slot]! & Flag.CANCEL) === 0) {
           // it stays in TMGR_SCHEDULING: a task never moves backward within an attempt
           effects.ready(run, row, 1);

@@ -11,6 +11,7 @@ const TYPES: Readonly<Record<Event["type"], number>> = {
   "run.committed": 4,
   "run.canceled": 5,
   "run.retried": 6,
+  "run.requests": 7,
   "tasks.assigned": 10,
   "tasks.returned": 11,
   "tasks.ended": 12,

@@ -128,6 +128,7 @@ const compareRuns = (a: Run, b: Run, compare: Found): void => {
     for (const key of GROUP) compare(`run ${a.id}, group ${group.spec.name}: ${key}`, group[key], other?.[key]);
     compare(`run ${a.id}, group ${group.spec.name}: items`, itemsOf(group.items), itemsOf(other?.items));
     compare(`run ${a.id}, group ${group.spec.name}: later amounts`, laterOf(group), laterOf(other));
+    compare(`run ${a.id}, group ${group.spec.name}: learned amounts`, learnedOf(group), learnedOf(other));
   }
   for (const key of ["history", "rankOutputs"] as const)
     for (const row of new Set([...a[key].keys(), ...b[key].keys()]))
@@ -148,6 +149,12 @@ const laterOf = (group: Group | undefined): [Row, string][] =>
   [...(group?.laterShapes ?? [])]
     .toSorted(([one], [other]) => one - other)
     .map(([row, { resources }]) => [row, `${shapeKey(resources)} ${group?.memory.get(row)?.kills ?? 0}`]);
+
+/** What was learned that its tasks ask for, and what each of them had. */
+const learnedOf = (group: Group | undefined): unknown =>
+  group?.learned === undefined
+    ? null
+    : [group.learned.versions.map(({ mem, timeRequest }) => [mem, timeRequest]), group.learned.rows];
 
 type Column = Exclude<keyof Page, "buffer" | "state" | "reason">;
 

@@ -82,6 +82,7 @@ const group = object({
   resources,
   itemResources: optional(tableOf(text)),
   attemptResources: optional(tableOf(text)),
+  auto: optional(object({ mem: optional(flag), timeRequest: optional(flag) })),
   env: optional(tableOf(text)),
   cwd: optional(text),
   stdout: optional(text),
@@ -146,6 +147,7 @@ const SHAPES: Readonly<Record<Event["type"], Shape>> = {
   "run.committed": object({ at: number, run: id }),
   "run.canceled": object({ at: number, run: id, rows: optional(listOf(row)), reason: text }),
   "run.retried": object({ at: number, run: id, which: oneOf("failed", "all") }),
+  "run.requests": object({ at: number, run: id, group: id, mem: optional(id), timeRequest: optional(number) }),
   "tasks.assigned": object({
     at: number,
     agent: id,

@@ -17,6 +17,7 @@ export type Event =
   | RunCommitted
   | RunCanceled
   | RunRetried
+  | RunRequests
   | TasksAssigned
   | TasksReturned
   | TasksEnded
@@ -83,6 +84,18 @@ export interface RunRetried {
   readonly at: number;
   readonly run: RunId;
   readonly which: "failed" | "all";
+}
+
+/** What the tasks of a group that have not begun ask for from now on, as was learned (`mem: auto`). */
+export interface RunRequests {
+  readonly type: "run.requests";
+  readonly at: number;
+  readonly run: RunId;
+  readonly group: number;
+  /** Bytes; absent: as before. */
+  readonly mem?: number;
+  /** Seconds; absent: as before. */
+  readonly timeRequest?: number;
 }
 
 /** Rows of one run as `[from, count, from, count, …]`. */

@@ -1,6 +1,6 @@
 import { resourcesAt } from "./items.ts";
 import type { Resources } from "./resources.ts";
-import { type Group, type Run, type Shape, firstShapeOf } from "./run.ts";
+import { type Group, type Run, type Shape, baseShapeOf, waitingShapeOf } from "./run.ts";
 import { peek } from "./table.ts";
 import type { Row } from "./ids.ts";
 
@@ -25,9 +25,10 @@ export const setLaterShape = (run: Run, group: Group, row: Row): void => {
   const attempt = group.spec.attemptResources === undefined ? 1 : Math.min(fails, group.spec.retries) + 1;
   const given = group.memory.get(row);
   if (attempt === 1 && given === undefined) return void group.laterShapes.delete(row);
-  const resources = laterResources(group, row, firstShapeOf(group, row).resources, attempt);
-  const asked = given === undefined ? resources : { ...resources, mem: given.mem };
-  group.laterShapes.set(row, group.laterSet.of(group.spec, asked));
+  const { resources, timeRequest } = baseShapeOf(group, row);
+  const later = laterResources(group, row, resources, attempt);
+  const asked = given === undefined ? later : { ...later, mem: given.mem };
+  group.laterShapes.set(row, group.laterSet.of({ ...group.spec, timeRequest }, asked));
 };
 
 /** The same for all rows of a run that was read from a snapshot. */
@@ -49,10 +50,12 @@ export const forgetLater = (group: Group, row: Row): void => {
 
 /** The rows from `from` to `end` of a group without shapes per item, in stretches that ask for the same. */
 export function* partsByShape(
-  { shape, laterShapes }: Group,
+  group: Group,
   from: Row,
   end: Row,
 ): Generator<{ readonly shape: Shape; readonly from: Row; readonly count: number }> {
+  const { laterShapes } = group;
+  const shape = waitingShapeOf(group);
   const others: Row[] = [];
   if (laterShapes.size > end - from) {
     for (let row = from; row < end; row += 1) if (laterShapes.has(row)) others.push(row);

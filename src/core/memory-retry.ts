@@ -19,6 +19,17 @@ import type { AgentId, Row } from "./ids.ts";
 /** The most memory that a task of a group can get, for each of its ranks, where an agent has run it. */
 export type LargestMemory = (spec: GroupSpec, agent: AgentId) => number;
 
+/** What decides how much a task gets that was killed for memory. */
+export interface MemoryAdvice {
+  readonly largest: LargestMemory;
+  /** For `mem: auto`: what tasks of this group needed that needed more than `above`; undefined if nobody knows. */
+  readonly learned?: (
+    run: Run,
+    group: Group,
+    asked: { readonly above: number; readonly attempts: number; readonly most: number },
+  ) => number | undefined;
+}
+
 /**
  * What a task gets after it was killed with `now` bytes, for the `kills + 1`th time: twice as much, and at the last of
  * several tries the largest there is. Undefined when it had its tries, or already has the largest.
@@ -34,11 +45,22 @@ const hasKill = ({ ending, rows }: TasksEnded["parts"][number]): boolean => {
   return false;
 };
 
-const decideRow = (group: Group, row: Row, largest: (spec: GroupSpec) => number): number | undefined => {
-  const { memRetry = 0 } = group.spec;
+const decideRow = (
+  run: Run,
+  group: Group,
+  row: Row,
+  largest: (spec: GroupSpec) => number,
+  learned: MemoryAdvice["learned"],
+): number | undefined => {
+  const { memRetry = 0, auto } = group.spec;
   if (memRetry === 0) return undefined;
   const now = amountOf(shapeOfRow(group, row).resources, "mem");
-  return nextMemory(now, group.memory.get(row)?.kills ?? 0, memRetry, largest(group.spec));
+  const kills = group.memory.get(row)?.kills ?? 0;
+  const most = largest(group.spec);
+  const next = nextMemory(now, kills, memRetry, most);
+  if (next === undefined || auto?.mem !== true) return next;
+  const known = learned?.(run, group, { above: now, attempts: memRetry - kills, most });
+  return known !== undefined && known > now && known <= most ? known : next;
 };
 
 /** Asks once for each group. */
@@ -52,9 +74,9 @@ const askedOnce = (largest: LargestMemory, agent: AgentId): ((spec: GroupSpec) =
 };
 
 /** Adds to an event which of its tasks are tried again with more memory, and with how much. */
-export const decideMemory = (state: State, event: Event, largest: LargestMemory): Event => {
+export const decideMemory = (state: State, event: Event, advice: MemoryAdvice): Event => {
   if (event.type !== "tasks.ended" || !event.parts.some(hasKill)) return event;
-  const largestFor = askedOnce(largest, event.agent);
+  const largestFor = askedOnce(advice.largest, event.agent);
   const grown = event.parts.flatMap((part): Grown[] => {
     const run = state.runs.get(part.run);
     const rows: number[] = [];
@@ -65,7 +87,7 @@ export const decideMemory = (state: State, event: Event, largest: LargestMemory)
       const slot = row % run.table.pageRows;
       if (page === undefined || page.attempt[slot] !== valueAt(part.attempt, i)) continue;
       if (!holds(page, slot, event.agent) || (page.flags[slot]! & Flag.CANCEL) !== 0) continue;
-      const bytes = decideRow(groupOf(run.groups, row), row, largestFor);
+      const bytes = decideRow(run, groupOf(run.groups, row), row, largestFor, advice.learned);
       if (bytes === undefined) continue;
       rows.push(row);
       mem.push(bytes);

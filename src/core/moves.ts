@@ -1,5 +1,6 @@
 import type { Launch } from "./launch.ts";
 import { clearLost } from "./output-lost.ts";
+import { releaseAmounts } from "./learned-amounts.ts";
 import { clearPeak } from "./peak.ts";
 import { remember } from "./past-attempts.ts";
 import type { Group, Run } from "./run.ts";
@@ -75,6 +76,7 @@ export const reopen = (
   page.errBytes[slot] = 0;
   clearLost(run, row);
   clearPeak(run, row);
+  releaseAmounts(run, row);
   page.exit[slot] = -1;
   page.signal[slot] = 0;
   page.reason[slot] = 0;

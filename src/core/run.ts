@@ -33,6 +33,21 @@ export interface MemoryGiven {
   readonly mem: number;
 }
 
+/** What tasks of a group asked for one after the other: each keeps what it had when its attempt began. */
+export interface LearnedAmounts {
+  readonly versions: AmountVersion[];
+  /** By row of the group: the number of the version of its attempt, counted from 1; 0: it asks for the latest. */
+  readonly rows: Uint8Array;
+}
+
+/** Undefined: what the run's file says. */
+export interface AmountVersion {
+  readonly mem: number | undefined;
+  readonly timeRequest: number | undefined;
+  /** By what the group, or the item, asks for. */
+  readonly shapes: Map<Shape, Shape>;
+}
+
 /** An earlier attempt of a task; the latest one is in the table. */
 export interface Attempt {
   readonly n: number;
@@ -70,6 +85,8 @@ export interface Group {
   readonly laterSet: ShapeSet;
   /** Rows that were killed for memory and tried again: how often, and what they get since. */
   readonly memory: Map<Row, MemoryGiven>;
+  /** What its tasks ask for, where that is learned and has changed since the run was submitted. */
+  learned: LearnedAmounts | undefined;
   readonly dependents: { readonly group: number; readonly on: Condition }[];
   /** State of untouched rows: NEW while dependencies are open, then PENDING. */
   base: number;
@@ -194,6 +211,7 @@ export const createRun = (
       laterShapes: new Map(),
       laterSet,
       memory: new Map(),
+      learned: undefined,
       dependents: [],
       base: Task.NEW,
       waits: group.after.length,
@@ -250,15 +268,36 @@ export const groupOf = (groups: readonly Group[], row: Row): Group => {
   return groups[low]!;
 };
 
-/** What the first attempt of a row asks for. */
-export const firstShapeOf = (group: Group, row: Row): Shape => group.rowShapes?.[row - group.first] ?? group.shape;
+const versionOf = ({ spec, laterSet }: Group, asked: Shape, { mem, timeRequest, shapes }: AmountVersion): Shape => {
+  if (mem === undefined && timeRequest === undefined) return asked;
+  let shape = shapes.get(asked);
+  if (shape === undefined) {
+    const resources = mem === undefined ? asked.resources : { ...asked.resources, mem };
+    shape = laterSet.of(timeRequest === undefined ? spec : { ...spec, timeRequest }, resources);
+    shapes.set(asked, shape);
+  }
+  return shape;
+};
+
+/** What a row asks for that did not fail and was not killed. */
+export const baseShapeOf = (group: Group, row: Row): Shape => {
+  const asked = group.rowShapes?.[row - group.first] ?? group.shape;
+  if (group.learned === undefined) return asked;
+  const { versions, rows } = group.learned;
+  const number = rows[row - group.first]!;
+  return versionOf(group, asked, number === 0 ? versions.at(-1)! : versions[number - 1]!);
+};
+
+/** What the tasks of a group without shapes per item ask for that have not begun. */
+export const waitingShapeOf = (group: Group): Shape =>
+  group.learned === undefined ? group.shape : versionOf(group, group.shape, group.learned.versions.at(-1)!);
 
 /** What the latest attempt of a row asks for, or the next one if that has ended. */
-export const shapeOfRow = (group: Group, row: Row): Shape => group.laterShapes.get(row) ?? firstShapeOf(group, row);
+export const shapeOfRow = (group: Group, row: Row): Shape => group.laterShapes.get(row) ?? baseShapeOf(group, row);
 
-/** Whether all rows of a group ask for the same. */
-export const isUniform = ({ rowShapes, laterShapes }: Group): boolean =>
-  rowShapes === undefined && laterShapes.size === 0;
+/** Whether all rows of a group ask for the same, and always did. */
+export const isUniform = ({ rowShapes, laterShapes, learned }: Group): boolean =>
+  rowShapes === undefined && laterShapes.size === 0 && learned === undefined;
 
 /** The number people see for a row, and back. */
 export const indexOfRow = (run: Run, row: Row): number => run.spec.numbering.start + row * run.spec.numbering.step;
@@ -278,8 +317,8 @@ export const internReason = (run: Run, reason: string): number => {
 };
 
 /** Whether attempts of one task may have different amounts of memory. */
-const differsByAttempt = ({ memRetry, attemptResources }: GroupSpec): boolean =>
-  memRetry !== undefined || attemptResources?.["mem"] !== undefined;
+const differsByAttempt = ({ memRetry, attemptResources, auto }: GroupSpec): boolean =>
+  auto?.mem === true || memRetry !== undefined || attemptResources?.["mem"] !== undefined;
 
 /** The attempt in the table, as a record of its own. */
 export const latestAttempt = (run: Run, row: Row, lost: boolean): Attempt => {

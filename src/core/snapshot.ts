@@ -42,6 +42,7 @@ const Part = {
   LOST: 165,
   PEAKS: 166,
   MEMORY: 167,
+  LEARNED: 168,
 } as const;
 
 /** Page bytes pass through this, so that whoever writes them may compress. */
@@ -122,6 +123,13 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
   for (const group of run.groups)
     for (const part of inParts([...group.memory].map(([row, { kills, mem }]) => [row, kills, mem])))
       yield record(Part.MEMORY, part);
+  for (const { index, learned } of run.groups)
+    if (learned !== undefined)
+      yield record(Part.LEARNED, {
+        index,
+        versions: learned.versions.map(({ mem, timeRequest }) => [mem ?? null, timeRequest ?? null]),
+        rows: pages.pack(learned.rows),
+      });
   yield record(Part.RUN_END, run.id);
 }
 
@@ -228,6 +236,18 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
         for (const [row, kills, mem] of packr.unpack(payload) as [Row, number, number][])
           groupOf(build().groups, row).memory.set(row, { kills, mem });
         return undefined;
+      case Part.LEARNED: {
+        const packed = packr.unpack(payload) as { index: number; versions: (number | null)[][]; rows: Uint8Array };
+        build().groups[packed.index]!.learned = {
+          versions: packed.versions.map(([mem, timeRequest]) => ({
+            mem: mem ?? undefined,
+            timeRequest: timeRequest ?? undefined,
+            shapes: new Map(),
+          })),
+          rows: new Uint8Array(pages.unpack(packed.rows)),
+        };
+        return undefined;
+      }
       case Part.RUN_END: {
         const done = build();
         done.outputBytes = header!.outputBytes ?? sumOutput(done);

@@ -50,6 +50,8 @@ export interface GroupSpec {
   readonly itemResources?: Readonly<Record<string, string>>;
   /** Amounts that depend on the attempt: name → formula. `resources`, or the item, say what the first one gets. */
   readonly attemptResources?: Readonly<Record<string, string>>;
+  /** Amounts that are learned; `resources` holds what the first tasks get. */
+  readonly auto?: { readonly mem?: boolean; readonly timeRequest?: boolean };
   readonly env?: Readonly<Record<string, string>>;
   /** Text with placeholders; relative to the run's cwd. */
   readonly cwd?: string;

@@ -142,6 +142,9 @@ export const createState = (lossLimit = 5): State => ({
 export interface Effects {
   /** Rows that may be placed now. */
   ready(run: Run, from: number, count: number): void;
+  /** What waits of a run is about to ask for something else: nothing of it may be placed until `requeue`. */
+  unqueue(run: Run): void;
+  requeue(run: Run): void;
   /** A row that may be placed at a later time. */
   delayed(run: Run, row: Row, until: number): void;
   /** A row that an agent no longer has. */
@@ -163,6 +166,8 @@ const nothing = (): void => undefined;
 
 export const NO_EFFECTS: Effects = {
   ready: nothing,
+  unqueue: nothing,
+  requeue: nothing,
   delayed: nothing,
   left: nothing,
   gangOver: nothing,

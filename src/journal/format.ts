@@ -25,7 +25,8 @@ import { type SegmentId, baseName } from "./names.ts";
  * The set of events and snapshot records is part of the format: an older Slipway must not read what it would not
  * understand. This one reads all formats up to its own.
  *   2   losses say whether the task was given up (`givenUp`, `losses.judged`); snapshots hold the links between runs
- *   3   results say how much memory attempts had (`peak`) and which get more (`grown`); snapshots hold both
+ *   3   results say how much memory attempts had (`peak`) and which get more (`grown`);
+ *       requests are learned (`run.requests`); snapshots hold all three
  */
 export const FORMAT_VERSION = 3;
 export const HEADER_BYTES = 40;

@@ -1,6 +1,6 @@
 import type { ClustersConfig } from "../config/clusters-file.ts";
 import type { LargestMemory } from "../core/memory-retry.ts";
-import { amountOf, type Resources } from "../core/resources.ts";
+import { amountOf, FRACTION, type Resources } from "../core/resources.ts";
 import type { GroupSpec } from "../core/spec.ts";
 import type { Agent, State } from "../core/state.ts";
 import { knownOf } from "./largest.ts";
@@ -16,6 +16,20 @@ export interface LargestMemoryOptions {
   /** What the largest node of each usable cluster offers. */
   readonly largest: ReadonlyMap<string, Resources>;
 }
+
+/** For a task about which nothing is known on a cluster about which nothing is known. */
+const UNKNOWN_PER_CPU = 2 ** 31;
+
+/** What comes with the cores of a task: its share of a node's memory. */
+export const createMemoryShare =
+  ({ clusters, largest }: Pick<LargestMemoryOptions, "clusters" | "largest">) =>
+  (spec: GroupSpec): number => {
+    const node = knownOf(largest.get(spec.cluster ?? clusters.default) ?? {});
+    const [mem, cpus] = [amountOf(node, "mem"), amountOf(node, "cpus")];
+    const asked = Math.max(amountOf(spec.resources, "cpus"), 1);
+    if (mem === 0 || cpus === 0) return Math.ceil((UNKNOWN_PER_CPU * Math.max(asked, FRACTION)) / FRACTION);
+    return Math.max(1, Math.floor(mem * Math.min(1, asked / cpus)));
+  };
 
 export const createLargestMemory = ({ state, clusters, largest }: LargestMemoryOptions): LargestMemory => {
   const declared = (name: string, queue: string | undefined): number => {

@@ -5,7 +5,7 @@ import type { PackedColumns } from "../core/columns.ts";
 import type { Event } from "../core/events.ts";
 import type { Gang } from "../core/gangs.ts";
 import { decideLosses } from "../core/losses.ts";
-import { type LargestMemory, decideMemory } from "../core/memory-retry.ts";
+import { type MemoryAdvice, decideMemory } from "../core/memory-retry.ts";
 import { amountOf } from "../core/resources.ts";
 import { type Attempt, type Run, groupOf, shapeOfRow } from "../core/run.ts";
 import { bringBackFor } from "../core/snapshot.ts";
@@ -14,7 +14,7 @@ import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "../journal/journal.ts";
 import { createOutbox } from "./outbox.ts";
-import { rebuildQueues } from "./rebuild-queues.ts";
+import { rebuildQueues, requeueRun } from "./rebuild-queues.ts";
 import { createRetryDelay } from "./retry-delays.ts";
 import type { AgentId, Row, RunId } from "../core/ids.ts";
 
@@ -80,18 +80,17 @@ const NOBODY_LISTENS: EngineListeners = {
 export interface EngineOptions {
   /** How often a task may be lost before it is given up: applied when it is lost, never to the past. */
   readonly losses?: number;
-  /** What a task that was killed for memory can get at most; without it, what its own node has. */
-  readonly largestMemory?: LargestMemory;
+  /** What a task gets that was killed for memory; without it, at most what its own node has. */
+  readonly memory?: MemoryAdvice;
   /** Reads a run from the archive. */
   readonly restore?: (summary: RunSummary) => Run;
 }
 
 const DEFAULT_LOSSES = 5;
 
-const ownNode =
-  ({ agents }: State): LargestMemory =>
-  (_spec, agent) =>
-    amountOf(agents.get(agent)?.resources ?? {}, "mem");
+const ownNode = ({ agents }: State): MemoryAdvice => ({
+  largest: (_spec, agent) => amountOf(agents.get(agent)?.resources ?? {}, "mem"),
+});
 
 export const createEngine = (
   state: State,
@@ -100,7 +99,7 @@ export const createEngine = (
   clock: Clock,
   options: EngineOptions = {},
 ): Engine => {
-  const { losses = DEFAULT_LOSSES, restore, largestMemory = ownNode(state) } = options;
+  const { losses = DEFAULT_LOSSES, restore, memory = ownNode(state) } = options;
   const { afterDurable } = createOutbox(journal);
   let passPlanned = false;
   /** Whether the scheduler knows everything that the state does. */
@@ -117,6 +116,14 @@ export const createEngine = (
     ready: (run, from, count) => {
       if (!filled) return;
       scheduler.ready(run, from, count);
+      schedulePass();
+    },
+    unqueue: (run) => {
+      if (filled) scheduler.dropRun(run);
+    },
+    requeue: (run) => {
+      if (!filled) return;
+      requeueRun(run, scheduler, clock, delay);
       schedulePass();
     },
     delayed: (run, row, until) => {
@@ -148,7 +155,7 @@ export const createEngine = (
   const commit = (given: Event, packed?: readonly PackedColumns[]): number => {
     const problem = check(state, given);
     if (problem !== undefined) throw new EventRefused(given.type, problem);
-    const event = decideMemory(state, decideLosses(state, given, losses), largestMemory);
+    const event = decideMemory(state, decideLosses(state, given, losses), memory);
     if (restore !== undefined) bringBackFor(state, event, { restore });
     const { type, payload } = encodeEvent(event, packed);
     const lsn = journal.append(type, payload);

@@ -127,7 +127,16 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     blocked: lifecycle.blocked,
     mayChange,
     launches: () => launches.live,
-    submit: createSubmission({ engine, journal: stored.journal, home: root, clusters, largest, shared, mayTake }),
+    submit: createSubmission({
+      engine,
+      journal: stored.journal,
+      home: root,
+      clusters,
+      largest,
+      shared,
+      mayTake,
+      firstMemory: inside.memoryShare,
+    }),
     checkCluster: async (name) =>
       checkCluster({
         home: root,

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { type Agents, createAgents } from "../agent-links/agents.ts";
 import type { ClusterConfig, ClustersConfig } from "../config/clusters-file.ts";
 import type { Resources } from "../core/resources.ts";
+import type { GroupSpec } from "../core/spec.ts";
 import { isFinalPilot } from "../core/states.ts";
 import { VERSION } from "../protocol/package-version.ts";
 import { DEFAULT_PREFETCH } from "../scheduler/capacity.ts";
@@ -15,10 +16,11 @@ import { type Engine, createEngine } from "./engine.ts";
 import { accountRules } from "../pilots/accounts.ts";
 import { createFleets } from "../pilots/create-fleets.ts";
 import type { Fleet } from "../pilots/fleet.ts";
-import { createLargestMemory } from "../pilots/largest-memory.ts";
+import { createLargestMemory, createMemoryShare } from "../pilots/largest-memory.ts";
 import { largestOf } from "../pilots/largest.ts";
 import { type Pilots, createPilots } from "../pilots/pilots.ts";
 import { simulatedNode } from "../pilots/simulated-fleets.ts";
+import { createAutoRequests, learnedMemory } from "./auto-requests.ts";
 import { type Learning, openLearning } from "./learning.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Log } from "./logger.ts";
@@ -35,6 +37,8 @@ export interface Inside {
   readonly compactor: Compactor;
   readonly runWatch: RunWatch;
   readonly learning: Learning;
+  /** What comes with the cores of a task: its share of a node's memory. */
+  readonly memoryShare: (spec: GroupSpec) => number;
   /** What the largest node of each usable cluster offers. */
   readonly largest: ReadonlyMap<string, Resources>;
   /** What several agents share. */
@@ -107,12 +111,16 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     log,
   });
   const { expected } = learning;
+  const largestMemory = createLargestMemory({ state, clusters, largest });
+  const memoryShare = createMemoryShare({ clusters, largest });
+  const nodes = { most: (spec: GroupSpec) => largestMemory(spec, 0), share: memoryShare };
   const shared = accountRules(clusters, largest);
   const engine = createEngine(state, createScheduler(DEFAULT_PREFETCH, clusters.default, shared), journal, clock, {
     losses: clusters.limits.losses,
     restore: (summary) => readArchiveSync(root, summary.file),
-    largestMemory: createLargestMemory({ state, clusters, largest }),
+    memory: { largest: largestMemory, learned: learnedMemory(expected, nodes) },
   });
+  const requests = createAutoRequests(engine, expected, nodes);
 
   const agents = createAgents({
     engine,
@@ -150,7 +158,7 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     onWaiting: (pilot, text) => feed.publish({ event: "pilot.waiting", detail: { pilot, manager: text } }, clock()),
   });
   const runWatch = createRunWatch(engine);
-  wire({ engine, agents, pilots, feed, runWatch, expected, journal, lifecycle, log });
+  wire({ engine, agents, pilots, feed, runWatch, expected, requests, journal, lifecycle, log });
   announce(engine, claim.epoch, here);
 
   const compactor = createCompactor({
@@ -161,5 +169,18 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     command: (upTo) => [process.execPath, join(bundles, "server.js"), "compact-child", "--home", root, "--up-to", upTo],
     log,
   });
-  return { engine, agents, fleets, pilots, compactor, runWatch, learning, largest, shared, homeHash, started };
+  return {
+    engine,
+    agents,
+    fleets,
+    pilots,
+    compactor,
+    runWatch,
+    learning,
+    memoryShare,
+    largest,
+    shared,
+    homeHash,
+    started,
+  };
 };

@@ -33,11 +33,17 @@ const rebuildGroup = (scheduler: Scheduler, run: Run, group: Group, clock: Clock
   }
 };
 
+/** Everything of a run that waits, after it was taken out of the queues. */
+export const requeueRun = (run: Run, scheduler: Scheduler, clock: Clock, delay: RetryDelay): void => {
+  if (isFinishedRun(run)) return;
+  for (const group of run.groups) rebuildGroup(scheduler, run, group, clock, delay);
+};
+
 export const rebuildQueues = (state: State, scheduler: Scheduler, clock: Clock, delay: RetryDelay): void => {
   const living = new Set([...state.agents.values()].filter((agent) => agent.ended === 0).map((agent) => agent.id));
   for (const run of state.runs.values()) {
     if (isFinishedRun(run)) continue;
-    for (const group of run.groups) rebuildGroup(scheduler, run, group, clock, delay);
+    requeueRun(run, scheduler, clock, delay);
     forEachHeld(run, living, (row, page, slot) => scheduler.restore(run, row, page.agent[slot]!));
   }
   for (const gang of state.gangs.values()) {

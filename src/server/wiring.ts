@@ -1,4 +1,5 @@
 import type { Agents } from "../agent-links/agents.ts";
+import type { AutoRequests } from "./auto-requests.ts";
 import type { Engine } from "./engine.ts";
 import type { Expected } from "../learned/expected.ts";
 import type { Feed } from "./feed.ts";
@@ -17,20 +18,24 @@ export interface Wired {
   readonly feed: Feed;
   readonly runWatch: RunWatch;
   readonly expected: Expected;
+  readonly requests: AutoRequests;
   readonly journal: Journal;
   readonly lifecycle: Lifecycle;
   readonly log: Log;
 }
 
 export const wire = (parts: Wired): void => {
-  const { engine, agents, pilots, feed, runWatch, expected, journal, lifecycle, log } = parts;
+  const { engine, agents, pilots, feed, runWatch, expected, requests, journal, lifecycle, log } = parts;
   const { clock, listeners } = engine;
 
   listeners.committed = (event) => {
     feed.committed(event);
     if (event.type === "run.committed" || event.type === "run.retried") {
       const run = engine.state.runs.get(event.run);
-      if (run !== undefined) expected.begin(run);
+      if (run !== undefined) {
+        expected.begin(run);
+        requests.begin(run);
+      }
     }
     // a first task gets its pilot at once, not at the next period
     if (event.type === "run.committed") setImmediate(() => pilots.expectWork());
@@ -45,6 +50,7 @@ export const wire = (parts: Wired): void => {
   listeners.taskEnded = (run, row) => {
     feed.taskEnded(run, row, clock);
     expected.taskEnded(run, row);
+    requests.taskEnded(run, row);
   };
   listeners.tasksCanceled = (run, _from, count) =>
     feed.publish({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());

@@ -4,6 +4,7 @@ import type { ClustersConfig } from "../config/clusters-file.ts";
 import { type RunDocument, readRunBody } from "../config/run-file.ts";
 import type { ItemsInput } from "../config/task-items.ts";
 import type { Resources } from "../core/resources.ts";
+import type { GroupSpec, RunSpec } from "../core/spec.ts";
 import { SlipwayError } from "../errors.ts";
 import { readArchive } from "../archive/archive.ts";
 import type { Engine } from "../server/engine.ts";
@@ -35,7 +36,17 @@ export interface SubmissionOptions {
   /** What several agents share. */
   readonly shared: readonly AccountRule[];
   readonly mayTake: () => void;
+  /** Bytes for the first tasks of a group with `mem: auto`. */
+  readonly firstMemory: (group: GroupSpec) => number;
 }
+
+/** Amounts that will be learned begin with a share of a node. */
+const withFirstAmounts = (spec: RunSpec, firstMemory: SubmissionOptions["firstMemory"]): RunSpec => ({
+  ...spec,
+  groups: spec.groups.map((group) =>
+    group.auto?.mem === true ? { ...group, resources: { ...group.resources, mem: firstMemory(group) } } : group,
+  ),
+});
 
 export type Submit = (lines: AsyncIterable<unknown>) => Promise<Submitted>;
 
@@ -135,7 +146,7 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
     if (known !== undefined) return repeat(uuid, known, document, digest, lines);
     const built = buildRun(document, { limit: tasksPerRun });
     const inputs = new Map(built.items);
-    const spec = listForms(built.spec, inputs);
+    const spec = withFirstAmounts(listForms(built.spec, inputs), options.firstMemory);
     const draft = drafts.get(uuid) ?? drafts.begin(uuid, digest, spec, [...inputs.keys()]);
     if (draft.digest !== digest) differs(uuid, draft.run);
     return give(draft, inputs, lines);

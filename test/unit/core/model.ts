@@ -100,7 +100,9 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
     const problem = check(state, given);
     if (problem !== undefined) throw new EventRefused(given.type, problem);
     // what a node can give is a setting too: it changes with each start
-    const event = undecided ? given : decideMemory(state, decideLosses(state, given, limit), () => 10 * limit);
+    const event = undecided
+      ? given
+      : decideMemory(state, decideLosses(state, given, limit), { largest: () => 10 * limit });
     events.push(event);
     apply(state, event, effects);
     noRefusals(state);

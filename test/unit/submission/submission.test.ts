@@ -46,6 +46,7 @@ const start = async (): Promise<void> => {
     largest: new Map([["local", { cpus: 8 * FRACTION }]]),
     shared: [],
     mayTake: () => undefined,
+    firstMemory: () => 3 * 2 ** 30,
   });
 };
 
