@@ -7,7 +7,7 @@ import { type ClusterKeeper, createClusterKeeper } from "./cluster-keeper.ts";
 import type { KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Waiting } from "../managers/waiting-words.ts";
-import { createRoster } from "./roster.ts";
+import { createRoster, type Roster } from "./roster.ts";
 import { createSpools } from "./spools.ts";
 import type { AgentId, PilotId } from "../core/ids.ts";
 
@@ -18,7 +18,7 @@ import type { AgentId, PilotId } from "../core/ids.ts";
 export interface Pilots {
   /** Something may have ended: looks now and shortly after, not at the next period. */
   look(): void;
-  /** There is new work: looks now if there is no pilot for it. */
+  /** There is new work: looks now where there may be more pilots. */
   expectWork(): void;
   /** Drains or cancels every pilot; resolves when none is left. */
   stop(now: boolean): Promise<void>;
@@ -59,8 +59,25 @@ export interface PilotsOptions {
 const ORPHAN_LEASE_MS = 60_000;
 const ORPHAN_PERIOD_MS = 1000;
 
+/** Work that comes in quick succession is looked at together. */
+const TOGETHER_MS = 20;
 /** A process takes a moment to end after its last message. */
 const SOON_MS = [30, 100, 300];
+
+const together = (action: () => void): (() => void) => {
+  let timer: NodeJS.Timeout | undefined;
+  return () => {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      action();
+    }, TOGETHER_MS).unref();
+  };
+};
+
+const hasFewer =
+  (roster: Roster, than: (fleet: Fleet) => number) =>
+  ({ fleets }: ClusterKeeper): boolean =>
+    fleets.some((fleet) => roster.live(fleet).length < than(fleet));
 
 export const createPilots = (options: PilotsOptions): Pilots => {
   const { engine, agents } = options;
@@ -117,6 +134,8 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     for (const keeper of keepers) if (which(keeper)) void lookAt(keeper);
   };
 
+  const lookTogether = together(() => lookAll(hasFewer(roster, ({ policy }) => policy.max)));
+
   const every = (ms: number, action: () => void): void => {
     timers.add(repeatTimer(ms, action));
   };
@@ -139,7 +158,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
       lookAll();
       for (const ms of SOON_MS) setTimeout(() => lookAll(), ms).unref();
     },
-    expectWork: () => lookAll(({ fleets }) => fleets.some((fleet) => roster.live(fleet).length === 0)),
+    expectWork: () => (lookAll(hasFewer(roster, () => 1)), lookTogether()),
     stop: (now) =>
       new Promise((resolve) => {
         settle = resolve;

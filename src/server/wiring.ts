@@ -37,7 +37,7 @@ export const wire = (parts: Wired): void => {
         requests.begin(run);
       }
     }
-    // a first task gets its pilot at once, not at the next period
+    // new work gets its pilots at once, not at the next period
     if (event.type === "run.committed") setImmediate(() => pilots.expectWork());
   };
   listeners.runFinished = (run) => {

@@ -68,6 +68,21 @@ describe("what the manager is asked", () => {
     expect([manager.lists, manager.polls.length, manager.jobs.size]).toEqual([1, 0, 2]);
   });
 
+  it("work that comes later gets its pilots at once too, up to the most there may be", async () => {
+    const manager = createManager();
+    const setup = await start([fleetOf(manager, { max: 3 })], { periodMs: HOUR });
+    for (const [tasks, jobs] of [
+      [1, 1],
+      [8, 3],
+      [40, 3],
+    ] as const) {
+      setup.work(tasks);
+      setup.pilots.expectWork();
+      await until(`there are ${jobs} jobs`, () => manager.jobs.size === jobs);
+    }
+    expect([manager.lists, manager.polls.length]).toEqual([1, 0]);
+  });
+
   it("one that hangs holds up no other cluster", async () => {
     const hanging = createManager({ poll: () => never });
     const other = createManager();
