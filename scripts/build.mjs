@@ -129,7 +129,8 @@ const main = async () => {
     ),
   );
   // run by the user's own Python
-  put(join(dist, "slipway_dask.py"), readFileSync(join(root, "src", "wrap", "shim", "slipway_dask.py")));
+  for (const name of ["slipway_dask.py", "slipway_scheduler.py"])
+    put(join(dist, name), readFileSync(join(root, "src", "wrap", "shim", name)));
   buildTypes();
   spawnSync(process.execPath, [join(root, "scripts", "build-native.mjs")], { stdio: "inherit" });
   put(stamp, `${version}\n`);

@@ -58,10 +58,13 @@ const parametersOf = (body: StatusBody | undefined, options: WrapOptions): Recor
   return all;
 };
 
-const prepareStatus = async (statusFile: string, options: WrapOptions): Promise<void> => {
+/** Checked against the queue by the wrapper. */
+const GIVEN_BY_QUEUES = ["walltime", "cores", "memory", "maximum_jobs"] as const;
+
+const prepareStatus = async ({ statusFile, chosen }: WrapTarget, options: WrapOptions): Promise<void> => {
   const parameters = parametersOf(await peekStatus(statusFile), options);
   // mistakes are told here, before anything is started
-  readParameters(parameters);
+  readParameters(parameters, chosen === undefined ? [] : GIVEN_BY_QUEUES);
   await updateStatus(statusFile, { ...NO_RESULTS, parameters });
 };
 
@@ -78,6 +81,10 @@ const launch = async (context: Context, what: WrapTarget, options: WrapOptions, 
     ...option("--port-range", options.portRange),
     ...option("--host", options.host),
     ...option("--python", options.python),
+    ...(what.chosen === undefined ? [] : ["--scheduler", options.scheduler]),
+    ...option("--interface", options.interface),
+    ...option("--stage", options.stage),
+    ...option("--clusters", options.clusters),
   ];
   try {
     const child = spawn(process.execPath, words, { detached: true, stdio: ["ignore", file.fd, file.fd] });
@@ -124,7 +131,7 @@ export const startWrap = async (context: Context, what: WrapTarget, options: Wra
   if (isThere) context.note("a wrapper holds this status file already");
   else {
     prepareRegistry(context.home);
-    await prepareStatus(statusFile, options);
+    await prepareStatus(what, options);
     child = await launch(context, what, options, log);
   }
   const body = await untilRunning(statusFile, child, log);

@@ -36,15 +36,20 @@ const defineDown = (command: Command, act: Cli["act"]): void =>
         const { findWrap, listWraps, request } = await registry();
         const { cleanLost } = await import("../wrap/holder/clean.ts");
         const { home } = context;
+        const endServer = async (id: string): Promise<void> => {
+          const { endLeftServer, poolHome } = await import("../wrap/pool/server.ts");
+          const { boundServer } = await import("./verbs/wrap.ts");
+          await endLeftServer(poolHome(home, id), boundServer(context.root), context.note);
+        };
         for (const name of names) {
           const wrap = await findWrap(home, name);
-          if (wrap.state === "lost") await cleanLost(home, wrap);
+          if (wrap.state === "lost") await cleanLost(home, wrap, endServer);
           else {
             await request(home, wrap.id, { op: "down" });
             const isGone = async (): Promise<boolean> => {
               const now = (await listWraps(home)).find(({ id }) => id === wrap.id);
               // killed meanwhile: what it left is ended here
-              if (now?.state === "lost") await cleanLost(home, now);
+              if (now?.state === "lost") await cleanLost(home, now, endServer);
               return now === undefined || now.state === "lost" || now.started !== wrap.started;
             };
             await until(isGone, END_MS, wrap.id);

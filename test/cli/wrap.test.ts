@@ -57,10 +57,13 @@ afterAll(() => patient.home.cleanup());
 describe("slipway wrap and what it is given", () => {
   it("rows 002-11, 002-14: MODULE::SYMBOL and --status-file are needed, and options are checked", async () => {
     const told: [readonly string[], RegExp][] = [
-      [["wrap"], /MODULE::SYMBOL/],
+      [["wrap"], /CLUSTER/],
       [["wrap", "a::B"], /--status-file/],
-      [["wrap", "hpc/cpu", "--status-file", "s"], /not possible yet/],
+      [["wrap", "hpc/cpu", "--status-file", "s"], /no cluster 'hpc'/],
+      [["wrap", "local/x", "--status-file", "s"], /no queue 'x'/],
+      [["wrap", "a::B", "--status-file", "s", "--scheduler", "pilot"], /--scheduler is for CLUSTER/],
       [["wrap", "a b::C", "--status-file", "s"], /not MODULE::SYMBOL/],
+      [["wrap", "a b", "--status-file", "s"], /CLUSTER\[\/QUEUE\]/],
       [["wrap", "a::B", "--status-file", "s", "--port-range", "9-1"], /--port-range/],
       [["wrap", "a::B", "--status-file", "s", "--timeout", "soon"], /--timeout/],
       [["wrap", "a::B", "--status-file", "s", "--parameter", "cores=1"], /--start/],

@@ -1,10 +1,14 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { Option } from "commander";
+import { loadLayers } from "../../config/load-clusters.ts";
+import { findProject, loadProject } from "../../config/load-project.ts";
+import { type OneQueue, oneQueue } from "../../config/one-queue.ts";
 import { parseDuration } from "../../core/quantities.ts";
 import { SlipwayError } from "../../errors.ts";
 import { type PortRange, readPortRange } from "../../wrap/plan/values.ts";
 import type { Context } from "../context.ts";
+import { currentDirectory, searcherOf } from "../submission.ts";
 import { defineWrapVerbs } from "../wrap-verbs.ts";
 import { type Define, examples } from "../verb.ts";
 
@@ -17,11 +21,17 @@ export interface WrapOptions {
   readonly start?: boolean;
   readonly parameter?: readonly string[];
   readonly parameters?: string;
+  readonly scheduler: "here" | "pilot";
+  readonly interface?: string;
+  readonly clusters?: string;
+  readonly stage?: string;
 }
 
 /** What a wrapper is started with, checked. */
 export interface WrapTarget {
   readonly target: string;
+  /** Slipway's own path: the queue that its workers come from. */
+  readonly chosen?: OneQueue;
   /** Absolute. */
   readonly statusFile: string;
   readonly portRange: PortRange | undefined;
@@ -41,24 +51,50 @@ const read = <T>(option: string, parse: () => T): T => {
   }
 };
 
-const targetOf = (target: string, options: WrapOptions): WrapTarget => {
-  if (!target.includes("::"))
-    usage(`'${target}' must be MODULE::SYMBOL; to hold a cluster of clusters.yaml is not possible yet`);
-  if (!/^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*::[A-Za-z_]\w*$/.test(target))
+/** Options that mean something on one path only. */
+const OWN_ONLY = ["interface", "clusters", "stage"] as const;
+
+/** CLUSTER[/QUEUE] as the layers of configuration have it from here. */
+const chooseQueue = async (context: Context, target: string, options: WrapOptions): Promise<OneQueue> => {
+  const [matched, cluster, queue] = /^([^/:\s]+)(?:\/([^/\s]+))?$/.exec(target) ?? [];
+  if (matched === undefined)
+    usage(`'${target}' must be MODULE::SYMBOL, such as dask_jobqueue::SLURMCluster, or CLUSTER[/QUEUE]`);
+  const { files, warnings } = findProject(currentDirectory(), searcherOf(process.env));
+  for (const warning of warnings) context.note(`warning: ${warning}`);
+  const project = loadProject({ files, stage: options.stage });
+  const loaded = await loadLayers({ home: context.home, explicitPath: options.clusters, project });
+  return oneQueue(loaded, cluster, queue);
+};
+
+const targetOf = async (context: Context, target: string, options: WrapOptions): Promise<WrapTarget> => {
+  const { statusFile, portRange, host, timeout } = options;
+  const isClass = target.includes("::");
+  if (isClass && !/^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*::[A-Za-z_]\w*$/.test(target))
     usage(`'${target}' is not MODULE::SYMBOL, such as dask_jobqueue::SLURMCluster`);
-  const { statusFile = usage("--status-file is missing"), portRange, host, timeout } = options;
+  if (statusFile === undefined) return usage("--status-file is missing");
   if (host !== undefined && !/^[\w.:[\]-]+$/.test(host)) usage(`--host must be a name or an address, not '${host}'`);
+  if (options.interface !== undefined && !/^[\w.:@-]{1,40}$/.test(options.interface))
+    usage(`--interface must be the name of a network interface, not '${options.interface}'`);
+  const strange = OWN_ONLY.find((option) => options[option] !== undefined);
+  if (isClass && (strange !== undefined || options.scheduler !== "here"))
+    usage(`--${strange ?? "scheduler"} is for CLUSTER[/QUEUE]; ${target} has its own way`);
   return {
     target,
+    ...(isClass ? {} : { chosen: await chooseQueue(context, target, options) }),
     statusFile: path.resolve(statusFile),
     portRange: portRange === undefined ? undefined : read("--port-range", () => readPortRange(portRange)),
     timeout: read("--timeout", () => parseDuration(timeout)),
   };
 };
 
+/** Starts a server that ends with this process. */
+export const boundServer = (root: string) => async (home: string) => {
+  const { startServer } = await import("../server-process.ts");
+  return startServer({ home, root, bound: true });
+};
+
 /** In this process, until nobody needs it or a signal comes; a second signal ends it at once. */
 const holdHere = async (context: Context, what: WrapTarget, options: WrapOptions): Promise<number> => {
-  const { hold } = await import("../../wrap/holder/hold.ts");
   const shim = path.join(context.root, "dist", "slipway_dask.py");
   if (!existsSync(shim))
     throw new SlipwayError("internal", { detail: `${shim} is missing; run \`npm ci\` in ${context.root} first` });
@@ -68,27 +104,45 @@ const holdHere = async (context: Context, what: WrapTarget, options: WrapOptions
     process.removeAllListeners(signal);
     process.on(signal, () => (stop.signal.aborted ? kill : stop).abort());
   }
-  await hold({
-    ...what,
+  const { chosen, ...rest } = what;
+  const common = {
+    ...rest,
     home: context.home,
     host: options.host,
     python: options.python,
     shim,
     stop: stop.signal,
     kill: kill.signal,
-    note: (line) => context.err.line(line),
-  });
+    note: (line: string) => context.err.line(line),
+  };
+  if (chosen === undefined) await (await import("../../wrap/holder/hold.ts")).hold(common);
+  else {
+    const { holdPoolFor } = await import("../../wrap/pool/hold-pool.ts");
+    const { scheduler, interface: name } = options;
+    await holdPoolFor({ ...common, chosen, scheduler, interface: name, startServer: boundServer(context.root) });
+  }
   return 0;
 };
 
 export const define: Define = (command, { act }) => {
   command
-    .argument("<MODULE::SYMBOL>", "a Dask cluster, a class of Dask clusters, or a function that returns one")
+    .argument(
+      "<CLUSTER>",
+      "CLUSTER[/QUEUE] of clusters.yaml, whose pilots run the workers; or MODULE::SYMBOL: a Dask cluster, a class of Dask clusters, or a function that returns one",
+    )
     .option("--status-file <file>", "holds `parameters`, and says where the cluster is")
     .option("--port-range <a-b>", "ports of the scheduler, the dashboard, workers and nannies (default: any)")
     .option("--host <host>", "the address that the scheduler listens on (default: Dask's choice)")
     .addOption(new Option("--timeout <time>", "end after this long without work and clients; 0: never").default("600"))
     .option("--python <path>", "the Python that has Dask, here and in the jobs (default: python)")
+    .addOption(
+      new Option("--scheduler <where>", "CLUSTER: in this process, or in the first pilot")
+        .choices(["here", "pilot"])
+        .default("here"),
+    )
+    .option("--interface <name>", "CLUSTER: the network interface that workers use (default: Dask's choice)")
+    .option("--stage <name>", "CLUSTER: a stage of slipway.yaml")
+    .option("--clusters <file>", "CLUSTER: a clusters.yaml besides the home's own")
     .option("--start", "write the status file, start the wrapper in the background, wait, print the address")
     .option("--parameter <key=value...>", "with --start: a parameter; may be repeated")
     .option("--parameters <file>", "with --start: a YAML or JSON file of parameters")
@@ -98,6 +152,7 @@ export const define: Define = (command, { act }) => {
     .addHelpText(
       "after",
       examples([
+        "slipway wrap hpc/cpu --status-file dask.json --start --parameter maximum_jobs=10",
         "slipway wrap dask_jobqueue::SLURMCluster --status-file dask.json --port-range 8700-8799",
         "slipway wrap dask_jobqueue::SLURMCluster --status-file dask.json --start \\",
         "    --parameter walltime=01:00:00 cores=4 memory=8GB maximum_jobs=10",
@@ -110,7 +165,7 @@ export const define: Define = (command, { act }) => {
     .action(
       act(async (context, [target], given) => {
         const options = given.opts<WrapOptions>();
-        const what = targetOf(target!, options);
+        const what = await targetOf(context, target!, options);
         if (options.start === true) return (await import("../wrap-start.ts")).startWrap(context, what, options);
         if (options.parameter !== undefined || options.parameters !== undefined)
           usage("--parameter and --parameters are for --start; otherwise the status file holds `parameters`");

@@ -8,8 +8,12 @@ import { jobNameOf, removeEntry, type WrapView } from "./registry.ts";
 import { removeStatus } from "./status-file.ts";
 import { removeTlsFiles } from "./tls-files.ts";
 
-/** Ends what a wrapper that is gone has left: its jobs, its files. */
-export const cleanLost = async (home: string, { id, statusFile, head, jobs = [] }: WrapView): Promise<void> => {
+/** Ends what a wrapper that is gone has left: its jobs, its files. `endServer`: what ends a server of its own, and its pilots. */
+export const cleanLost = async (
+  home: string,
+  { id, statusFile, head, jobs = [] }: WrapView,
+  endServer: (id: string) => Promise<void>,
+): Promise<void> => {
   const isThere = await access(dirname(statusFile)).then(
     () => true,
     () => false,
@@ -21,6 +25,7 @@ export const cleanLost = async (home: string, { id, statusFile, head, jobs = [] 
     manager: head?.manager ?? null,
     jobs: jobs.map((job) => ({ id: job.id, cancel: null })),
   };
+  await endServer(id);
   const manager = managerOf(left.manager);
   if (manager !== undefined) {
     const still = await endJobs({ manager, jobs: left.jobs, jobName: jobNameOf(id) });

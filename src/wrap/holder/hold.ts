@@ -1,6 +1,6 @@
 import { SlipwayError } from "../../errors.ts";
 import { identify } from "../../process-identity.ts";
-import type { Planned } from "../plan/plan.ts";
+import type { Plan } from "../plan/plan.ts";
 import type { PortRange } from "../plan/values.ts";
 import { endJobs } from "./end-jobs.ts";
 import { claimLedger, type Ledger } from "./ledger.ts";
@@ -42,7 +42,7 @@ export interface HoldOptions {
   readonly kill: AbortSignal;
 }
 
-const OPEN_TO_ALL =
+export const OPEN_TO_ALL =
   "anyone who reaches the scheduler's port can run code as you; `security: true` in the parameters asks for a key";
 
 /** Cancels what a wrapper that was killed has left. */
@@ -65,7 +65,7 @@ const messageOf = (error: unknown): string =>
   error instanceof SlipwayError ? `${error.message} (${error.hint})` : (error as Error).message;
 
 /** From claiming the status file to the end of the cluster. Rejects with what went wrong, after it stands in the file. */
-const holdClaimed = async (options: HoldOptions, body: StatusBody, ledger: Ledger, id: string): Promise<void> => {
+const holdClaimed: HoldClaimed<HoldOptions> = async (options, body, ledger, id) => {
   const { home, statusFile, target, note } = options;
   const entry: WrapEntry = {
     id,
@@ -116,17 +116,23 @@ const announce = async (options: HoldOptions, { address, planned }: Started): Pr
 };
 
 /** For the client: Security(tls_ca_file=…, tls_client_cert=…, tls_client_key=…, require_encryption=True). */
-const tlsNames = (keys: Planned["plan"]["dask"]): StatusBody => ({
+export const tlsNames = (keys: Plan["dask"]): StatusBody => ({
   ca_file: keys["distributed.comm.tls.ca-file"],
   client_cert: keys["distributed.comm.tls.client.cert"],
   client_key: keys["distributed.comm.tls.client.key"],
 });
 
+/** What happens between claiming the status file and letting it go. */
+export type HoldClaimed<O> = (options: O, body: StatusBody, ledger: Ledger, id: string) => Promise<void>;
+
+/** Holds a cluster of a class of Python's. */
+export const hold = (options: HoldOptions): Promise<void> => holdAs(options, holdClaimed);
+
 /**
  * Holds a cluster until nobody needs it. Any failing step is told in the status file; a normal end removes the file and
  * leaves no job.
  */
-export const hold = async (given: HoldOptions): Promise<void> => {
+export const holdAs = async <O extends HoldOptions>(given: O, holdIt: HoldClaimed<O>): Promise<void> => {
   const { home, stop } = given;
   let { statusFile } = given;
   const tell = async (problem: unknown): Promise<void> => {
@@ -151,7 +157,7 @@ export const hold = async (given: HoldOptions): Promise<void> => {
   let isNormal = true;
   let areJobsLeft = false;
   try {
-    await holdClaimed(options, body, ledger, id);
+    await holdIt(options, body, ledger, id);
   } catch (error) {
     if (!(error instanceof Stopped)) {
       isNormal = false;

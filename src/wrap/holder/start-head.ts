@@ -1,6 +1,6 @@
 import { SlipwayError } from "../../errors.ts";
 import { type DaskHeadOptions, startDaskHead } from "../heads/dask.ts";
-import type { Head, HeadAddress, HeadEvent } from "../head.ts";
+import type { Head, HeadAddress, HeadEvent, HeadProcess } from "../head.ts";
 import { planOf, type Planned } from "../plan/plan.ts";
 import { findPython } from "./find-python.ts";
 import { pickPorts } from "./free-ports.ts";
@@ -12,7 +12,7 @@ import type { StatusBody } from "./status-file.ts";
 import { endWithJobs } from "./supervise.ts";
 import { makeTlsFiles } from "./tls-files.ts";
 
-const PORT_TRIES = 3;
+export const PORT_TRIES = 3;
 /** Importing Dask from a slow file system takes its time; what hangs is given up. */
 const START_MS = 600_000;
 const CLOSING_MS = 30_000;
@@ -29,8 +29,8 @@ interface Starting {
 }
 
 /** The first event that is not about a job decides. Jobs are written down as they come. */
-const firstWord = async (
-  { head, events, early }: Starting,
+export const firstWord = async (
+  { head, events, early }: Omit<Starting, "head"> & { readonly head: HeadProcess },
   { stop, patienceMs = START_MS }: HoldOptions,
   ledger: Ledger,
 ): Promise<HeadEvent | "late" | undefined> => {
@@ -79,7 +79,7 @@ export const endEarly = async ({ head, events, early }: Starting, jobName: strin
   await endWithJobs({ manager, jobs: jobsIn(all), jobName, lookTwice: true });
 };
 
-const failure = (word: HeadEvent | "late" | undefined, { patienceMs = START_MS }: HoldOptions): SlipwayError => {
+export const failure = (word: HeadEvent | "late" | undefined, { patienceMs = START_MS }: HoldOptions): SlipwayError => {
   if (word === "late")
     return new SlipwayError("wrap-failed", {
       detail: `the cluster was not up within ${patienceMs / 1000} s: its module, or Dask itself, hangs`,

@@ -65,7 +65,7 @@ type Given = ReadonlyMap<ParameterName, Value>;
 const ALL: readonly (Parameter & { readonly name: ParameterName })[] = PARAMETERS;
 
 /** C: what walltime leaves after the stagger and a minute for an orderly end. */
-const lifetimeOf = (given: Given, warnings: string[]): string => {
+export const lifetimeOf = (given: Given, warnings: string[]): string => {
   const walltime = daskSeconds(given.get("walltime"));
   const stagger = daskSeconds(given.get("lifetime-stagger"));
   const own = given.get("lifetime") as string | undefined;
@@ -87,7 +87,7 @@ const lifetimeOf = (given: Given, warnings: string[]): string => {
   return own ?? wholeSeconds(lifetime);
 };
 
-const extraOf = (given: Given): Record<string, string> => {
+export const extraOf = (given: Given): Record<string, string> => {
   const extra = (given.get("extra_dask_config") ?? {}) as Record<string, string>;
   const instead: Readonly<Record<string, string>> = {
     "distributed.worker.lifetime": "lifetime",
@@ -152,7 +152,7 @@ const sectionsOf = (given: Given): { all: Record<string, Json>; some: Record<str
 };
 
 /** A, C and E: Dask's own keys. */
-const daskOf = (given: Given, lifetime: string, tls: PlanOptions["tls"]): Record<string, ConfigValue> => {
+export const daskOf = (given: Given, lifetime: string, tls: PlanOptions["tls"]): Record<string, ConfigValue> => {
   const keys: Record<string, ConfigValue> = {
     ...DASK_CONSTANTS,
     "distributed.deploy.lost-worker-timeout": LOST_WORKER,

@@ -39,8 +39,8 @@ const readOne = (parameter: Parameter, value: unknown): Value => {
   }
 };
 
-/** Names each key that is missing or wrong; unknown ones are warned of. */
-export const readParameters = (body: unknown): Parameters => {
+/** Names each key that is missing or wrong; unknown ones are warned of. `spared`: keys that may be missing here. */
+export const readParameters = (body: unknown, spared: readonly ParameterName[] = []): Parameters => {
   if (typeof body !== "object" || body === null || Array.isArray(body))
     throw badParameter(
       "parameters",
@@ -64,7 +64,8 @@ export const readParameters = (body: unknown): Parameters => {
     else if (value !== null) given.set(parameter.name, readOne(parameter, value));
   }
   const missing = ALL.filter(
-    ({ name, default: value, optional }) => !given.has(name) && value === undefined && optional !== true,
+    ({ name, default: value, optional }) =>
+      !given.has(name) && value === undefined && optional !== true && !spared.includes(name),
   );
   if (missing.length > 0)
     throw badParameter(

@@ -46,6 +46,13 @@ const readSize = (value: unknown): string => {
   return text;
 };
 
+/** Bytes of a size as Dask reads it: kB is 1000, KiB 1024. */
+export const bytesOf = (size: string): number => {
+  const [, amount = "", letter = "", binary] = /^([\d.]+)\s*([kmgtp]?)(i?)b$/i.exec(size) ?? [];
+  const power = letter === "" ? 0 : "kmgtp".indexOf(letter.toLowerCase()) + 1;
+  return Math.ceil(Number(amount) * (binary === "" ? 1000 : 1024) ** power);
+};
+
 const readCount = (value: unknown): number => {
   if (typeof value !== "number" || !Number.isInteger(value) || value < 1 || value > MOST_COUNT)
     throw new RangeError(`must be a whole number from 1 to ${MOST_COUNT}, not ${shown(value)}`);

@@ -135,7 +135,9 @@ it("a wrapper that is gone with the directory of its status file can still be ta
   await writeEntry(directory, { ...entry, state: "running" });
   const [lost] = await listWraps(directory);
   expect(lost).toMatchObject({ state: "lost" });
-  await cleanLost(directory, lost!);
+  const ended: string[] = [];
+  await cleanLost(directory, lost!, async (id) => void ended.push(id));
+  expect(ended).toEqual([entry.id]);
   expect(await listWraps(directory)).toEqual([]);
 });
 
