@@ -8,7 +8,7 @@ const FAILURES_SHOWN = 10;
 export const define: Define = (command, { act }) =>
   void command
     .argument("<RUN|RUN.TASK>", "a run (3) or one of its tasks (3.17)")
-    .description("Show state, resources, attempts, times, place, exit code and the last lines of stderr.")
+    .description("Show state, resources, peak memory, attempts, times, place, exit code and the last lines of stderr.")
     .addHelpText("after", examples(["slipway show 3", "slipway show 3.17", "slipway show 3 --json | jq .counts"]))
     .action(
       act(async ({ client, answer, style, out }, [target]) => {

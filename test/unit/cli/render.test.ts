@@ -157,6 +157,16 @@ test("show RUN.TASK lists the attempts that are kept and says which are not", ()
   );
 });
 
+test("show RUN.TASK says how much memory each attempt had, and who saw it, where anybody did", () => {
+  const peakMemory = { bytes: 203 * 2 ** 20, source: "watch" as const };
+  const [one] = sampleTask().attempts;
+  const text = taskScreen(sampleTask({ peakMemory, attempts: [one!, { ...one!, n: 2, peakMemory }] }), PLAIN, NOW);
+  expect(text).toContain("\npeak memory  203M (watch)\n");
+  expect(text).toMatch(/TIME +MEMORY +END .*\n +1 .* 3\.5 s +- +exit 2 *\n +2 .* 3\.5 s +203M \(watch\) +exit 2/);
+  const { peakMemory: _unknown, ...ofAnEarlierServer } = sampleTask();
+  expect(taskScreen(ofAnEarlierServer as ReturnType<typeof sampleTask>, PLAIN, NOW)).not.toMatch(/memory/i);
+});
+
 test("the summary says what failed, why, and what to type next", () => {
   const run = sampleRun({
     state: "FAILED",
