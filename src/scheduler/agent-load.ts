@@ -97,8 +97,14 @@ const slot = (agent: AgentLoad, placed: Placed, count: number): void => {
     agent.free[name] = (agent.free[name] ?? 0) - count * placed.shape.resources[name]!;
 };
 
-export const room = (agent: AgentLoad, placed: Placed): number =>
+const room = (agent: AgentLoad, placed: Placed): number =>
   Math.min(concurrency(agent.free, placed.shape), placed.most - placed.slotted);
+
+/** How many more tasks of a shape fit into an agent's slots. */
+export const roomFor = (agent: AgentLoad, shape: Shape): number => {
+  const placed = agent.placed.get(shape.key);
+  return placed === undefined ? concurrency(agent.free, shape) : room(agent, placed);
+};
 
 const setBacklog = (agent: AgentLoad, placed: Placed, change: number): void => {
   agent.backlog += change;
@@ -147,4 +153,16 @@ export const release = (agent: AgentLoad, placed: Placed, count: number): void =
   if (left > waiting) slot(agent, placed, waiting - left);
   if (placed.count === 0) agent.placed.delete(placed.shape.key);
   if (left > waiting && agent.backlog > 0) promote(agent);
+};
+
+/** The share of its slots that tasks have, and the seconds until all are done; `unknown` seconds where nothing is known. */
+export const occupancyOf = (agent: AgentLoad | undefined, unknown: number): { used: number; seconds: number } => {
+  let used = 0;
+  let seconds = 0;
+  for (const { count, most, expectedMs: each } of agent?.placed.values() ?? []) {
+    if (count === 0) continue;
+    used += count / Math.max(1, most);
+    seconds += (count / Math.max(1, most)) * (each < 0 ? unknown : each / 1000);
+  }
+  return { used, seconds };
 };

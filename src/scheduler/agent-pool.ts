@@ -8,7 +8,7 @@ import {
   createLoad,
   placedOf,
   release,
-  room,
+  roomFor,
 } from "./agent-load.ts";
 import { NOTHING_BARRED, type Room } from "./fit-list.ts";
 import type { RankPlacement } from "./gangs.ts";
@@ -137,7 +137,7 @@ export const createAgentPool = (
     lookAgain: (agent) => {
       if (agents.get(agent.offer.id) === agent) roomy.add(agent);
     },
-    roomFor: (agent, shape) => Math.min(room(agent, placedOf(agent, shape)), accounts.room(agent, shape)),
+    roomFor: (agent, shape) => Math.min(roomFor(agent, shape), accounts.room(agent, shape)),
     belongs,
     byPilot: (shape, now) => {
       const pilots = new Map<number, AgentLoad[]>();

@@ -81,7 +81,7 @@ export const createFitList = <T extends Entry & K, K>(isBefore: (a: K, b: K) => 
       const { leaf } = entry;
       if (!leaves.remove(entry)) return;
       if (leaves.shrink()) tree.build(leaves.all());
-      else tree.changed(leaf, leaves.at(leaf));
+      else tree.removed(entry, leaf, leaves.at(leaf));
     },
     next: (key, room) => {
       tree.lookFor(room);

@@ -8,6 +8,7 @@ export interface GroupBatches {
   anyOf(group: Group): Batch | undefined;
   add(batch: Batch): void;
   remove(batch: Batch): void;
+  ofGroup(group: Group): Batch[];
   of(run: Run): Batch[];
 }
 
@@ -25,6 +26,11 @@ export const createGroupBatches = (): GroupBatches => {
     const left = (counts.get(run) ?? 0) + by;
     if (left === 0) counts.delete(run);
     else counts.set(run, left);
+  };
+
+  const ofGroup = (group: Group): Batch[] => {
+    const one = whole.get(group);
+    return [...(one === undefined ? [] : [one]), ...(divided.get(group)?.values() ?? [])];
   };
 
   return {
@@ -49,12 +55,7 @@ export const createGroupBatches = (): GroupBatches => {
       mine?.delete(shelf.tally.bucket.key);
       if (mine?.size === 0) divided.delete(group);
     },
-    of: (run) =>
-      counts.has(run)
-        ? run.groups.flatMap((group) => [
-            ...(divided.get(group)?.values() ?? []),
-            ...(whole.has(group) ? [whole.get(group)!] : []),
-          ])
-        : [],
+    ofGroup,
+    of: (run) => (counts.has(run) ? run.groups.flatMap(ofGroup) : []),
   };
 };

@@ -8,7 +8,9 @@ import type { Entry, Room } from "./fit-list.ts";
 export interface LeastTree<T extends Entry> {
   build(leaves: readonly (readonly T[])[]): void;
   added(entry: T, leaves: readonly (readonly T[])[]): void;
-  /** A leaf has lost entries, or got others. */
+  /** An entry left this leaf. */
+  removed(entry: T, leaf: number, entries: readonly T[]): void;
+  /** A leaf has other entries now. */
   changed(leaf: number, entries: readonly T[]): void;
   /** Sets what to look for from now on. */
   lookFor(room: Room): void;
@@ -92,6 +94,10 @@ export const createLeastTree = <T extends Entry>(): LeastTree<T> => {
         if (amount < column.least[capacity + entry.leaf]!) climb(column, entry.leaf, amount);
       }
       learn(entry.asks, leaves);
+    },
+    removed: (entry, leaf, entries) => {
+      for (const column of columns)
+        if (asked(column, entry) === column.least[capacity + leaf]!) climb(column, leaf, leastOf(column, entries));
     },
     changed: (leaf, entries) => {
       for (const column of columns) climb(column, leaf, leastOf(column, entries));

@@ -1,18 +1,20 @@
 import type { RowRanges } from "../core/events.ts";
 import { partsByShape } from "../core/later-shapes.ts";
-import { type Run, type Shape, groupOf, isUniform, shapeOfRow } from "../core/run.ts";
+import { type Group, type Run, type Shape, expectedMs, groupOf, isUniform, shapeOfRow } from "../core/run.ts";
 import { type AccountRule, createAccounts } from "./account.ts";
-import { type AgentOffer, placedOf } from "./agent-load.ts";
+import { type AgentOffer, occupancyOf, placedOf } from "./agent-load.ts";
 import { createAgentPool } from "./agent-pool.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy } from "./capacity.ts";
 import type { RankPlacement } from "./gangs.ts";
 import { createKept } from "./keeping.ts";
+import type { Order } from "./order.ts";
 import { type Assignment, type Pass, fillBacklogs, fillSlots } from "./pass.ts";
+import { createPressureOrder } from "./pressure-order.ts";
 import { NOTHING_TO_ASK, type Rebalance, takeBacks } from "./take-back.ts";
 import { createUnfolding } from "./unfolding.ts";
 import type { WaitingShape } from "./tallies.ts";
 import { createWaiting } from "./waiting.ts";
-import type { Resources } from "../core/resources.ts";
+import { type Resources, amountOf } from "../core/resources.ts";
 import type { AgentId, Row } from "../core/ids.ts";
 
 /**
@@ -34,6 +36,10 @@ export type { WaitingShape } from "./tallies.ts";
 export interface Scheduler {
   ready(run: Run, from: number, count: number): void;
   dropRun(run: Run): void;
+  /** The tasks of a group are expected to take another time. */
+  expectationChanged(run: Run, group: Group): void;
+  /** Tasks that will not run. */
+  canceled(run: Run, from: number, count: number): void;
   addAgent(offer: AgentOffer): void;
   removeAgent(id: number): void;
   pause(id: number, paused: boolean): void;
@@ -55,6 +61,8 @@ export interface Scheduler {
    */
   demand(nodes?: readonly Resources[]): WaitingShape[];
   waiting(): number;
+  /** How many tasks stand before this one. */
+  before(run: Run, row: Row): number;
   /** What is free of what all agents of a cluster share, by name. */
   sharedIn(cluster: string): Resources;
   /** Some of what waits has not been looked at yet: another pass is due soon. */
@@ -70,6 +78,16 @@ export interface Scheduler {
   occupancyOf(agent: AgentId, unknown: number): { used: number; seconds: number };
 }
 
+/** What to expect of tasks about which nothing is known. */
+const UNKNOWN_MS = 60_000;
+
+const expectedOrUnknown = (run: Run, group: Group): number => {
+  const ms = expectedMs(run, group);
+  return ms < 0 ? UNKNOWN_MS : ms;
+};
+
+const cpusOf = ({ resources }: AgentOffer): number => amountOf(resources, "cpus");
+
 /** How many tasks an expectation is based on. */
 const SAMPLED = 100;
 
@@ -82,18 +100,24 @@ export const createScheduler = (
   defaultCluster: string | undefined = undefined,
   /** What several agents share. */
   shared: readonly AccountRule[] = [],
+  /** What goes first among equal priorities. */
+  order: Order = createPressureOrder(expectedOrUnknown),
 ): Scheduler => {
-  const waiting = createWaiting();
+  const waiting = createWaiting(order);
   const unfolding = createUnfolding(waiting);
   const pool = createAgentPool(defaultCluster, createAccounts(shared));
   const kept = createKept(pool);
   /** Something new waits: any agent may have room for it. */
   let fresh = false;
+  /** Tasks that left agents since the last pass. */
+  let ended = 0;
 
   const waitingNow = (): number => waiting.total + unfolding.rows;
 
   const pass = (now: number): Assignment[] => {
     unfolding.unfold(UNFOLDED);
+    waiting.rank(order.renew(ended));
+    ended = 0;
     const awake = pool.candidates(fresh).filter((agent) => !agent.paused);
     // what is unfolded later will be new to every agent
     fresh = unfolding.rows > 0;
@@ -129,9 +153,26 @@ export const createScheduler = (
     dropRun: (run) => {
       unfolding.dropRun(run);
       waiting.dropRun(run);
+      order.forget(run);
     },
-    addAgent: pool.join,
-    removeAgent: pool.leave,
+    expectationChanged: order.changed,
+    canceled: (run, from, count) => {
+      for (let row = from; row < from + count;) {
+        const group = groupOf(run.groups, row);
+        order.changed(run, group);
+        row = group.first + group.count;
+      }
+    },
+    addAgent: (offer) => {
+      const known = pool.agents.get(offer.id);
+      order.resized(cpusOf(offer) - (known === undefined ? 0 : cpusOf(known.offer)));
+      pool.join(offer);
+    },
+    removeAgent: (id) => {
+      const agent = pool.agents.get(id);
+      if (agent !== undefined) order.resized(-cpusOf(agent.offer));
+      pool.leave(id);
+    },
     pause: pool.pause,
     setEnd: pool.setEnd,
     restore: (run, row, id) => {
@@ -147,6 +188,7 @@ export const createScheduler = (
       if (shape.ranks !== undefined) return;
       const placed = agent.placed.get(shape.key);
       if (placed === undefined || placed.count === 0) return;
+      ended += 1;
       pool.take(agent, placed, 1);
     },
     restoreGang: pool.giveRanks,
@@ -158,6 +200,7 @@ export const createScheduler = (
         : takeBacks(pool.backlogged, pool.agents.values(), pool, now),
     demand: (nodes = []) => waiting.demand(nodes, SAMPLED),
     waiting: waitingNow,
+    before: (run, row) => waiting.before(groupOf(run.groups, row), row),
     sharedIn: pool.accounts.freeIn,
     isUnfolding: () => unfolding.rows > 0,
     withdraw: (isWanted) => {
@@ -168,15 +211,6 @@ export const createScheduler = (
       const agent = pool.agents.get(id);
       return agent === undefined ? undefined : { count: agent.count, backlog: agent.backlog };
     },
-    occupancyOf: (id, unknown) => {
-      let used = 0;
-      let seconds = 0;
-      for (const { count, most, expectedMs: each } of pool.agents.get(id)?.placed.values() ?? []) {
-        if (count === 0) continue;
-        used += count / Math.max(1, most);
-        seconds += (count / Math.max(1, most)) * (each < 0 ? unknown : each / 1000);
-      }
-      return { used, seconds };
-    },
+    occupancyOf: (id, unknown) => occupancyOf(pool.agents.get(id), unknown),
   };
 };

@@ -1,7 +1,8 @@
 import type { Resources } from "../core/resources.ts";
 import type { Row } from "../core/ids.ts";
-import { type Batch, type Standing, standingOf, standsBefore } from "./batch.ts";
+import { type Batch, type Standing, standEqual, standingOf, standsBefore } from "./batch.ts";
 import { type Entry, type FitList, createFitList } from "./fit-list.ts";
+import type { Rank } from "./order.ts";
 import type { Lane } from "./places.ts";
 import type { Tally } from "./tallies.ts";
 
@@ -10,6 +11,8 @@ export interface Shelf extends Entry {
   readonly lane: Lane;
   readonly tally: Tally;
   /** As its first batch. */
+  start: number;
+  pressure: number;
   seq: number;
   row: Row;
   /** Most shelves hold one batch; several are in a list. */
@@ -23,6 +26,8 @@ export const createShelf = (lane: Lane, tally: Tally, asks: Resources, timeReque
   asks,
   timeRequest,
   leaf: -1,
+  start: 0,
+  pressure: 0,
   seq: 0,
   row: 0,
   only: undefined,
@@ -40,7 +45,7 @@ export const batchesOf = (shelf: Shelf): Iterable<Batch> =>
 const settle = (shelf: Shelf): void => {
   const { shelves } = shelf.lane;
   const first = firstBatch(shelf);
-  if (first !== undefined && shelf.leaf >= 0 && first.seq === shelf.seq && first.row === shelf.row) return;
+  if (first !== undefined && shelf.leaf >= 0 && standEqual(first, shelf)) return;
   if (shelf.leaf >= 0) shelves.remove(shelf);
   shelf.leaf = -1;
   if (first === undefined) return;
@@ -66,13 +71,20 @@ export const removeBatch = (shelf: Shelf, batch: Batch): void => {
   settle(shelf);
 };
 
-/** Puts a batch where its first row stands now. */
-export const settleBatch = (batch: Batch): void => {
-  const { shelf, shape, rows } = batch;
-  const row = rows.at(0)?.from ?? batch.row;
-  if (shape !== undefined || row === batch.row) return;
+const move = (batch: Batch, to: Partial<Standing>): void => {
+  const { shelf } = batch;
   shelf.several?.remove(batch);
-  batch.row = row;
+  Object.assign(batch, to);
   shelf.several?.add(batch);
   settle(shelf);
+};
+
+/** Puts a batch where its first row stands now. */
+export const settleBatch = (batch: Batch): void => {
+  const row = batch.rows.at(0)?.from ?? batch.row;
+  if (batch.shape === undefined && row !== batch.row) move(batch, { row });
+};
+
+export const rankBatch = (batch: Batch, { start, pressure }: Rank): void => {
+  if (start !== batch.start || pressure !== batch.pressure) move(batch, { start, pressure });
 };

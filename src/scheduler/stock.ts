@@ -3,7 +3,8 @@ import { type Group, type Run, type Shape, shapeOfRow } from "../core/run.ts";
 import { type Batch, type Stretch, createRowQueue, stillWaits } from "./batch.ts";
 import { createGroupBatches, sharedShape } from "./group-batches.ts";
 import { type Lane, type Places, createPlaces } from "./places.ts";
-import { type Shelf, addBatch, createShelf, removeBatch } from "./shelf.ts";
+import type { Order } from "./order.ts";
+import { type Shelf, addBatch, createShelf, rankBatch, removeBatch } from "./shelf.ts";
 import { type Tally, count, createTally } from "./tallies.ts";
 
 /** The batches of what waits, each on its shelf, and how many tasks there are of each bucket. */
@@ -13,6 +14,7 @@ export interface Stock {
   readonly singles: number;
   readonly places: Places;
   readonly tallies: ReadonlyMap<string, Tally>;
+  find(group: Group, shape: Shape): Batch | undefined;
   push(run: Run, group: Group, shape: Shape, from: Row, rows: number): void;
   /** Rows of one shape at `index` that still wait, `most` at most; those before them that do not are dropped. */
   waitingAt(batch: Batch, index: number, most: number): { readonly shape: Shape; readonly rows: Stretch } | undefined;
@@ -21,9 +23,11 @@ export interface Stock {
   /** Takes out all rows of a batch whose shape is wanted. */
   sift(batch: Batch, isWanted: (shape: Shape) => boolean): Row[];
   batchesOf(run: Run): Batch[];
+  /** What waits of a group has another rank now. */
+  rank(run: Run, group: Group): void;
 }
 
-export const createStock = (): Stock => {
+export const createStock = (order: Order): Stock => {
   const places = createPlaces();
   const tallies = new Map<string, Tally>();
   const batches = createGroupBatches();
@@ -55,7 +59,7 @@ export const createStock = (): Stock => {
     // batches of one group stand together
     const place = { seq: batches.anyOf(group)?.seq ?? (seq += 1), row: one === undefined ? from : -1 };
     const rest = { rows: createRowQueue(), asks: {}, timeRequest: 0, leaf: -1 };
-    const batch: Batch = { run, group, shelf, shape: one, ...place, ...rest };
+    const batch: Batch = { run, group, shelf, shape: one, ...order.rankOf(run, group), ...place, ...rest };
     batches.add(batch);
     return batch;
   };
@@ -100,6 +104,7 @@ export const createStock = (): Stock => {
     },
     places,
     tallies,
+    find: batches.find,
     push: (run, group, shape, from, rows) => {
       const known = batches.find(group, shape);
       const batch = known ?? createBatch(run, group, shape, from);
@@ -123,5 +128,11 @@ export const createStock = (): Stock => {
       return wanted.filter((row) => stillWaits(batch, row));
     },
     batchesOf: batches.of,
+    rank: (run, group) => {
+      const mine = batches.ofGroup(group);
+      if (mine.length === 0) return;
+      const rank = order.rankOf(run, group);
+      for (const batch of mine) rankBatch(batch, rank);
+    },
   };
 };

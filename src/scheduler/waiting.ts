@@ -4,13 +4,14 @@ import { type Group, type Run, type Shape, shapeOfRow } from "../core/run.ts";
 import type { Row } from "../core/ids.ts";
 import { type Batch, type Standing, type Stretch, standingOf, standsBefore } from "./batch.ts";
 import type { Room } from "./fit-list.ts";
+import type { GroupOfRun, Order } from "./order.ts";
 import type { Place } from "./places.ts";
 import { type Shelf, batchAfter, batchesOf, firstBatch, settleBatch } from "./shelf.ts";
 import { createStock } from "./stock.ts";
 import { type WaitingShape, demandOf } from "./tallies.ts";
 
 /**
- * The waiting tasks, in order: higher priority first, then in order of arrival. They lie on shelves, one for each place,
+ * The waiting tasks, in order: higher priority first, then by rank, then in order of arrival. They lie on shelves, one for each place,
  * priority and bucket; only the first ones of shelves are compared. Rows may go stale (a task was cancelled while it
  * waited): they are checked again when they are taken.
  */
@@ -34,6 +35,10 @@ export interface Waiting {
   offer(shelf: Shelf, end: Batch | undefined, room: RoomFor, give: Give): void;
   /** The first of all that still waits. */
   first(): { readonly batch: Batch; readonly row: Row } | undefined;
+  /** Some of what waits has another rank now. */
+  rank(groups: readonly GroupOfRun[]): void;
+  /** How many tasks stand before this one. */
+  before(group: Group, row: Row): number;
   /** Forgets everything about a run. */
   dropRun(run: Run): void;
   demand(nodes: readonly Resources[], sampled: number): WaitingShape[];
@@ -79,15 +84,15 @@ export const visitFitting = (
   }
 };
 
-export const createWaiting = (): Waiting => {
-  const stock = createStock();
-  const { places, tallies } = stock;
+/** Whether what lies behind a task that does not fit is tried: `most` is the room that was found for it. */
+const triesBehind = ({ shelf }: Batch, most: number, misses: { left: number }): boolean => {
+  misses.left -= 1;
+  return most === 0 && shelf.tally.mixed && misses.left >= 0;
+};
 
-  /** Whether what lies behind a task that does not fit is tried: `most` is the room that was found for it. */
-  const triesBehind = ({ shelf }: Batch, most: number, misses: { left: number }): boolean => {
-    misses.left -= 1;
-    return most === 0 && shelf.tally.mixed && misses.left >= 0;
-  };
+export const createWaiting = (order: Order): Waiting => {
+  const stock = createStock(order);
+  const { places, tallies } = stock;
 
   /** Offers a batch of one shape; false if nothing behind it is to be tried. */
   const offerWhole = (batch: Batch, shape: Shape, misses: { left: number }, room: RoomFor, give: Give): boolean => {
@@ -168,6 +173,21 @@ export const createWaiting = (): Waiting => {
     },
     dropRun: (run) => {
       for (const batch of stock.batchesOf(run)) dropBatch(batch);
+    },
+    rank: (groups) => {
+      for (const { run, group } of groups) stock.rank(run, group);
+    },
+    before: (group, row) => {
+      const mine = stock.find(group, shapeOfRow(group, row));
+      if (mine === undefined) return 0;
+      let sum = 0;
+      for (const shelf of places.shelves())
+        for (const batch of batchesOf(shelf)) if (isBefore(batch, mine)) sum += batch.rows.size;
+      for (const { from, count } of mine.rows) {
+        if (row >= from && row < from + count) return sum + row - from;
+        sum += count;
+      }
+      return sum;
     },
     demand: (nodes, sampled) => demandOf(tallies.values(), places.shelves(), nodes, sampled),
     withdraw: (isWanted) => {

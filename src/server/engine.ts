@@ -112,28 +112,23 @@ export const createEngine = (
     schedulePass();
   });
 
+  /** Tells the scheduler of a change, and has it look. */
+  const whenFilled = (tell: () => void): void => {
+    if (!filled) return;
+    tell();
+    schedulePass();
+  };
+
   const effects: Effects = {
-    ready: (run, from, count) => {
-      if (!filled) return;
-      scheduler.ready(run, from, count);
-      schedulePass();
-    },
+    ready: (run, from, count) => whenFilled(() => scheduler.ready(run, from, count)),
     unqueue: (run) => {
       if (filled) scheduler.dropRun(run);
     },
-    requeue: (run) => {
-      if (!filled) return;
-      requeueRun(run, scheduler, clock, delay);
-      schedulePass();
-    },
+    requeue: (run) => whenFilled(() => requeueRun(run, scheduler, clock, delay)),
     delayed: (run, row, until) => {
       if (filled) delay(run, row, until);
     },
-    left: (run, row, agent) => {
-      if (!filled) return;
-      scheduler.left(run, row, agent);
-      schedulePass();
-    },
+    left: (run, row, agent) => whenFilled(() => scheduler.left(run, row, agent)),
     gangOver: (gang) => {
       if (filled) {
         const run = state.runs.get(gang.run)!;
@@ -145,7 +140,10 @@ export const createEngine = (
     stop: (agent, run, row, attempt) => afterDurable(() => listeners.stop(agent, run, row, attempt)),
     attemptOver: (run, row, attempt) => listeners.attemptOver(run, row, attempt),
     ended: (run, row) => listeners.taskEnded(run, row),
-    canceled: (run, from, count) => listeners.tasksCanceled(run, from, count),
+    canceled: (run, from, count) => {
+      scheduler.canceled(run, from, count);
+      listeners.tasksCanceled(run, from, count);
+    },
     finished: (run) => {
       scheduler.dropRun(run);
       listeners.runFinished(run);

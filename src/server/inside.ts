@@ -8,6 +8,7 @@ import type { GroupSpec } from "../core/spec.ts";
 import { isFinalPilot } from "../core/states.ts";
 import { VERSION } from "../protocol/package-version.ts";
 import { DEFAULT_PREFETCH } from "../scheduler/capacity.ts";
+import { createPressureOrder } from "../scheduler/pressure-order.ts";
 import { type AccountRule, createScheduler } from "../scheduler/scheduler.ts";
 import { readArchiveSync } from "../archive/archive.ts";
 import { clockAtStart, createClock } from "./clock.ts";
@@ -115,7 +116,10 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
   const memoryShare = createMemoryShare({ clusters, largest });
   const nodes = { most: (spec: GroupSpec) => largestMemory(spec, 0), share: memoryShare };
   const shared = accountRules(clusters, largest);
-  const engine = createEngine(state, createScheduler(DEFAULT_PREFETCH, clusters.default, shared), journal, clock, {
+  const order = createPressureOrder(expected.ofGroup);
+  const scheduler = createScheduler(DEFAULT_PREFETCH, clusters.default, shared, order);
+  expected.onChange = scheduler.expectationChanged;
+  const engine = createEngine(state, scheduler, journal, clock, {
     losses: clusters.limits.losses,
     restore: (summary) => readArchiveSync(root, summary.file),
     memory: { largest: largestMemory, learned: learnedMemory(expected, nodes) },

@@ -39,6 +39,8 @@ export interface Surroundings {
   readonly sharedWait: string | null;
   readonly runningTasks: number;
   readonly waitingTasks: number;
+  /** How many waiting tasks stand before this one. */
+  before(run: Run, row: Row): number;
   /** How long a task should take, and what that is based on. */
   expected(run: Run, row: Row): { readonly ms: number; readonly basis: Basis };
 }
@@ -87,7 +89,8 @@ const whyWaits = ({ waitingPilots }: Surroundings, what: string): WhyView =>
       "They start when the manager has room for them; `slipway pilots list` shows each.",
   );
 
-const whyReady = (around: Surroundings, what: string): WhyView => {
+/** `before` of the tasks that wait stand before it, where it is one task. */
+const whyReady = (around: Surroundings, what: string, before?: number): WhyView => {
   if (around.blocked !== null)
     return why(
       "blocked",
@@ -136,7 +139,7 @@ const whyReady = (around: Surroundings, what: string): WhyView => {
     );
   return why(
     "busy",
-    `${what}; all slots that could take it are busy (${around.runningTasks} tasks are with agents, ${around.waitingTasks} wait)`,
+    `${what}; all slots that could take it are busy (${around.runningTasks} tasks are with agents, ${around.waitingTasks} wait${before === undefined ? "" : before === 0 ? ", it is the next" : `, ${before} of them before it`})`,
     "It starts when others end. A higher --priority goes first; more resources in clusters.yaml run more at once.",
   );
 };
@@ -208,6 +211,7 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
   return whyReady(
     around,
     `it is ready and asks for ${shapeText(group, row)}${memoryText(run, group, row)}${expectation(around.expected(run, row))}`,
+    around.before(run, row),
   );
 };
 

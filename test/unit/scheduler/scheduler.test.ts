@@ -234,7 +234,7 @@ describe("scheduler.pass", () => {
   it("tells demand with what it is expected to take, and how much of an agent is in use", () => {
     const scheduler = createScheduler();
     const run = makeRun(group("a", 300), group("b", 50));
-    run.groups[0]!.expectedMs = 2000;
+    for (const each of run.groups) each.expectedMs = 2000;
     scheduler.ready(run, 0, 350);
     expect(scheduler.demand()).toMatchObject([{ waiting: 350, sample: { tasks: 100, knownMs: 200_000, unknown: 0 } }]);
     addAgent(scheduler, 1, cpus(4));
