@@ -20,7 +20,8 @@ alternating rounds. Exit status: 0 measured, whatever came out; 1 an experiment 
   --dir DIR           where the servers' homes are made, and removed (default: your home directory, as Slipway's own)
   --output FILE       where all numbers of the run are kept (default bench/results/DATE.json)
   --merge             what is measured now takes its place among what --output has already; each keeps its date and commit
-  --write-docs        put a summary into docs/performance.md, and the curves into docs/growth.svg
+  --write-docs        put a summary into docs/performance.md, where what was not measured stays, and curves into
+                      docs/growth.svg
   --profile DIR       keep CPU profiles of server and agent there; for reading, since profiling costs time
 `;
 

@@ -122,6 +122,55 @@ it(
   },
 );
 
+it("npm run bench: --write-docs puts what was measured in its place, and what was not stays as it was", async () => {
+  const { withSection } = (await import(pathToFileURL(join(ROOT, "bench", "docs-section.mjs")).href)) as {
+    withSection(text: string, results: object): string;
+  };
+  const machine = (cpu: string): object => ({
+    cores: 2,
+    cpu,
+    memoryGb: 8,
+    kernel: "6",
+    node: "v20",
+    spawner: "native",
+  });
+  const found = (name: string, ours: number): object => {
+    const spread = { median: ours, min: ours, max: ours };
+    return {
+      name,
+      title: "a title",
+      unit: "s",
+      ours,
+      spread: { ours: spread, peer: spread },
+      labels: { peer: "another" },
+      parts: [],
+      ratios: { peer: spread },
+      targets: [{ of: "peer", atMost: 1, value: ours, met: true, text: "wanted ≤ 1: met" }],
+      skipped: {},
+      measured: { at: "2026-11-16T00:00:00Z", commit: "c0ffee", rounds: 5, size: "full", load: 0 },
+    };
+  };
+  const begin = "<!-- bench: written by `npm run bench -- --write-docs` -->";
+  const empty = `before\n\n${begin}\n\n<!-- /bench -->\n\nafter\n`;
+  const whole = withSection(empty, { machine: machine("A"), experiments: [found("one", 0.25), found("two", 0.5)] });
+  const part = { machine: machine("B"), experiments: [found("two", 0.75), found("three", 0.125)] };
+  const merged = withSection(whole, part);
+  expect(merged).toMatch(/^before\n[\s\S]*\nafter\n$/);
+  expect([...merged.matchAll(/^### (\w+)/gm)].map(([, name]) => name)).toEqual(["Targets", "one", "two", "three"]);
+  expect([...merged.matchAll(/^\| (\w+) ÷ another .*? (0\.\d+) /gm)].map(([, name, ours]) => [name, ours])).toEqual([
+    ["one", "0.25"],
+    ["two", "0.75"],
+    ["three", "0.125"],
+  ]);
+  // the machine of most is named at the top; the others name theirs
+  expect([...merged.matchAll(/^On 2 cores \((.)\)/gm)].map(([, cpu]) => cpu)).toEqual(["A"]);
+  expect([...merged.matchAll(/On another machine: 2 cores \((.)\)/g)].map(([, cpu]) => cpu)).toEqual(["B", "B"]);
+  expect(withSection(merged, part)).toBe(merged);
+  expect(
+    withSection(merged, { machine: machine("B"), experiments: ["one", "two", "three"].map((n) => found(n, 1)) }),
+  ).not.toContain("another machine");
+});
+
 it("npm run bench: an experiment that is not possible here is skipped with its reason, and not broken", async (ctx) => {
   // a user namespace in which nobody is root; booting a Slurm needs root
   const words = process.getuid?.() === 0 ? ["unshare", "--user"] : [];
