@@ -2,6 +2,7 @@
 import { join, relative } from "node:path";
 import { endAll } from "./commands.mjs";
 import { writeSection } from "./docs-section.mjs";
+import { measureDask } from "./experiments/dask.mjs";
 import { measureGraphs } from "./experiments/graphs.mjs";
 import { measureGrowth } from "./experiments/growth.mjs";
 import { measureLatency } from "./experiments/latency.mjs";
@@ -32,6 +33,7 @@ const EXPERIMENTS = {
   restart: measureRestart,
   pilots: measurePilots,
   "pilots-slurm": measurePilotsOnSlurm,
+  dask: measureDask,
 };
 
 const say = (text) => console.error(text);

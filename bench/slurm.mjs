@@ -41,6 +41,8 @@ export const openSlurm = async ({ cpus, accounting: wanted }) => {
     /** Why there is no history. */
     withoutHistory,
     startOf: async (id) => (await readTimes(starts)).find(({ words }) => words === id)?.at,
+    /** Of the first job that began after this. */
+    firstStart: async (from) => (await readTimes(starts)).find(({ at }) => at >= from)?.at,
   };
   keepOpen(session, async () => {
     // a Slurm that did not start has left nothing, and has said why

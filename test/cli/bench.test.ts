@@ -177,10 +177,10 @@ it("npm run bench: an experiment that is not possible here is skipped with its r
   const [program, ...rest] = [...words, "true"];
   if (spawnSync(program!, rest).status !== 0) ctx.skip("no user name spaces here");
   const output = join(directory, "results.json");
-  const args = ["--smoke", "--json", "--only", "pilots-slurm", "--dir", directory, "--output", output];
+  const args = ["--smoke", "--json", "--only", "pilots-slurm,dask", "--dir", directory, "--output", output];
   const { status, stdout, stderr } = await benchUnder(words, ...args);
   expect(status, stderr).toBe(0);
-  const skipped = { "pilots-slurm": "a Slurm of its own needs root" };
+  const skipped = { "pilots-slurm": "a Slurm of its own needs root", dask: "a Slurm of its own needs root" };
   expect(JSON.parse(stdout)).toEqual({ experiments: [], skipped });
   expect(JSON.parse(await readFile(output, "utf8"))).toMatchObject({ experiments: [], broken: {}, skipped });
 });
