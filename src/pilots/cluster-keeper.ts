@@ -23,6 +23,8 @@ export interface ClusterKeeper {
   readonly periodMs: number;
   /** Looks now. `prompt` fleets ask about their jobs with every look, the others once a period. */
   look(): Promise<void>;
+  /** Starts what new work needs, without a question to the manager; while a look is under way, after it. */
+  grow(): void;
   /** Starts pilots by hand, whatever the strategy says. */
   add(fleet: Fleet, count: number): number[];
   drain(pilot: Pilot, reason: string): void;
@@ -62,6 +64,7 @@ export const createClusterKeeper = (
   const retiring = createRetiring(context, fleets, { starts, ends, cancels });
   let lookingSince: number | undefined;
   let again = false;
+  let growsAfter = false;
   let stopping: Stop | undefined;
   const isStopping = (): boolean => stopping !== undefined;
   const deciding = createDeciding(context, { cluster, fleets, notesOf, starts, retiring, isStopping });
@@ -71,9 +74,7 @@ export const createClusterKeeper = (
       for (const pilot of roster.live(fleet)) agents.loseSilent(roster.agentsOf(pilot.id), fleet.leaseMs);
   };
 
-  const windDown = async (): Promise<void> => {
-    if (stopping !== undefined) await retiring.windDown(stopping);
-  };
+  const windDown = async (): Promise<void> => (stopping === undefined ? undefined : retiring.windDown(stopping));
 
   const lookOnce = async (): Promise<void> => {
     loseSilent();
@@ -81,6 +82,11 @@ export const createClusterKeeper = (
     await retiring.clearAway();
     await deciding.decideAll();
     await windDown();
+  };
+
+  const grow = (): void => {
+    growsAfter = lookingSince !== undefined;
+    if (!growsAfter && watch.problem === null && !isStopping()) deciding.grow();
   };
 
   return {
@@ -100,8 +106,10 @@ export const createClusterKeeper = (
         log(`${cluster}: ${(error as Error).message}`);
       } finally {
         lookingSince = undefined;
+        if (growsAfter) grow();
       }
     },
+    grow,
     add: (fleet, count) => starts.start(fleet, count),
     drain: (pilot, reason) => retiring.drain(pilot, reason),
     cancel: (pilot, reason) => retiring.cancel([pilot], reason),

@@ -14,6 +14,8 @@ import { freshSeconds, supplyOf } from "./supply.ts";
 export interface Deciding {
   /** For every fleet of the cluster; if one fails, it notes the problem and the others continue. */
   decideAll(): Promise<void>;
+  /** Starts what new work needs and nothing else: what is too many, or given up, is counted in looks. */
+  grow(): void;
   /** The fleets that could run a shape. */
   able(shape: Shape): Fleet[];
 }
@@ -90,19 +92,41 @@ export const createDeciding = (
     );
   };
 
+  /** What each fleet is asked for. */
+  const demandNow = (): (readonly Demand[])[] => {
+    const able = candidates();
+    const nodes = able.map(({ offer }) => offer).filter((offer) => offer !== undefined);
+    const waiting = engine.scheduler.demand(nodes);
+    return demandOn(waiting, able, context.defaultCluster, engine.scheduler.sharedIn(cluster));
+  };
+
+  const fail = (fleet: Fleet, { message }: Error): void => {
+    notesOf(fleet).problem = message;
+    log(`${cluster}/${fleet.queue}: ${message}`);
+  };
+
   return {
     decideAll: async () => {
-      const able = candidates();
-      const nodes = able.map(({ offer }) => offer).filter((offer) => offer !== undefined);
-      const waiting = engine.scheduler.demand(nodes);
-      const demand = demandOn(waiting, able, context.defaultCluster, engine.scheduler.sharedIn(cluster));
+      const demand = demandNow();
       for (const [i, fleet] of fleets.entries())
         try {
           await carryOut(fleet, demand[i]!);
         } catch (error) {
-          notesOf(fleet).problem = (error as Error).message;
-          log(`${cluster}/${fleet.queue}: ${(error as Error).message}`);
+          fail(fleet, error as Error);
         }
+    },
+    grow: () => {
+      const demand = demandNow();
+      for (const [i, fleet] of fleets.entries()) {
+        const notes = notesOf(fleet);
+        if (notes.first || demand[i]!.length === 0) continue;
+        try {
+          const { start } = decide(snapshotOf(fleet, notes, demand[i]!));
+          if (start > 0) starts.start(fleet, Math.min(start, MOST_STARTS - starts.underway.size));
+        } catch (error) {
+          fail(fleet, error as Error);
+        }
+      }
     },
     able: (shape) => {
       const all = candidates();

@@ -18,7 +18,7 @@ import type { AgentId, PilotId } from "../core/ids.ts";
 export interface Pilots {
   /** Something may have ended: looks now and shortly after, not at the next period. */
   look(): void;
-  /** There is new work: looks now where there may be more pilots. */
+  /** There is new work: looks now if there is no pilot, else starts others in a moment if those that are there do not do. */
   expectWork(): void;
   /** Drains or cancels every pilot; resolves when none is left. */
   stop(now: boolean): Promise<void>;
@@ -64,20 +64,29 @@ const TOGETHER_MS = 20;
 /** A process takes a moment to end after its last message. */
 const SOON_MS = [30, 100, 300];
 
-const together = (action: () => void): (() => void) => {
+/** Started by hand, or from a queue that is no longer configured: there is no manager to ask about them. */
+const loseOrphans = (
+  { fleets, agents, engine, orphanLeaseMs = ORPHAN_LEASE_MS }: PilotsOptions,
+  roster: Roster,
+): void => {
+  const cared = new Set(fleets.flatMap((fleet) => roster.live(fleet).map(({ id }) => id)));
+  const orphans = [...agents.links()].filter(({ id }) => !cared.has(engine.state.agents.get(id)?.pilot ?? 0));
+  agents.loseSilent(
+    orphans.map(({ id }) => id),
+    orphanLeaseMs,
+  );
+};
+
+/** Done once, in a moment, however often it is asked for until then. */
+const together = (ms: number, action: () => void): (() => void) => {
   let timer: NodeJS.Timeout | undefined;
   return () => {
     timer ??= setTimeout(() => {
       timer = undefined;
       action();
-    }, TOGETHER_MS).unref();
+    }, ms).unref();
   };
 };
-
-const hasFewer =
-  (roster: Roster, than: (fleet: Fleet) => number) =>
-  ({ fleets }: ClusterKeeper): boolean =>
-    fleets.some((fleet) => roster.live(fleet).length < than(fleet));
 
 export const createPilots = (options: PilotsOptions): Pilots => {
   const { engine, agents } = options;
@@ -108,16 +117,6 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     return keeper === undefined || fleet === undefined ? undefined : ask(keeper, fleet);
   };
 
-  /** Started by hand, or from a queue that is no longer configured: there is no manager to ask about them. */
-  const loseOrphans = (): void => {
-    const cared = new Set(options.fleets.flatMap((fleet) => roster.live(fleet).map(({ id }) => id)));
-    const orphans = [...agents.links()].filter(({ id }) => !cared.has(state.agents.get(id)?.pilot ?? 0));
-    agents.loseSilent(
-      orphans.map(({ id }) => id),
-      options.orphanLeaseMs ?? ORPHAN_LEASE_MS,
-    );
-  };
-
   const checkStop = (): void => {
     if (stopNow === undefined) return;
     const now = stopNow;
@@ -130,11 +129,13 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     checkStop();
   };
 
+  const growSoon = together(TOGETHER_MS, () => {
+    if (!closed) for (const keeper of keepers) keeper.grow();
+  });
+
   const lookAll = (which: (keeper: ClusterKeeper) => boolean = () => true): void => {
     for (const keeper of keepers) if (which(keeper)) void lookAt(keeper);
   };
-
-  const lookTogether = together(() => lookAll(hasFewer(roster, ({ policy }) => policy.max)));
 
   const every = (ms: number, action: () => void): void => {
     timers.add(repeatTimer(ms, action));
@@ -148,7 +149,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
       lookAll();
       for (const keeper of keepers) every(keeper.periodMs, () => void lookAt(keeper));
       every(options.periodMs ?? ORPHAN_PERIOD_MS, () => {
-        loseOrphans();
+        loseOrphans(options, roster);
         checkStop();
       });
     });
@@ -158,7 +159,10 @@ export const createPilots = (options: PilotsOptions): Pilots => {
       lookAll();
       for (const ms of SOON_MS) setTimeout(() => lookAll(), ms).unref();
     },
-    expectWork: () => (lookAll(hasFewer(roster, () => 1)), lookTogether()),
+    expectWork: () => {
+      lookAll(({ fleets }) => fleets.some((fleet) => roster.live(fleet).length === 0));
+      growSoon();
+    },
     stop: (now) =>
       new Promise((resolve) => {
         settle = resolve;

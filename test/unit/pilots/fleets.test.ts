@@ -83,6 +83,24 @@ describe("what the manager is asked", () => {
     expect([manager.lists, manager.polls.length]).toEqual([1, 0]);
   });
 
+  it("looks for new work start pilots and let none go: `wait-count` counts periods", async () => {
+    const manager = createManager();
+    const policy = { strategy: "adaptive", init: 3, max: 9, waitCount: 2 } as const;
+    const setup = await start([fleetOf(manager, policy)], { periodMs: HOUR });
+    await until("three were submitted", () => manager.jobs.size === 3);
+    // two are too many
+    for (let i = 0; i < 10; i += 1) {
+      setup.work(1);
+      setup.pilots.expectWork();
+      await sleep(30);
+    }
+    expect(manager.cancelled).toEqual([]);
+    setup.work(10_000);
+    setup.pilots.expectWork();
+    await until("there are as many as there may be", () => manager.jobs.size === 9);
+    expect([manager.lists, manager.polls.length, manager.cancelled]).toEqual([1, 0, []]);
+  });
+
   it("one that hangs holds up no other cluster", async () => {
     const hanging = createManager({ poll: () => never });
     const other = createManager();
