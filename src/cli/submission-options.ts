@@ -43,7 +43,7 @@ export const defineSubmission = (command: Command): Command =>
     .option("--gpus <x>", "GPUs; 0.5 shares one")
     .option(
       "--mem <size>",
-      "memory: 500M, 2G; a task that uses more is killed; SLIPWAY_MEM is in bytes. Amounts can be formulas: '{item * 10}M + 2G', '{attempt * 4}G'",
+      "memory: 500M, 2G; a task that uses more is killed; SLIPWAY_MEM is in bytes; auto: as was learned. Amounts can be formulas: '{item * 10}M + 2G', '{attempt * 4}G'",
     )
     .option("--tmp <size>", "space in its private TMPDIR")
     .option("--resource <name=n>", "any resource that clusters.yaml declares; may be repeated", collect)
@@ -55,7 +55,7 @@ export const defineSubmission = (command: Command): Command =>
     .option("--pin", "bind the task's processes to its own cores")
     .optionsGroup("Time, order and failure:")
     .option("--time-limit <d>", "kill the task after this long: 90, 10m, 1h30m, 02:00:00")
-    .option("--time-request <d>", "start only where at least this much time is left")
+    .option("--time-request <d>", "start only where at least this much time is left; auto: as was learned")
     .option("--priority <n>", "higher first (default 0)")
     .option("--retries <n>", "how many times to retry a failed task (default 0)")
     .option("--mem-retry <n>", "retry a task killed for memory, with more each time; costs no --retries (default 0)")

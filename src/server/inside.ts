@@ -21,7 +21,8 @@ import { createLargestMemory, createMemoryShare } from "../pilots/largest-memory
 import { largestOf } from "../pilots/largest.ts";
 import { type Pilots, createPilots } from "../pilots/pilots.ts";
 import { simulatedNode } from "../pilots/simulated-fleets.ts";
-import { createAutoRequests, learnedMemory } from "./auto-requests.ts";
+import { learnedMemory } from "../learned/auto.ts";
+import { createAutoRequests } from "./auto-requests.ts";
 import { type Learning, openLearning } from "./learning.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Log } from "./logger.ts";

@@ -46,7 +46,10 @@ export const wire = (parts: Wired): void => {
     runWatch.runFinished(run);
     expected.forget(run);
   };
-  listeners.attemptOver = (run, row, attempt) => feed.attemptOver(run, row, attempt, clock);
+  listeners.attemptOver = (run, row, attempt) => {
+    feed.attemptOver(run, row, attempt, clock);
+    requests.attemptOver(run, row, attempt);
+  };
   listeners.taskEnded = (run, row) => {
     feed.taskEnded(run, row, clock);
     expected.taskEnded(run, row);

@@ -157,6 +157,25 @@ tasks:
     expect(of(3)).toMatchObject({ resources: {}, itemResources: { cpus: "{item * 2}" }, kind: "list" });
   });
 
+  it("auto is kept for the server, which knows what was learned", () => {
+    const { spec } = build(`
+defaults: { mem: auto }
+tasks:
+  - { name: a, run: a, time-request: auto }
+  - { name: b, run: b, mem-retry: 4 }
+  - { name: c, run: c, mem: 2G }
+  - { name: d, run: d, mem-retry: 0 }
+`);
+    expect(
+      spec.groups.map(({ auto, memRetry, resources, timeRequest }) => ({ auto, memRetry, ...resources, timeRequest })),
+    ).toEqual([
+      { auto: { mem: true, timeRequest: true }, memRetry: 2, cpus: 10_000, timeRequest: undefined },
+      { auto: { mem: true }, memRetry: 4, cpus: 10_000, timeRequest: undefined },
+      { auto: undefined, memRetry: undefined, cpus: 10_000, mem: 2 ** 31, timeRequest: undefined },
+      { auto: { mem: true }, memRetry: undefined, cpus: 10_000, timeRequest: undefined },
+    ]);
+  });
+
   it("a run's own after holds for all its tasks", () => {
     const { spec } = build(
       "after: [3, 'run:4', {'5': any}]\ntasks: [{name: a, run: a}, {run: b, after: [a, 'run:9']}]",

@@ -126,6 +126,8 @@ describe("what is refused, where, and how it is said", () => {
     ],
     ["mem-retry without mem", task("mem-retry: 2"), /mem-retry: needs mem/],
     ["too many mem-retries", "tasks: [{run: a, mem: 1G, mem-retry: 21}]", /mem-retry: must be between 0 and 20/],
+    ["auto where nothing is learned", task("tmp: auto"), /tmp: "auto" is not a valid size/],
+    ["auto for the limit of time", task("time-limit: auto"), /time-limit: "auto" is not a valid duration/],
     ["two kinds of items", task("each: {array: 1-3, lines: f}"), /has both array and lines/],
     ["no items", task("each: {}"), /each: is empty; it takes one of/],
     ["an empty list of items", task("each: {values: []}"), /has no items/],

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
+import { FRACTION } from "../../../src/core/resources.ts";
 import type { GroupSpec } from "../../../src/core/spec.ts";
-import { createLargestMemory } from "../../../src/pilots/largest-memory.ts";
+import { createLargestMemory, createMemoryShare } from "../../../src/pilots/largest-memory.ts";
 import { largestOf } from "../../../src/pilots/largest.ts";
 import { createDriver, group } from "../core/model.ts";
 
@@ -50,6 +51,16 @@ describe("the largest memory that a pilot gives", () => {
     joined("open", 96 * G);
     expect(asked({ cluster: "open" })).toBe(96);
     expect(asked({})).toBe(64);
+  });
+
+  it("a task's share of it goes with its cores, and is a guess where nothing is known", () => {
+    const share = createMemoryShare({ clusters, largest });
+    const shareOf = (more: Partial<GroupSpec>): number => share(group("a", 1, more)) / G;
+    expect(shareOf({ cluster: "local" })).toBe(2);
+    expect(shareOf({ cluster: "local", resources: { cpus: 3 * FRACTION } })).toBe(6);
+    expect(shareOf({ cluster: "local", resources: { cpus: 9 * FRACTION } })).toBe(8);
+    expect(shareOf({ cluster: "open" })).toBe(2);
+    expect(shareOf({ cluster: "open", resources: { cpus: 4 * FRACTION } })).toBe(8);
   });
 
   it("with ranks is the part of a node that each can have", () => {

@@ -43,7 +43,7 @@ const start = async (): Promise<void> => {
     journal,
     home,
     clusters: await loadClusters({ home }),
-    largest: new Map([["local", { cpus: 8 * FRACTION }]]),
+    largest: new Map([["local", { cpus: 8 * FRACTION, mem: 24 * 2 ** 30 }]]),
     shared: [],
     mayTake: () => undefined,
     firstMemory: () => 3 * 2 ** 30,
@@ -275,5 +275,16 @@ describe("row 001-8: formulas in amounts", () => {
     });
     const one = document(randomUUID(), { tasks: [{ name: "a", run: "true", cpus: "{attempt * 3}", retries: 2 }] });
     await expect(submit(whole(one))).rejects.toMatchObject({ code: "cannot-fit", facts: { task: "'a', attempt 3," } });
+  });
+});
+
+describe("mem: auto", () => {
+  it("begins with a share of a node", async () => {
+    const { run } = await submit(
+      whole(document(randomUUID(), { tasks: [{ run: "true", mem: "auto" }, { run: "x" }] })),
+    );
+    const [first, second] = state.runs.get(run)!.groups;
+    expect(first!.shape.resources).toEqual({ cpus: FRACTION, mem: 3 * 2 ** 30 });
+    expect(second!.shape.resources).toEqual({ cpus: FRACTION });
   });
 });
