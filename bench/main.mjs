@@ -5,6 +5,7 @@ import { writeSection } from "./docs-section.mjs";
 import { measureDask } from "./experiments/dask.mjs";
 import { measureGraphs } from "./experiments/graphs.mjs";
 import { measureGrowth } from "./experiments/growth.mjs";
+import { measureLearnedMemory } from "./experiments/learned-memory.mjs";
 import { measureLatency } from "./experiments/latency.mjs";
 import { measureMemory } from "./experiments/memory.mjs";
 import { measureNull } from "./experiments/null.mjs";
@@ -30,6 +31,7 @@ const EXPERIMENTS = {
   latency: measureLatency,
   scheduler: measureScheduler,
   memory: measureMemory,
+  "learned-memory": measureLearnedMemory,
   restart: measureRestart,
   pilots: measurePilots,
   "pilots-slurm": measurePilotsOnSlurm,
