@@ -22,7 +22,7 @@ const template = (group: Group): Define["groups"][number] => ({
   executor: group.spec.executor,
   pin: group.spec.pin,
   priority: group.spec.priority,
-  resources: group.spec.resources,
+  resources: group.shape.resources,
   range: group.spec.items.kind === "range" ? { from: group.spec.items.from, step: group.spec.items.step } : undefined,
   json: group.items?.json ?? false,
 });

@@ -252,6 +252,11 @@ export const ClusterView = z.object({
   default: z.boolean(),
   queues: z.array(z.string()),
   resources: z.record(z.string(), z.number()),
+  /** Why it cannot be used, and where its tasks go meanwhile; null: it can; absent: it was not tried yet. */
+  problem: z
+    .object({ cause: z.string(), remedy: z.string(), since: time, tasks: z.enum(["local", "wait"]) })
+    .nullable()
+    .optional(),
 });
 
 export const CheckView = z.object({
@@ -272,7 +277,15 @@ export const CheckView = z.object({
   ),
 });
 
-export const SubmitAnswer = z.object({ run: z.number(), total: z.number() });
+export const SubmitAnswer = z.object({
+  run: z.number(),
+  total: z.number(),
+  /** Tasks that run on this machine because the cluster they were meant for cannot be used. */
+  redirected: z
+    .array(z.object({ cluster: z.string(), tasks: z.number(), cause: z.string() }))
+    .readonly()
+    .optional(),
+});
 export const CancelAnswer = z.object({ run: z.number(), canceled: z.number(), stopping: z.number() });
 export const RetryAnswer = z.object({ run: z.number(), reopened: z.number() });
 export const CancelRequest = z.object({
@@ -307,4 +320,5 @@ export type WrapPilotView = z.infer<typeof WrapPilotView>;
 export type StatusView = z.infer<typeof StatusView>;
 export type EventView = z.infer<typeof EventView>;
 export type CheckView = z.infer<typeof CheckView>;
+export type SubmitAnswer = z.infer<typeof SubmitAnswer>;
 export type ClusterView = z.infer<typeof ClusterView>;

@@ -7,6 +7,7 @@ import type {
   RunView,
   ServerView,
   StatusView,
+  SubmitAnswer,
   TaskView,
   WhyView,
   WrapView,
@@ -18,7 +19,7 @@ export interface Service {
   server(): ServerView;
   status(): Omit<StatusView, "wraps">;
   /** Answers when the run is on disk. `lines` is the document, then batches of items, then the end. */
-  submit(lines: AsyncIterable<unknown>): Promise<{ run: RunId; total: number }>;
+  submit(lines: AsyncIterable<unknown>): Promise<SubmitAnswer>;
   runs(limit: number): RunView[];
   run(id: number): Promise<RunView>;
   /** The run now, then each time it changes, until it has ended. */

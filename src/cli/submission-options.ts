@@ -73,7 +73,7 @@ export const defineSubmission = (command: Command): Command =>
     .option("--cluster <name>", "a cluster of clusters.yaml")
     .option("--queue <name>", "one of its queues")
     .option("--via <how>", "pilot (default) or job")
-    .option("--local", "on this machine")
+    .option("--local", "on this machine; a task that asks for what is not here runs alone")
     .option("-b, --backend <options>", "options for the workload manager, as it spells them")
     .option("--stage <name>", "a stage of slipway.yaml, such as train or train.fine")
     .option("--clusters <file>", "the clusters.yaml for the server that this command starts")

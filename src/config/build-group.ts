@@ -105,6 +105,10 @@ const readAuto = (entry: Entry, { autoMem }: TaskResources): GroupSpec["auto"] =
     : { ...(autoMem === true ? { mem: true } : {}), ...(timeRequest ? { timeRequest } : {}) };
 };
 
+/** `local: true` sends a task here whatever it asks for; `cluster: local` only what this machine has. */
+const isSentHere = ({ task, defaults }: Entry): boolean =>
+  task.local === true || (defaults.local === true && task.local === undefined && task.cluster === undefined);
+
 const readCluster = (source: Source, entry: Entry): string | undefined => {
   const cluster = valueOf(entry, "cluster");
   if (cluster !== undefined) checkName(source, entry.path("cluster"), cluster);
@@ -165,6 +169,7 @@ export const readGroup = (
     pin: valueOf(entry, "pin"),
     cluster: readCluster(source, entry),
     queue,
+    redirect: isSentHere(entry) ? { here: {} } : undefined,
     ranks: readRanks(source, entry),
   });
   checkValues(source, ["tasks", index, "each", "values"], group, each.input);

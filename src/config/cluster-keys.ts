@@ -3,7 +3,7 @@ import { canonicalResource } from "../core/quantities.ts";
 import type { Manager } from "../managers/manager.ts";
 import { MANAGERS } from "../managers/managers.ts";
 import type { Resources } from "../core/resources.ts";
-import { directory, flag, resources, seconds, type Keys, type Kind, type Values } from "./key-table.ts";
+import { directory, flag, oneOf, resources, seconds, type Keys, type Kind, type Values } from "./key-table.ts";
 import { LAUNCH_KEYS } from "./launch-keys.ts";
 import { QUEUE_ALIASES, QUEUE_KEYS } from "./queue-keys.ts";
 import { badValue } from "./source.ts";
@@ -46,6 +46,7 @@ export const CLUSTER_KEYS = {
   bin: directory(),
   config: directory(),
   licences,
+  fallback: oneOf("local", "wait"),
 } as const;
 
 export type ClusterValues = Values<typeof CLUSTER_KEYS>;

@@ -96,6 +96,7 @@ const group = object({
   cluster: optional(text),
   queue: optional(text),
   ranks: optional(object({ count: id, nodes: optional(id) })),
+  redirect: optional(object({ from: optional(text), cause: optional(text), here: resources })),
 });
 
 interface Waits {

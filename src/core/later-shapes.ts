@@ -25,10 +25,10 @@ export const setLaterShape = (run: Run, group: Group, row: Row): void => {
   const attempt = group.spec.attemptResources === undefined ? 1 : Math.min(fails, group.spec.retries) + 1;
   const given = group.memory.get(row);
   if (attempt === 1 && given === undefined) return void group.laterShapes.delete(row);
-  const { resources, timeRequest } = baseShapeOf(group, row);
+  const { resources, timeRequest, alone } = baseShapeOf(group, row);
   const later = laterResources(group, row, resources, attempt);
   const asked = given === undefined ? later : { ...later, mem: given.mem };
-  group.laterShapes.set(row, group.laterSet.of({ ...group.spec, timeRequest }, asked));
+  group.laterShapes.set(row, group.laterSet.of({ ...group.spec, timeRequest }, asked, alone));
 };
 
 /** The same for all rows of a run that was read from a snapshot. */

@@ -1,3 +1,4 @@
+import { mapHere } from "./redirect.ts";
 import { type Resources, amountOf, bucketKey, isByteResource, leastAlike, shapeKey } from "./resources.ts";
 import { type Condition, type GroupSpec, type RankSpec, type RunSpec, itemCount, taskCount } from "./spec.ts";
 import { TASK_STATES, Task } from "./states.ts";
@@ -25,6 +26,8 @@ export interface Shape {
   readonly queue: string | undefined;
   /** With ranks, `resources` are for one rank. */
   readonly ranks: RankSpec | undefined;
+  /** Nothing else may run on its machine beside it. */
+  readonly alone?: true;
 }
 
 export interface MemoryGiven {
@@ -145,8 +148,8 @@ const leastOf = (resources: Resources): Resources => {
 
 /** Shapes of one run: equal ones are one object, and so are equal buckets. */
 export interface ShapeSet {
-  /** A shape from a group's spec and the resources of one task. */
-  of(spec: GroupSpec, resources: Resources): Shape;
+  /** A shape from a group's spec and the resources of one task; `alone` whatever it asks for, as its first attempt was. */
+  of(spec: GroupSpec, resources: Resources, alone?: boolean): Shape;
 }
 
 export const createShapeSet = (): ShapeSet => {
@@ -161,16 +164,19 @@ export const createShapeSet = (): ShapeSet => {
   };
 
   return {
-    of: (spec, resources) => {
-      const { cluster, queue, timeRequest = 0, ranks } = spec;
-      const place = `${cluster ?? ""}/${queue ?? ""}/${timeRequest}/${rankKey(ranks)}`;
+    of: (spec, asked, wasAlone = false) => {
+      const { cluster, queue, timeRequest = 0, ranks, redirect } = spec;
+      const mapped = redirect === undefined ? undefined : mapHere(redirect.here, asked, ranks);
+      const resources = mapped?.resources ?? asked;
+      const alone = wasAlone || mapped?.alone === true;
+      const place = `${cluster ?? ""}/${queue ?? ""}/${timeRequest}/${alone ? "alone/" : ""}${rankKey(ranks)}`;
       const key = place + shapeKey(resources);
       let shape = shapes.get(key);
-      if (shape === undefined)
-        shapes.set(
-          key,
-          (shape = { key, bucket: bucketOf(place, resources), resources, timeRequest, cluster, queue, ranks }),
-        );
+      if (shape === undefined) {
+        const bucket = bucketOf(place, resources);
+        shape = { key, bucket, resources, timeRequest, cluster, queue, ranks, ...(alone ? { alone } : {}) };
+        shapes.set(key, shape);
+      }
       return shape;
     },
   };
@@ -273,7 +279,7 @@ const versionOf = ({ spec, laterSet }: Group, asked: Shape, { mem, timeRequest, 
   let shape = shapes.get(asked);
   if (shape === undefined) {
     const resources = mem === undefined ? asked.resources : { ...asked.resources, mem };
-    shape = laterSet.of(timeRequest === undefined ? spec : { ...spec, timeRequest }, resources);
+    shape = laterSet.of(timeRequest === undefined ? spec : { ...spec, timeRequest }, resources, asked.alone);
     shapes.set(asked, shape);
   }
   return shape;

@@ -1,3 +1,4 @@
+import type { Redirect } from "./redirect.ts";
 import type { Resources } from "./resources.ts";
 import type { RunId } from "./ids.ts";
 
@@ -74,6 +75,8 @@ export interface GroupSpec {
   readonly pin?: boolean;
   readonly cluster?: string;
   readonly queue?: string;
+  /** It was meant for a cluster and runs here; `cluster` is local, and `resources` are as they were asked for. */
+  readonly redirect?: Redirect;
   /** Several processes that run together; `resources` are those of each. */
   readonly ranks?: RankSpec;
 }

@@ -58,8 +58,8 @@ export const canRun = (shape: Shape, fleet: Candidate, defaultCluster: string): 
   mayRun(shape, fleet, defaultCluster) && slotsOf(shape, fleet) > 0;
 
 /** How many tasks of a shape what is shared lets begin now. */
-const roomIn = (shared: Resources, { resources, ranks }: Shape): number => {
-  let most = Infinity;
+const roomIn = (shared: Resources, { resources, ranks, alone }: Shape): number => {
+  let most = alone === true ? 1 : Infinity;
   for (const name in shared) {
     const asked = amountOf(resources, name) * (ranks?.count ?? 1);
     if (asked > 0) most = Math.min(most, Math.max(0, Math.floor(shared[name]! / asked)));

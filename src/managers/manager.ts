@@ -56,6 +56,13 @@ export interface Batch<Own = unknown, OwnOfCluster = unknown> {
   readonly programs: readonly string[];
   /** What else its driver and scripts call. */
   readonly further: readonly string[];
+  /** Files or directories that must be there for its commands to work, where it was said which. */
+  configuration?(
+    cluster: ClusterConfig<Own, OwnOfCluster>,
+    env: Readonly<Record<string, string | undefined>>,
+  ): readonly string[];
+  /** What its commands say when they find no configuration. */
+  readonly unconfigured?: RegExp;
   /** Variables by which its commands find it. */
   environment(cluster: ClusterConfig<Own, OwnOfCluster>): Readonly<Record<string, string>>;
   /** Directive lines of a pilot's script. Throws `bad-value` for what it cannot be asked. */
@@ -104,6 +111,10 @@ export interface PilotAsk<Own = unknown> extends Pick<
   readonly stdout: string;
   readonly stderr: string;
 }
+
+/** Paths that were given. */
+export const given = (...paths: readonly (string | undefined)[]): string[] =>
+  paths.filter((path) => path !== undefined && path !== "") as string[];
 
 /** Variables that have a value. */
 export const variables = (pairs: Readonly<Record<string, string | undefined>>): Record<string, string> =>

@@ -20,6 +20,7 @@ export const accountRules = (
     const { name, type, licences } = cluster;
     const machine: AccountRule = {
       cluster: name,
+      machine: true,
       capacity: type === "local" ? machineOf(cluster, largest.get(name) ?? {}) : {},
       // one that somebody started elsewhere brings its own machine
       covers: ({ pilot, host }) => pilot !== 0 || host === here,

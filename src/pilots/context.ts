@@ -18,6 +18,7 @@ export interface KeeperContext {
   readonly log: (text: string, facts?: object) => void;
   /** For those who follow events: what the manager says of a pilot that waits. */
   readonly onWaiting: (pilot: PilotId, text: string) => void;
+  readonly onHeard: (cluster: string, problem: string | null) => void;
 }
 
 /** How the names of a fleet's jobs start: the fleet's own word or `slipway`, then the home's mark. */

@@ -22,25 +22,27 @@ export interface ManagerWatchOptions {
 }
 
 export const createManagerWatch = (
-  { roster, log }: Pick<KeeperContext, "roster" | "log">,
+  { roster, log, onHeard }: Pick<KeeperContext, "roster" | "log" | "onHeard">,
   { cluster, fleets, provider, periodMs, adoption, ends }: ManagerWatchOptions,
 ): ManagerWatch => {
   const prompt = fleets.every((fleet) => fleet.prompt === true);
   let problem: string | null = null;
   let polledAt = -Infinity;
 
-  const poll = async (): Promise<void> => {
+  /** Whether the manager was asked anything. */
+  const poll = async (): Promise<boolean> => {
     const askedAt = performance.now();
     polledAt = askedAt;
     await adoption.catchUp();
     const live = fleets.flatMap((fleet) => roster.live(fleet).map((pilot) => ({ fleet, pilot })));
     const ids = live.map(({ pilot }) => pilot.nativeId).filter((id) => id !== "");
-    if (ids.length === 0) return;
+    if (ids.length === 0) return false;
     const answers = await provider.poll(ids);
     for (const { fleet, pilot } of live) {
       const answer = answers.get(pilot.nativeId);
       if (answer !== undefined) await ends.heard(fleet, pilot, answer, askedAt);
     }
+    return true;
   };
 
   return {
@@ -51,12 +53,13 @@ export const createManagerWatch = (
       // a look between two periods does not ask
       if (!prompt && performance.now() - polledAt < periodMs * 0.9) return problem === null;
       try {
-        await poll();
+        if (await poll()) onHeard(cluster, null);
         problem = null;
       } catch (error) {
         const { message } = error as Error;
         if (problem !== message) log(`${cluster}: ${message}`);
         problem = message;
+        onHeard(cluster, message);
       }
       return problem === null;
     },

@@ -51,6 +51,8 @@ export interface PilotsOptions {
   /** The cluster for tasks that name none. */
   readonly defaultCluster: string;
   readonly onWaiting?: (pilot: PilotId, text: string) => void;
+  /** What a manager was heard to say: null if it answered, else why not. */
+  readonly onHeard?: (cluster: string, problem: string | null) => void;
   readonly periodMs?: number;
   /** How long a silent agent outside any fleet keeps its tasks. */
   readonly orphanLeaseMs?: number;
@@ -88,12 +90,17 @@ const together = (ms: number, action: () => void): (() => void) => {
   };
 };
 
+const NOBODY_HEARS: Pick<KeeperContext, "onWaiting" | "onHeard"> = {
+  onWaiting: () => undefined,
+  onHeard: () => undefined,
+};
+
 export const createPilots = (options: PilotsOptions): Pilots => {
   const { engine, agents } = options;
   const { state } = engine;
   const roster = createRoster(options.home, engine, agents);
   const spools = createSpools(options);
-  const context: KeeperContext = { ...options, roster, spools, onWaiting: options.onWaiting ?? (() => undefined) };
+  const context: KeeperContext = { ...NOBODY_HEARS, ...options, roster, spools };
   const clusters = [...new Set(options.fleets.map(({ cluster }) => cluster))];
   const keepers = clusters.map((cluster) => {
     const fleets = options.fleets.filter((fleet) => fleet.cluster === cluster);

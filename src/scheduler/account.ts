@@ -14,6 +14,8 @@ import type { AgentLoad, AgentOffer, Placed } from "./agent-load.ts";
 /** What is shared, and by which agents of a cluster. */
 export interface AccountRule {
   readonly cluster: string;
+  /** It is a machine: a task that must be alone there takes all of it. */
+  readonly machine?: true;
   readonly capacity: Resources;
   readonly covers: (offer: AgentOffer) => boolean;
 }
@@ -27,6 +29,8 @@ interface Member {
 
 interface Account {
   readonly rule: AccountRule;
+  /** Tasks, or ranks, that have the machine for themselves. */
+  alone: number;
   readonly free: Record<string, number>;
   readonly members: Map<AgentLoad, Member>;
   /** Somebody got less than its agent had room for: whatever comes back may help any member. */
@@ -72,15 +76,35 @@ const headroom = (account: Account, agent: AgentLoad, member: Member, name: stri
   return amountOf(agent.offer.resources, name) - charge <= free ? Infinity : charge + free - member.claim[name]!;
 };
 
-const isAlone = ({ members }: Account, { within }: Member): boolean => within && members.size === 1;
+/** No other agent shares it, and no task has it for itself. */
+const isOwn = ({ members, alone }: Account, { within }: Member): boolean => within && members.size === 1 && alone === 0;
+
+/** Nothing that is counted runs there. */
+const isIdle = ({ rule, free, alone }: Account): boolean => {
+  for (const name in free) if (free[name]! < rule.capacity[name]!) return false;
+  return alone === 0;
+};
+
+/** Of a task that must be alone: whether the machine of this agent has nothing else to do. */
+const isFreeFor = (covering: readonly Account[]): boolean => {
+  const machine = covering.find(({ rule }) => rule.machine === true);
+  if (machine === undefined) return false;
+  machine.short = true;
+  return isIdle(machine);
+};
 
 type Covering = readonly Account[];
 
-const roomIn = (covering: Covering, agent: AgentLoad, { resources }: Shape): number => {
-  let most = Infinity;
+const roomIn = (covering: Covering, agent: AgentLoad, { resources, alone, ranks }: Shape): number => {
+  if (alone === true && !isFreeFor(covering)) return 0;
+  let most = alone === true && ranks === undefined ? 1 : Infinity;
   for (const account of covering) {
     const member = account.members.get(agent)!;
-    if (isAlone(account, member)) continue;
+    if (isOwn(account, member)) continue;
+    if (account.alone > 0) {
+      account.short = true;
+      return 0;
+    }
     for (const name in account.free) {
       const asked = amountOf(resources, name);
       const left = asked === 0 ? Infinity : headroom(account, agent, member, name);
@@ -98,7 +122,7 @@ const keepBack = (covering: Covering, agent: AgentLoad, free: Record<string, num
   for (const account of covering) {
     const member = account.members.get(agent)!;
     for (const name in account.free) {
-      const left = headroom(account, agent, member, name);
+      const left = account.alone > 0 ? 0 : headroom(account, agent, member, name);
       if (left >= amountOf(free, name)) continue;
       account.short = true;
       free[name] = left;
@@ -106,8 +130,10 @@ const keepBack = (covering: Covering, agent: AgentLoad, free: Record<string, num
   }
 };
 
-const charge = (covering: Covering, agent: AgentLoad, { resources }: Shape, tasks: number): void => {
-  for (const { free, members } of covering) {
+const charge = (covering: Covering, agent: AgentLoad, { resources, alone }: Shape, tasks: number): void => {
+  for (const account of covering) {
+    const { rule, free, members } = account;
+    if (alone === true && rule.machine === true) account.alone += tasks;
     const member = members.get(agent)!;
     for (const name in free) {
       const asked = amountOf(resources, name);
@@ -122,7 +148,8 @@ const charge = (covering: Covering, agent: AgentLoad, { resources }: Shape, task
 /** Whether further tasks of a shape raise no charge. */
 const raisesNothing = (account: Account, agent: AgentLoad, { shape, count, most }: Placed): boolean => {
   const member = account.members.get(agent)!;
-  if (isAlone(account, member) || count >= most) return true;
+  if (shape.alone === true || account.alone > 0) return false;
+  if (isOwn(account, member) || count >= most) return true;
   for (const name in account.free)
     if (amountOf(shape.resources, name) > 0 && member.claim[name]! < amountOf(agent.offer.resources, name))
       return false;
@@ -132,10 +159,14 @@ const raisesNothing = (account: Account, agent: AgentLoad, { shape, count, most 
 /** Whether an account has enough for the ranks that run on its members. */
 const holdsRanks = (
   account: Account,
-  { resources }: Shape,
+  { resources, alone }: Shape,
   agents: readonly AgentLoad[],
   ranks: readonly number[],
 ): boolean => {
+  if (account.alone > 0 || (alone === true && account.rule.machine === true && !isIdle(account))) {
+    account.short = true;
+    return false;
+  }
   const inside = agents.reduce((sum, agent, i) => sum + (account.members.has(agent) ? ranks[i]! : 0), 0);
   for (const name in account.free)
     if (inside * amountOf(resources, name) > Math.max(0, account.free[name]!)) {
@@ -148,7 +179,7 @@ const holdsRanks = (
 /** The names of which a shape needs more than is free, though there is enough in all. */
 const lackingIn = ({ rule, free }: Account, shape: Shape): string[] =>
   Object.keys(free).filter((name) => {
-    const needed = neededBy(shape, name);
+    const needed = shape.alone === true && rule.machine === true ? rule.capacity[name]! : neededBy(shape, name);
     return needed > free[name]! && needed <= rule.capacity[name]!;
   });
 
@@ -156,6 +187,7 @@ export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => 
   const accounts = rules.map((rule): Account => ({
     rule,
     free: { ...rule.capacity },
+    alone: 0,
     members: new Map(),
     short: false,
   }));
@@ -177,9 +209,13 @@ export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => 
       }
     },
     leave: (agent) => {
-      for (const { free, members } of accountsOf(agent)) {
+      for (const account of accountsOf(agent)) {
+        const { rule, free, members } = account;
         const member = members.get(agent)!;
         for (const name in free) free[name]! += chargeOf(agent, member, name);
+        if (rule.machine === true)
+          for (const { shape, count, most } of agent.placed.values())
+            if (shape.alone === true) account.alone -= Math.min(count, most);
         members.delete(agent);
       }
       ofAgent.delete(agent);
@@ -194,7 +230,7 @@ export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => 
       [...new Set(agents.flatMap(accountsOf))].every((account) => holdsRanks(account, shape, agents, ranks)),
     view: (agent) => {
       const covering = accountsOf(agent);
-      if (covering.every((account) => isAlone(account, account.members.get(agent)!)))
+      if (covering.every((account) => isOwn(account, account.members.get(agent)!)))
         return { free: agent.free, refresh: NOTHING_KEPT };
       const free: Record<string, number> = {};
       keepBack(covering, agent, free);

@@ -21,6 +21,9 @@ import type { Stored, Home } from "./open-home.ts";
 import { createPilotService } from "./service/pilot-service.ts";
 import { createService } from "./service/service.ts";
 import { createStrangers } from "../doors/strangers.ts";
+import { createRedirects } from "../submission/redirects.ts";
+import { createFallback } from "./fallback.ts";
+import { knownOf } from "../pilots/largest.ts";
 import { createSubmission } from "../submission/submission.ts";
 
 /** Everything reachable from outside: launches, the service behind the API, and the doors. */
@@ -69,7 +72,7 @@ const warnOfLoopback = ({ clusters }: Home, { host }: Listening, log: Log): void
 export const openFront = async (options: FrontOptions): Promise<Front> => {
   const { home, stored, inside, lifecycle, bundles, log } = options;
   const { root, clusters, keys } = home;
-  const { engine, agents, pilots, fleets, largest, shared } = inside;
+  const { engine, agents, pilots, fleets, largest, shared, standings } = inside;
   const { mayTake, mayChange } = lifecycle;
   const listening = whereToListen({
     asked: options.host,
@@ -100,6 +103,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     log,
   });
 
+  const fallback = createFallback(stored.state, standings);
   const service = createService({
     engine,
     agents,
@@ -112,6 +116,8 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     clusters,
     largest,
     shared,
+    standings,
+    fallback,
     about: () => ({
       pid: process.pid,
       host: hostname(),
@@ -134,6 +140,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
       clusters,
       largest,
       shared,
+      redirects: createRedirects({ clusters, here: knownOf(largest.get("local") ?? {}), whyHere: fallback.whyHere }),
       mayTake,
       firstMemory: inside.memoryShare,
     }),

@@ -15,6 +15,7 @@ import { clockAtStart, createClock } from "./clock.ts";
 import { type Compactor, createCompactor } from "../archive/compactor.ts";
 import { type Engine, createEngine } from "./engine.ts";
 import { accountRules } from "../pilots/accounts.ts";
+import { type Standings, createStandings } from "../check/standings.ts";
 import { createFleets } from "../pilots/create-fleets.ts";
 import type { Fleet } from "../pilots/fleet.ts";
 import { createLargestMemory, createMemoryShare } from "../pilots/largest-memory.ts";
@@ -45,6 +46,7 @@ export interface Inside {
   readonly largest: ReadonlyMap<string, Resources>;
   /** What several agents share. */
   readonly shared: readonly AccountRule[];
+  readonly standings: Standings;
   /** Used in names that must not clash with those of other homes. */
   readonly homeHash: string;
   /** When this server started. */
@@ -152,6 +154,7 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     scratchOf,
     living: () => [...state.pilots.values()].filter((pilot) => pilot.nativeId !== "" && !isFinalPilot(pilot.state)),
   });
+  const standings = createStandings({ clusters: clusters.clusters.values(), clock, log });
   const pilots = createPilots({
     home: root,
     prefix: `slipway-${homeHash}`,
@@ -160,6 +163,7 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     agents,
     log,
     defaultCluster: clusters.default,
+    onHeard: standings.heard,
     onWaiting: (pilot, text) => feed.publish({ event: "pilot.waiting", detail: { pilot, manager: text } }, clock()),
   });
   const runWatch = createRunWatch(engine);
@@ -174,6 +178,7 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     command: (upTo) => [process.execPath, join(bundles, "server.js"), "compact-child", "--home", root, "--up-to", upTo],
     log,
   });
+  void standings.tryAll();
   return {
     engine,
     agents,
@@ -185,6 +190,7 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     memoryShare,
     largest,
     shared,
+    standings,
     homeHash,
     started,
   };

@@ -59,6 +59,7 @@ const publishEndpoint = async ({ home, inside, front }: Parts): Promise<void> =>
 /** Closes everything: first what could create work, last what the others write to. */
 const closeAll = async ({ home, stored, inside, front, log }: Parts): Promise<void> => {
   inside.pilots.close();
+  inside.standings.close();
   await front.launches.close();
   await inside.compactor.close();
   await removeEndpoint(home.root, home.claim.epoch);

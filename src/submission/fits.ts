@@ -3,6 +3,7 @@ import { resourcesByAttempt } from "../core/items.ts";
 import { formatResource } from "../core/quantities.ts";
 import type { Resources } from "../core/resources.ts";
 import type { GroupSpec, RunSpec } from "../core/spec.ts";
+import { shapeOf } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { SlipwayError } from "../errors.ts";
 import { concurrency, shortage } from "../scheduler/capacity.ts";
@@ -82,8 +83,9 @@ export const createFitCheck = ({ state, clusters, largest, shared }: FitOptions)
     return ranks.count > most ? { name: "ranks", asked: ranks.count, has: most } : undefined;
   };
 
-  const checkFits: FitCheck["checkFits"] = (group, resources, task) => {
+  const checkFits: FitCheck["checkFits"] = (group, asked, task) => {
     const { cluster, node } = targetOf(group);
+    const { resources } = group.redirect === undefined ? { resources: asked } : shapeOf(group, asked);
     const lack =
       shortage(node, { resources }) ??
       tooFewNodes(group, resources, cluster, node) ??

@@ -12,6 +12,7 @@ import type { Journal } from "../journal/journal.ts";
 import { type OpenSubmission, type Submitted, createDrafts } from "./drafts.ts";
 import { createFitCheck } from "./fits.ts";
 import { createPatience } from "./patience.ts";
+import { type Redirected, type Redirects, redirectedOf } from "./redirects.ts";
 import { compareItems, digestOf } from "./same-body.ts";
 import { listForms, takeItems } from "./take-items.ts";
 import type { AccountRule } from "../scheduler/scheduler.ts";
@@ -35,6 +36,7 @@ export interface SubmissionOptions {
   readonly largest: ReadonlyMap<string, Resources>;
   /** What several agents share. */
   readonly shared: readonly AccountRule[];
+  readonly redirects: Redirects;
   readonly mayTake: () => void;
   /** Bytes for the first tasks of a group with `mem: auto`. */
   readonly firstMemory: (group: GroupSpec) => number;
@@ -48,7 +50,10 @@ const withFirstAmounts = (spec: RunSpec, firstMemory: SubmissionOptions["firstMe
   ),
 });
 
-export type Submit = (lines: AsyncIterable<unknown>) => Promise<Submitted>;
+/** `redirected`: tasks that run here because their cluster cannot be used. */
+export type Answer = Submitted & { readonly redirected?: readonly Redirected[] };
+
+export type Submit = (lines: AsyncIterable<unknown>) => Promise<Answer>;
 
 const differs = (uuid: string, run: RunId): never => {
   throw new SlipwayError("uuid-taken", { uuid, run });
@@ -61,6 +66,10 @@ const streamsOf = ({ value }: RunDocument): Map<number, ItemsInput> => {
     if (each?.stream !== undefined) streams.set(index, { kind: "stream", json: each.stream === "json" });
   return streams;
 };
+
+/** Clusters that its tasks may go to; undefined: the default one. */
+const clustersOf = ({ value: { tasks, defaults } }: RunDocument): (string | undefined)[] =>
+  tasks.map(({ cluster }) => cluster ?? defaults?.cluster);
 
 export const createSubmission = (options: SubmissionOptions): Submit => {
   const { engine, journal, home, clusters, largest, shared, mayTake } = options;
@@ -142,11 +151,13 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
     const document = readRunBody(first);
     const uuid = document.value.uuid ?? randomUUID();
     const digest = digestOf(first as object);
+    // nothing may wait between here and the draft: requests with one uuid are one submission
+    const redirect = await options.redirects.now(clustersOf(document));
     const known = state.byUuid.get(uuid);
     if (known !== undefined) return repeat(uuid, known, document, digest, lines);
     const built = buildRun(document, { limit: tasksPerRun });
     const inputs = new Map(built.items);
-    const spec = withFirstAmounts(listForms(built.spec, inputs), options.firstMemory);
+    const spec = withFirstAmounts(redirect(listForms(built.spec, inputs)), options.firstMemory);
     const draft = drafts.get(uuid) ?? drafts.begin(uuid, digest, spec, [...inputs.keys()]);
     if (draft.digest !== digest) differs(uuid, draft.run);
     return give(draft, inputs, lines);
@@ -160,7 +171,9 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
     try {
       const first = await iterator.next();
       if (first.done === true) throw new SlipwayError("bad-request", { detail: "the request is empty" });
-      return await take(iterator, first.value);
+      const submitted = await take(iterator, first.value);
+      const redirected = redirectedOf(state.runs.get(submitted.run)?.groups ?? []);
+      return redirected.length === 0 ? submitted : { ...submitted, redirected };
     } finally {
       atOnce -= 1;
     }

@@ -12,6 +12,19 @@ const neededOf = ({ resources, ranks }: Shape, name: string): number => amountOf
 /** How many holders are named. */
 const MOST_NAMED = 3;
 
+/** Tasks with agents that hold something that is shared. */
+const countHolders = (state: State, agents: ReadonlySet<number>, capacity: Resources): number => {
+  let count = 0;
+  for (const run of state.runs.values()) {
+    if (isFinishedRun(run)) continue;
+    forEachHeld(run, agents, (row) => {
+      const shape = shapeOfRow(groupOf(run.groups, row), row);
+      if (Object.keys(capacity).some((name) => neededOf(shape, name) > 0)) count += 1;
+    });
+  }
+  return count;
+};
+
 const holdersText = (state: State, agents: ReadonlySet<number>, name: string): string => {
   const holders: { readonly id: string; readonly units: number }[] = [];
   for (const run of state.runs.values()) {
@@ -40,6 +53,12 @@ export interface SharedFacts {
 
 /** Undefined when it waits for nothing that is shared. */
 export const sharedWait = ({ state, capacity, free, agents, of }: SharedFacts, shape: Shape): string | undefined => {
+  if (shape.alone === true) {
+    const others = countHolders(state, agents, capacity);
+    return others === 0
+      ? undefined
+      : `it must be alone on ${of}, where ${others} other task${others === 1 ? " is" : "s are"}`;
+  }
   const lacking = Object.keys(capacity).filter((name) => neededOf(shape, name) > Math.max(0, amountOf(free, name)));
   if (lacking.length === 0) return undefined;
   return lacking

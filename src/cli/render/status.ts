@@ -106,5 +106,6 @@ export const clusterScreen = (cluster: ClusterView, style: Style): string =>
     facts([
       ["queues", printable(cluster.queues.join(", ")) || "none"],
       ["resources", resourcesText(cluster.resources) || undefined],
+      ["cannot be used", cluster.problem == null ? undefined : printable(cluster.problem.cause)],
     ]),
   ].join("\n");

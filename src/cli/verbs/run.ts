@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../context.ts";
+import { tellRedirected } from "../cluster-problems.ts";
 import { displayFor } from "../display.ts";
 import { exitStatus, followRun, summaryOf } from "../follow.ts";
 import { onInterrupts } from "../interrupts.ts";
@@ -89,6 +90,7 @@ const submitAndFollow = async (context: Context, submission: Submission, lease: 
     }
     id = answer.run;
     context.note(`run ${answer.run}: ${plural(answer.total, "task")}`);
+    tellRedirected(context, answer);
     if (interrupt.signal.aborted) await cancel();
     await followRun(context, answer.run, display, { wasThere: true });
     const conclusion = await withServer(context, submission, { found, repeatable: true, wasThere: true }, () =>

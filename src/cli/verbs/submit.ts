@@ -1,6 +1,7 @@
 import { refuseClusters, refuseOverrides } from "../own-server.ts";
 import { plural } from "../render/text.ts";
 import { defineSubmission } from "../submission-options.ts";
+import { tellRedirected } from "../cluster-problems.ts";
 import { prepareSubmission, tellOf } from "../submission.ts";
 import { type Define, examples } from "../verb.ts";
 
@@ -22,8 +23,10 @@ export const define: Define = (command, { act }) =>
         if (namesClusters) refuseClusters();
         tellOf(context, submission);
         await refuseOverrides(context, project);
-        const { run, total } = await context.client.submit(document, items);
-        if (context.json) context.printJson({ run, total });
+        const answer = await context.client.submit(document, items);
+        const { run, total } = answer;
+        tellRedirected(context, answer);
+        if (context.json) context.printJson(answer);
         else context.out.line(context.quiet ? String(run) : `submitted run ${run}: ${plural(total, "task")}`);
       }),
     );

@@ -4,6 +4,7 @@ import { overrideLayers } from "../../config/project-file.ts";
 import { SlipwayError } from "../../errors.ts";
 import { readEndpoint } from "../../protocol/endpoint.ts";
 import type { Context } from "../context.ts";
+import { tellProblems } from "../cluster-problems.ts";
 import { inForeground } from "../foreground.ts";
 import { listeningText } from "../render/status.ts";
 import { serveArguments, startServer } from "../server-process.ts";
@@ -69,6 +70,7 @@ export const define: Define = (command, { act }) =>
         await refuseSecond(context);
         if (foreground === true) return inForeground(serveArguments(options));
         const started = await startServer(options);
+        await tellProblems(context);
         if (context.json) context.printJson(await context.client.server());
         else if (context.quiet) context.out.line(started.url);
         else {

@@ -1,6 +1,6 @@
 import { pickKeys } from "../../config/key-table.ts";
 import { uniqueOf } from "../../starters/starter.ts";
-import { type Manager, variables } from "../manager.ts";
+import { type Manager, given, variables } from "../manager.ts";
 import { pbsDirectives } from "./directives.ts";
 import { pbsHostCpus } from "./host-cpus.ts";
 import { PBS_KEYS, type PbsQueue } from "./keys.ts";
@@ -23,6 +23,7 @@ export const pbs = {
     choosesPartition: true,
     programs: ["qsub", "qstat", "qdel", "pbsnodes"],
     further: ["tracejob"],
+    configuration: ({ config }, env) => given(config ?? env["PBS_CONF_FILE"]),
     environment: ({ config }) => variables({ PBS_CONF_FILE: config }),
     directives: pbsDirectives,
     job: { hosts: () => uniqueOf("$PBS_NODEFILE"), programs: "$PBS_O_PATH" },

@@ -1,6 +1,6 @@
 import { directory, name, pickKeys, type Values } from "../../config/key-table.ts";
 import { counted, isAlone } from "../host-cpus.ts";
-import { type Manager, variables } from "../manager.ts";
+import { type Manager, given, variables } from "../manager.ts";
 import { sgeDirectives } from "./directives.ts";
 import { SGE_ALIASES, SGE_KEYS, sgeProblem, type SgeQueue } from "./keys.ts";
 import { SGE_WAITING } from "./waiting-reasons.ts";
@@ -29,6 +29,9 @@ export const sge = {
     choosesPartition: true,
     programs: ["qsub", "qstat", "qdel", "qhost", "qconf"],
     further: [],
+    configuration: ({ own: { root, cell } }, env) =>
+      given(root ?? env["SGE_ROOT"]).map((path) => `${path}/${cell ?? env["SGE_CELL"] ?? "default"}/common`),
+    unconfigured: /set the environment variable SGE_ROOT|cell directory .* doesn't exist/i,
     environment: ({ own: { root, cell, cluster } }) =>
       variables({ SGE_ROOT: root, SGE_CELL: cell, SGE_CLUSTER_NAME: cluster }),
     directives: sgeDirectives,

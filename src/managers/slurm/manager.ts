@@ -1,4 +1,4 @@
-import { type Manager, variables } from "../manager.ts";
+import { type Manager, given, variables } from "../manager.ts";
 import { slurmDirectives } from "./directives.ts";
 import { slurmHostCpus } from "./host-cpus.ts";
 import { SLURM_ALIASES, SLURM_KEYS, SLURM_SUGGESTED, slurmQueue, type SlurmQueue } from "./keys.ts";
@@ -23,6 +23,8 @@ export const slurm = {
     choosesPartition: false,
     programs: ["sbatch", "squeue", "scancel", "sinfo"],
     further: ["sacct", "scontrol", "srun"],
+    configuration: ({ config }, env) => given(config ?? env["SLURM_CONF"]),
+    unconfigured: /could not establish a configuration source/i,
     environment: ({ config }) => variables({ SLURM_CONF: config }),
     directives: slurmDirectives,
     job: { hosts: (program) => `${program("scontrol")} show hostnames "$SLURM_JOB_NODELIST"` },

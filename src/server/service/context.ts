@@ -3,6 +3,7 @@ import type { ClustersConfig } from "../../config/clusters-file.ts";
 import type { Engine } from "../engine.ts";
 import type { Expected } from "../../learned/expected.ts";
 import type { Pilots } from "../../pilots/pilots.ts";
+import type { Standings } from "../../check/standings.ts";
 import type { AccountRule } from "../../scheduler/scheduler.ts";
 import type { LogSource } from "../../logs/logs.ts";
 import type { RunShelf } from "./run-shelf.ts";
@@ -17,6 +18,7 @@ export interface ServiceContext {
   readonly clusters: ClustersConfig;
   /** What several agents share. */
   readonly shared: readonly AccountRule[];
+  readonly standings: Standings;
   readonly shelf: RunShelf;
   readonly logs: LogSource;
   /** Why nothing is placed now, or null. */

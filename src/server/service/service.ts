@@ -1,11 +1,12 @@
 import type { Agents } from "../../agent-links/agents.ts";
 import type { Service } from "../../api/service.ts";
-import type { RunView, ServerView } from "../../api/schemas.ts";
-import type { ClustersConfig } from "../../config/clusters-file.ts";
+import type { ClusterView, RunView, ServerView } from "../../api/schemas.ts";
+import type { ClusterConfig, ClustersConfig } from "../../config/clusters-file.ts";
 import { type Resources, fromUnits } from "../../core/resources.ts";
 import { isFinishedRun } from "../../core/run.ts";
 import { SlipwayError } from "../../errors.ts";
 import type { Engine } from "../engine.ts";
+import type { Fallback } from "../fallback.ts";
 import type { Expected } from "../../learned/expected.ts";
 import type { Feed } from "../feed.ts";
 import { knownOf } from "../../pilots/largest.ts";
@@ -37,6 +38,8 @@ export interface ServiceOptions {
   readonly clusters: ClustersConfig;
   readonly largest: ReadonlyMap<string, Resources>;
   readonly shared: ServiceContext["shared"];
+  readonly standings: ServiceContext["standings"];
+  readonly fallback: Fallback;
   readonly about: () => ServerView;
   /** Why nothing is placed now, or null. */
   readonly blocked: () => string | null;
@@ -50,7 +53,19 @@ export interface ServiceOptions {
   readonly compact: () => Promise<void>;
 }
 
-const clusterViews = ({ clusters, largest }: ServiceOptions): ReturnType<Service["clusters"]> =>
+/** Why a cluster cannot be used. */
+const problemOf = (
+  { standings, fallback }: ServiceOptions,
+  cluster: ClusterConfig,
+): Partial<Pick<ClusterView, "problem">> => {
+  const standing = standings.of(cluster.name);
+  if (standing === undefined) return {};
+  if (standing === null) return { problem: null };
+  const { cause, remedy, since } = standing;
+  return { problem: { cause, remedy, since: new Date(since).toISOString(), tasks: fallback.goTo(cluster, standing) } };
+};
+
+const clusterViews = ({ clusters, largest, ...options }: ServiceOptions): ReturnType<Service["clusters"]> =>
   [...clusters.clusters.values()].map((cluster) => ({
     name: cluster.name,
     type: cluster.type,
@@ -62,6 +77,7 @@ const clusterViews = ({ clusters, largest }: ServiceOptions): ReturnType<Service
         fromUnits(name, units),
       ]),
     ),
+    ...problemOf({ clusters, largest, ...options }, cluster),
   }));
 
 export const createService = (options: ServiceOptions): Service => {

@@ -35,6 +35,13 @@ const sharedBy = ({ engine, clusters, shared }: ServiceContext, shape: Shape): s
   return sharedWait(facts, shape);
 };
 
+/** Why the cluster of a task cannot be used, and since when. */
+const unusableSince = ({ standings, clusters }: ServiceContext, shape: Shape): string | null => {
+  const standing = standings.of(shape.cluster ?? clusters.default);
+  if (standing == null) return null;
+  return `${standing.cause} (so since ${new Date(standing.since).toISOString().slice(0, 19).replace("T", " ")} UTC)`;
+};
+
 const surroundings = (context: ServiceContext, shape: Shape): Surroundings => {
   const { engine, agents, pilots } = context;
   const { state } = engine;
@@ -56,7 +63,9 @@ const surroundings = (context: ServiceContext, shape: Shape): Surroundings => {
     able: able.length > 0 || links.length > 0,
     place: shape.cluster ?? context.clusters.default,
     fleetProblem:
-      able.map(({ cluster, queue }) => pilots.problem(cluster, queue)).find((text) => text !== null) ?? null,
+      unusableSince(context, shape) ??
+      able.map(({ cluster, queue }) => pilots.problem(cluster, queue)).find((text) => text !== null) ??
+      null,
     lastFailure: able.map(({ cluster, queue }) => pilots.failure(cluster, queue)).find((text) => text !== null) ?? null,
     livePilots: live.length,
     waitingPilots: live.map(({ id }) => saidOf(context, id)).filter((said) => said !== null),

@@ -144,7 +144,25 @@ class World {
       this.scheduler.restoreGang(shapeOfRow(groupOf(run.groups, row), row), placement);
   }
 
+  /** Tasks that run on a machine; those that hold nothing of it do not count. */
+  private onMachine({ cluster, capacity, covers }: AccountRule): { alone: number; all: number } {
+    const inside = (id: number): boolean => {
+      const offer = this.offers.get(id)!;
+      return offer.cluster === cluster && covers(offer);
+    };
+    const shapes = [
+      ...[...this.has].flatMap(([id, tasks]) => (inside(id) ? tasks.filter(({ running }) => running) : [])),
+      ...this.gangs.filter(({ placement }) => placement.agents.some(inside)),
+    ].map(({ run, row }) => shapeOfRow(groupOf(run.groups, row), row));
+    const all = shapes.filter(({ resources }) => Object.keys(capacity).some((name) => amountOf(resources, name) > 0));
+    return { alone: shapes.filter(({ alone }) => alone === true).length, all: all.length };
+  }
+
   private check(): void {
+    for (const rule of this.rules.filter((each) => each.machine === true)) {
+      const { alone, all } = this.onMachine(rule);
+      if (alone > 0) expect(all, "tasks beside one that must be alone").toBe(1);
+    }
     for (const { capacity, covers, cluster } of this.rules)
       for (const name of Object.keys(capacity)) {
         const members = [...this.offers.values()].filter((offer) => offer.cluster === cluster && covers(offer));
@@ -160,6 +178,7 @@ class World {
 
 const machine = (amounts: Readonly<Record<string, number>>): AccountRule => ({
   cluster: "local",
+  machine: true,
   capacity: units(amounts),
   covers: ({ host }) => host === "here",
 });
@@ -236,6 +255,27 @@ describe("scheduler.account", () => {
     expect(world.running).toBe(3);
   });
 
+  it("row 001-31: a task that must be alone waits for all others, and none begins beside it, at one agent or two", () => {
+    for (const agents of [1, 2]) {
+      const world = new World([machine({ cpus: 4 })]);
+      for (let i = 0; i < agents; i += 1) world.join("a", units({ cpus: 4 }));
+      const redirect = { here: units({ cpus: 4 }) };
+      world.submit(group("before", 2));
+      world.step();
+      world.submit(group("alone", 2, { resources: units({ cpus: 1, elsewhere: 1 }), redirect }));
+      world.submit(group("after", 8));
+      world.step();
+      const seen: number[] = [];
+      while (world.end(0)) {
+        world.step();
+        seen.push(world.running);
+      }
+      // two of those behind them began at once, none since
+      expect(seen.slice(0, 6)).toEqual([3, 2, 1, 1, 1, 4]);
+      expect(world.scheduler.waiting()).toBe(0);
+    }
+  });
+
   it("an agent that is alone has as much waiting there as ever", () => {
     const loads = [[], [machine({ cpus: 2 })]].map((rules) => {
       const world = new World(rules);
@@ -253,7 +293,13 @@ describe("scheduler.account", () => {
       freq: 4,
       nil: undefined,
     });
-    const entry = fc.record({ amount, ranks, count: fc.integer({ min: 1, max: 6 }), queue: fc.nat(3) });
+    const entry = fc.record({
+      amount,
+      ranks,
+      count: fc.integer({ min: 1, max: 6 }),
+      queue: fc.nat(3),
+      alone: fc.nat(5).map((n) => n === 0),
+    });
     const agent = fc.record({
       queue: fc.nat(2),
       extra: fc.nat(3),
@@ -290,10 +336,12 @@ describe("scheduler.account", () => {
           else if (each.kind === "join")
             join(QUEUES[each.agent.queue]!, each.agent.extra, each.agent.here, each.agent.pilot);
           else
-            for (const { amount: asked, ranks: together, count, queue } of each.entries)
+            for (const { amount: asked, ranks: together, count, queue, alone } of each.entries)
               world.submit(
                 group("t", count, {
-                  resources: units(asked),
+                  // what is not here makes it run alone
+                  resources: units(alone ? { ...asked, cpus: 1, elsewhere: 1 } : asked),
+                  ...(alone ? { redirect: { here: units(has) } } : {}),
                   ...(queue < 3 ? { queue: QUEUES[queue]! } : {}),
                   ...(together === undefined ? {} : { ranks: { ...together, by: "agents" } }),
                 }),
@@ -304,7 +352,7 @@ describe("scheduler.account", () => {
         while (world.end(0));
         expect(world.scheduler.waiting()).toBe(0);
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 });

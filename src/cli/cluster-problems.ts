@@ -1,0 +1,41 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ClusterView, SubmitAnswer } from "../api/schemas.ts";
+import type { Context } from "./context.ts";
+import { plural } from "./render/text.ts";
+
+/** Clusters that cannot be used: one line for each, with the cause and what to do. */
+
+/** How long `up` waits for managers to answer. */
+const PATIENCE_MS = 5000;
+const LOOK_MS = 100;
+
+const warningOf = ({ name, problem }: ClusterView): string | undefined => {
+  if (problem === undefined)
+    return `warning: cluster ${name} has not answered yet; its tasks wait until it does (\`slipway clusters check ${name}\` says what to fix)`;
+  if (problem === null) return undefined;
+  const { cause, remedy, tasks } = problem;
+  const become = tasks === "local" ? "its tasks run on this machine" : "its tasks wait";
+  return `warning: cluster ${name} cannot be used: ${cause}; ${become}. To change that, ${remedy}.`;
+};
+
+/** Says which clusters of a server that has just started cannot be used. */
+export const tellProblems = async (context: Context): Promise<void> => {
+  const end = performance.now() + PATIENCE_MS;
+  let clusters = await context.client.clusters();
+  while (clusters.some(({ problem }) => problem === undefined) && performance.now() < end) {
+    await sleep(LOOK_MS);
+    clusters = await context.client.clusters();
+  }
+  for (const cluster of clusters) {
+    const warning = warningOf(cluster);
+    if (warning !== undefined) context.note(warning);
+  }
+};
+
+/** Says how many tasks of a run were sent to this machine, and why. */
+export const tellRedirected = (context: Pick<Context, "note">, { redirected = [] }: SubmitAnswer): void => {
+  for (const { cluster, tasks, cause } of redirected)
+    context.note(
+      `warning: ${plural(tasks, "task")} of cluster ${cluster} ${tasks === 1 ? "runs" : "run"} on this machine, because it cannot be used: ${cause} (\`slipway clusters check ${cluster}\` says what to fix; \`fallback: wait\` in clusters.yaml lets tasks wait)`,
+    );
+};

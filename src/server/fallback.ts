@@ -1,0 +1,35 @@
+import { absenceOf } from "../check/absence.ts";
+import type { Standing, Standings } from "../check/standings.ts";
+import type { ClusterConfig } from "../config/clusters-file.ts";
+import type { State } from "../core/state.ts";
+
+/** What becomes of the tasks of a cluster that cannot be used. */
+export interface Fallback {
+  /** Why tasks that are submitted now run on this machine; undefined: they go to their cluster, or wait for it. */
+  whyHere(cluster: ClusterConfig): Promise<string | undefined>;
+  /** Where the tasks of a cluster in trouble go, as far as is known. */
+  goTo(cluster: ClusterConfig, standing: Standing): "local" | "wait";
+}
+
+/** An agent of its pilots was here once: the cluster works, and whatever is wrong now will pass. */
+const hasWorked = (state: State, cluster: string): boolean =>
+  [...state.pilots.values()].some((pilot) => pilot.cluster === cluster && pilot.active > 0);
+
+export const createFallback = (state: State, standings: Standings): Fallback => {
+  const goTo: Fallback["goTo"] = ({ name, fallback }, standing) => {
+    if (fallback !== undefined) return fallback;
+    return standing.state === "absent" && !hasWorked(state, name) ? "local" : "wait";
+  };
+
+  return {
+    goTo,
+    whyHere: async (cluster) => {
+      if (cluster.manager.batch === undefined || cluster.fallback === "wait") return undefined;
+      // files may have come or gone since the last try
+      const absence = await absenceOf(cluster);
+      const standing: Standing | null | undefined =
+        absence === undefined ? await standings.settled(cluster.name) : { state: "absent", since: 0, ...absence };
+      return standing != null && goTo(cluster, standing) === "local" ? standing.cause : undefined;
+    },
+  };
+};
