@@ -1,4 +1,4 @@
-import { type Group, type Run, type Shape } from "../core/run.ts";
+import { type Group, type Run, type Shape, waitingShapeOf } from "../core/run.ts";
 import type { Batch } from "./batch.ts";
 
 /** The batches of each group: one for the tasks with its shape, and one per bucket for those with shapes of their own. */
@@ -13,8 +13,8 @@ export interface GroupBatches {
 }
 
 /** The shape that all rows of a batch have: tasks of a group share one, but for those that have their own. */
-export const sharedShape = ({ rowShapes, shape: whole }: Group, shape: Shape): Shape | undefined =>
-  rowShapes === undefined && shape === whole ? shape : undefined;
+export const sharedShape = (group: Group, shape: Shape): Shape | undefined =>
+  group.rowShapes === undefined && shape === waitingShapeOf(group) ? shape : undefined;
 
 export const createGroupBatches = (): GroupBatches => {
   const whole = new Map<Group, Batch>();

@@ -36,6 +36,8 @@ export type { WaitingShape } from "./tallies.ts";
 export interface Scheduler {
   ready(run: Run, from: number, count: number): void;
   dropRun(run: Run): void;
+  /** Takes all that waits of a run out of the queues; it will be ready again at once. */
+  unqueue(run: Run): void;
   /** The tasks of a group are expected to take another time. */
   expectationChanged(run: Run, group: Group): void;
   /** Tasks that will not run. */
@@ -94,6 +96,16 @@ const SAMPLED = 100;
 /** How many rows with shapes of their own one pass puts in order. */
 const UNFOLDED = 5000;
 
+/** Rows of a run, group by group. */
+function* partsOf(run: Run, from: number, count: number): Generator<{ group: Group; row: Row; end: Row }> {
+  for (let row = from; row < from + count;) {
+    const group = groupOf(run.groups, row);
+    const end = Math.min(from + count, group.first + group.count);
+    yield { group, row, end };
+    row = end;
+  }
+}
+
 /** `defaultCluster` is for tasks that name no cluster; without it they go anywhere. */
 export const createScheduler = (
   prefetch: PrefetchPolicy = DEFAULT_PREFETCH,
@@ -136,32 +148,29 @@ export const createScheduler = (
     return [...current.out.values(), ...current.gangs];
   };
 
+  const unqueue = (run: Run): void => {
+    unfolding.dropRun(run);
+    waiting.dropRun(run);
+  };
+
   return {
     ready: (run, from, count) => {
       fresh = true;
-      for (let row = from, end = from + count; row < end;) {
-        const group = groupOf(run.groups, row);
-        const groupEnd = Math.min(end, group.first + group.count);
-        if (isUniform(group)) waiting.push(run, group, group.shape, row, groupEnd - row);
-        else if (group.rowShapes !== undefined) unfolding.add(run, group, row, groupEnd - row);
+      for (const { group, row, end } of partsOf(run, from, count)) {
+        if (isUniform(group)) waiting.push(run, group, group.shape, row, end - row);
+        else if (group.rowShapes !== undefined) unfolding.add(run, group, row, end - row);
         else
-          for (const part of partsByShape(group, row, groupEnd))
-            waiting.push(run, group, part.shape, part.from, part.count);
-        row = groupEnd;
+          for (const part of partsByShape(group, row, end)) waiting.push(run, group, part.shape, part.from, part.count);
       }
     },
     dropRun: (run) => {
-      unfolding.dropRun(run);
-      waiting.dropRun(run);
+      unqueue(run);
       order.forget(run);
     },
+    unqueue,
     expectationChanged: order.changed,
     canceled: (run, from, count) => {
-      for (let row = from; row < from + count;) {
-        const group = groupOf(run.groups, row);
-        order.changed(run, group);
-        row = group.first + group.count;
-      }
+      for (const { group } of partsOf(run, from, count)) order.changed(run, group);
     },
     addAgent: (offer) => {
       const known = pool.agents.get(offer.id);

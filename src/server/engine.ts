@@ -122,7 +122,7 @@ export const createEngine = (
   const effects: Effects = {
     ready: (run, from, count) => whenFilled(() => scheduler.ready(run, from, count)),
     unqueue: (run) => {
-      if (filled) scheduler.dropRun(run);
+      if (filled) scheduler.unqueue(run);
     },
     requeue: (run) => whenFilled(() => requeueRun(run, scheduler, clock, delay)),
     delayed: (run, row, until) => {
