@@ -21,10 +21,11 @@ export interface HeadProcess {
 /** A head whose workers come from a pool of pilots: it starts none, and says how many it would like to have. */
 export interface PoolHead extends HeadProcess {
   /**
-   * Lets the workers of this many jobs go, which it chooses: those that cost least, each job whole. What they hold moves
-   * to others first; then they end by themselves. It tells which with `retired`. `last`: a job that goes after all others.
+   * Lets at most this many workers go, which it chooses: those that cost least, each with all others of its job or not at
+   * all. What they hold moves to others first; then they end by themselves. It tells which with `retired`. `last`: a job
+   * that goes after all others.
    */
-  retire(jobs: number, last?: string): void;
+  retire(workers: number, last?: string): void;
 }
 
 /** What a framework brings for a pool: how its head is started, and what starts a worker on a node. */

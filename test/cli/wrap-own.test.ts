@@ -49,31 +49,37 @@ describe.skipIf(reason !== undefined)(
     };
 
     it("1,000 tasks on workers that come and go, behind tls; idle, it ends and leaves nothing", async () => {
-      const { address } = await start("s.json", {}, "--host", "127.0.0.1", "--timeout", "6");
+      const { address } = await start("s.json", {}, "--host", "127.0.0.1", "--timeout", "4");
       expect(address).toMatch(/^tls:\/\/127\.0\.0\.1:\d+$/);
+      // connected, and idle: it keeps the cluster, but none of its workers
+      const idle = startUser(path("s.json"), ["0", "0", "--stay"], home);
+      await idle.saw("connected");
       const client = startUser(path("s.json"), ["1000", "0.005", "distributed.worker.daemon"], home);
       expect(await client.saw("look")).toMatchObject({
         threads: 1,
         config: { "distributed.worker.daemon": false },
         variables: { SEAMLESS_WORKER_TRANSFORMATION_THROTTLE: "1", PYTHON_CPU_COUNT: "1" },
       });
-      const most = await until("both jobs to have a worker", async () => {
+      await home.run(["wrap", "scale", "s.json", "2"]);
+      const both = await until("two workers", async () => {
         const now = await shown("s.json");
-        return now.pilots?.filter(({ workers }) => workers > 0).length === 2 ? now : undefined;
+        return now.pilots?.reduce((sum, { workers }) => sum + workers, 0) === 2 ? now : undefined;
       });
-      expect(most).toMatchObject({ state: "running", cluster: "local", queue: "default" });
+      expect(both).toMatchObject({ state: "running", cluster: "local", queue: "default" });
       // by its name a worker tells its job
-      expect(most.workers!.map(({ name }) => name.split("-")[0]).toSorted()).toEqual(["p1", "p2"]);
+      const jobs = both.pilots!.map(({ id }) => `p${id}`);
+      expect(both.workers!.every(({ name }) => jobs.includes(name.split("-")[0]!))).toBe(true);
       // whoever has no key is not let in
       const stranger = `from distributed import Client; Client("${String(address)}", timeout=5)`;
       await expect(promisify(execFile)(daskPython, ["-c", stranger])).rejects.toThrow(/Security|encrypt|tls/i);
       expect(await client.saw("sum")).toBe(499_500);
       expect(await client.ended).toBe(0);
-      await until("all workers to be let go", async () => {
-        if (!existsSync(path("s.json"))) return true;
-        const { workers = [], pilots = [] } = await shown("s.json").catch(() => ({ workers: [], pilots: [] }));
+      await home.run(["wrap", "scale", "s.json", "0-2"]);
+      await until("all to be let go", async () => {
+        const { workers = [], pilots = [] } = await shown("s.json");
         return workers.length + pilots.length === 0;
       });
+      idle.end();
       await noneLeft("s.json");
     });
 

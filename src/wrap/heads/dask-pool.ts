@@ -37,7 +37,7 @@ export const daskFramework = ({ python, shim, plan, note }: DaskPoolOptions): Fr
           ? { file: where.file }
           : { dask: { ...start.dask, "temporary-directory": where.directory } };
       const { send, ...process } = await startShim({ python, shim, note, start: { ...start, ...own } });
-      return { ...process, retire: (jobs, last) => send({ op: "retire", jobs, last }) };
+      return { ...process, retire: (workers, last) => send({ op: "retire", workers, last }) };
     },
     worker: (address) => ({
       command: [

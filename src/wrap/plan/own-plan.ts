@@ -39,6 +39,7 @@ export interface OwnPlan {
   readonly texts: Readonly<Record<string, string>>;
   readonly targetDuration: string;
   readonly worker: {
+    /** All that a node of its job has. */
     readonly cpus: number;
     /** Options of `dask worker`, but for its name, its lifetime and its directory, which its node knows. */
     readonly options: readonly string[];
@@ -174,7 +175,7 @@ export const ownPlanOf = (
       texts: extra,
       targetDuration: String(given.get("target-duration")),
       worker: {
-        cpus: cores,
+        cpus: (given.get("job_cpu") ?? cores) as number,
         options: workerOptions(given, cores * throttle, options),
         variables: {
           SEAMLESS_WORKER_TRANSFORMATION_THROTTLE: String(throttle),

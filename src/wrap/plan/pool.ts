@@ -1,7 +1,8 @@
 import type { Replacements } from "./replacements.ts";
 
 /**
- * How many workers a pool starts and lets go. Counted in workers; a job has `perJob` of them, and is let go whole.
+ * How many workers a pool starts and lets go. All is counted in workers; they are wanted in whole jobs of `perJob`, and the
+ * head lets whole jobs go.
  *
  *   up     at once, also to replace ahead those whose pilot is about to end
  *   down   after a while in which there were too many all the time, the fewest that were too many: those that have not
@@ -34,7 +35,7 @@ export interface PoolDecision {
   readonly start: number;
   /** Workers that have not connected and are no longer wanted. */
   readonly cancel: number;
-  /** Jobs to let go. */
+  /** Workers to let go at most, each with all others of its job. */
   readonly retire: number;
   readonly surplus: Surplus | undefined;
 }
@@ -64,12 +65,12 @@ export const decidePool = (
   const staying = coming + connected - expiring;
   if (staying < wanted) return { ...calm, start: nowMs < notBefore ? 0 : wanted - staying };
   // those that expire go by themselves
-  const spare = Math.floor((staying - wanted) / perJob);
+  const spare = staying - wanted;
   if (spare === 0) return calm;
   const now = { since: surplus?.since ?? nowMs, least: Math.min(surplus?.least ?? spare, spare) };
   if (nowMs - now.since < SURPLUS_MS) return { ...calm, surplus: now };
-  const cancel = Math.min(coming, now.least * perJob);
-  return { ...calm, cancel, retire: Math.floor((now.least * perJob - cancel) / perJob) };
+  const cancel = Math.floor(Math.min(coming, now.least) / perJob) * perJob;
+  return { ...calm, cancel, retire: Math.min(now.least - cancel, connected - expiring) };
 };
 
 /** A worker that began at `startedAt` retires `livesMs` later; a new one is asked for this much earlier, and a little. */

@@ -6,7 +6,6 @@ import type { OneQueue } from "../../config/one-queue.ts";
 import { SlipwayError } from "../../errors.ts";
 import type { OwnPlan } from "../plan/own-plan.ts";
 import { badParameter } from "../plan/read-parameters.ts";
-import { NODE_RESOURCE } from "./task-document.ts";
 
 /** Which parameter a key of a queue comes from, where the names differ. */
 const PARAMETER_OF: Readonly<Record<string, string>> = {
@@ -26,7 +25,7 @@ export const clusterFile = (
   plan: OwnPlan,
   jobName: string,
 ): string => {
-  const { fleet, resources, ...keys } = job as { fleet?: Record<string, unknown>; resources?: Record<string, unknown> };
+  const { fleet, resources, ...keys } = job as { fleet?: Record<string, unknown>; resources?: unknown };
   const period = fleet?.["period"];
   return JSON.stringify(
     {
@@ -35,7 +34,8 @@ export const clusterFile = (
       clusters: {
         [cluster.name]: {
           ...own,
-          resources: { ...resources, [NODE_RESOURCE]: 1 },
+          // of this machine they are the cluster's, not the queue's
+          ...(resources === undefined ? {} : { resources }),
           queues: {
             [queue.name]: {
               "job-name-prefix": jobName,

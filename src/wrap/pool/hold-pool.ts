@@ -125,7 +125,7 @@ const startInPilot = async (
   const task = made.framework.headTask!(file);
   await writeFile(`${file}.settings`, JSON.stringify(task.settings), { mode: 0o600 });
   const { environment } = captureEnvironment(process.env);
-  const document = taskDocument("scheduler", task, { cpus: 0, environment }, { takesNode: false, retries: 1000 });
+  const document = taskDocument("scheduler", task, { cpus: 0, environment }, 1000);
   const { run } = await server.client.submit(document);
   const head = await made.framework.start({ in: "pilot", file });
   const done = new AbortController();

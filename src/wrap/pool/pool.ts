@@ -29,12 +29,13 @@ export interface PoolOptions {
   readonly framework: Framework;
   /** Where workers connect to, as it is now. */
   readonly address: () => string;
+  /** Of a worker: all that a node of a job has. */
   readonly cpus: number;
   readonly perJob: number;
   readonly minimum: number;
   readonly maximum: number;
-  /** Asks the head to let jobs go. */
-  readonly retire: (jobs: number, last?: string) => void;
+  /** Asks the head to let workers go, in whole jobs. */
+  readonly retire: (workers: number, last?: string) => void;
   /** The run of the head, where that is a task too. */
   readonly headRun?: number | undefined;
   /** Milliseconds after its start at which a pilot takes nothing new. */

@@ -55,7 +55,7 @@ export const supervisePool = async (given: PoolSupervision): Promise<void> => {
     cpus: plan.worker.cpus,
     perJob: plan.perJob,
     ...range,
-    retire: (jobs, last) => head.retire(jobs, last),
+    retire: (workers, last) => head.retire(workers, last),
     headRun: given.headRun,
     drainMs: given.drainMs,
     environment: given.environment,

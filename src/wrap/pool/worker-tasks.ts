@@ -89,9 +89,7 @@ export const createWorkerTasks = (options: WorkerTasksOptions): WorkerTasks => {
     submitting += 1;
     const since = Date.now();
     try {
-      const { run } = await client.submit(
-        taskDocument("worker", framework.worker(options.address()), options, { takesNode: true }),
-      );
+      const { run } = await client.submit(taskDocument("worker", framework.worker(options.address()), options));
       workers.add(run, since);
       const over = early.get(run);
       if (over !== undefined) ended(over);

@@ -3,7 +3,7 @@
 The same lines of JSON as slipway_dask.py, which lies beside it:
 
     in   {"op": "start", "scheduler": {...}, "dask": {...}, "texts": {...}, "target_duration": ..., "per_job": 1}
-         {"op": "retire", "jobs": 2, "last": "p1"}   let the workers of so many jobs go, each job whole; p1 only after all others
+         {"op": "retire", "workers": 2, "last": "p1"}   let so many go at most, in whole jobs; p1 only after all others
          {"op": "close"}
     out  ready, failed, closed as there
          {"event": "tick", ...}                  each second, and at once when there is work and too few workers
@@ -136,14 +136,16 @@ class Held:
                 break
         return self.look()
 
-    async def retire(self, jobs, last=None):
+    async def retire(self, workers, last=None):
         """Whole jobs: those that are idle, or hold least. Answers with the workers that will end."""
         scheduler = self.scheduler
         groups = {}
         for address in scheduler.workers_to_close(n=len(scheduler.workers), key=job_of):
             groups.setdefault(job_of(scheduler.workers[address]), []).append(address)
-        chosen = sorted(groups, key=lambda job: job == last)[:jobs]
-        addresses = [address for job in chosen for address in groups[job]]
+        addresses = []
+        for job in sorted(groups, key=lambda job: job == last):
+            if len(addresses) + len(groups[job]) <= workers:
+                addresses += groups[job]
         names = {address: str(scheduler.workers[address].name) for address in addresses}
         gone = await scheduler.retire_workers(workers=addresses, close_workers=True, remove=True) if addresses else {}
         return [names[address] for address in gone if address in names]
@@ -151,8 +153,8 @@ class Held:
     async def handle_look(self, **kwargs):
         return await self.next_look()
 
-    async def handle_retire(self, jobs=0, last=None, **kwargs):
-        return await self.retire(jobs, last)
+    async def handle_retire(self, workers=0, last=None, **kwargs):
+        return await self.retire(workers, last)
 
     async def handle_end(self, **kwargs):
         asyncio.get_running_loop().call_later(0.2, lambda: asyncio.ensure_future(self.close()))
@@ -219,8 +221,8 @@ class Elsewhere:
                 raise OSError("it began again elsewhere")
         return looking.result()
 
-    async def retire(self, jobs, last=None):
-        return await self.rpc.slipway_retire(jobs=jobs, last=last)
+    async def retire(self, workers, last=None):
+        return await self.rpc.slipway_retire(workers=workers, last=last)
 
     async def close(self):
         if self.rpc is None:
@@ -275,9 +277,9 @@ async def hold(channel, order):
     ticking = asyncio.ensure_future(tick(channel, head))
     running = set()
 
-    async def retire(jobs, last):
+    async def retire(workers, last):
         try:
-            channel.send("retired", workers=await head.retire(jobs, last))
+            channel.send("retired", workers=await head.retire(workers, last))
         except Exception:
             traceback.print_exc()
             channel.send("retired", workers=[])
@@ -290,7 +292,7 @@ async def hold(channel, order):
         if next_order is None or next_order.get("op") == "close":
             break
         if next_order.get("op") == "retire":
-            each = asyncio.ensure_future(retire(next_order["jobs"], next_order.get("last")))
+            each = asyncio.ensure_future(retire(next_order["workers"], next_order.get("last")))
             running.add(each)
             each.add_done_callback(running.discard)
         asked = asyncio.ensure_future(orders.get())

@@ -60,6 +60,9 @@ describe("what parameters mean to a queue of Slipway's own", () => {
       prologue: ["module load python"],
       "memory-per-core-property-name": "memcore",
     });
+    // a worker takes all that its job has, with the threads that cores say
+    const reserved = plan({ job_cpu: 8 });
+    expect([reserved.worker.cpus, option(reserved, "--nthreads")]).toEqual([8, "12"]);
     expect(plan({ memory_per_core_property_name: "not_applicable" }).queue["memory-per-core-property-name"]).toBe(
       "none",
     );
