@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { daskPython, noJobqueue } from "../../scripts/test-venv.mjs";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
+import { startUser } from "../fixtures/dask/user.ts";
 import { until } from "../until.ts";
 import { skipReason, startOar, type OarLab } from "./lab/oar.ts";
 
@@ -21,15 +22,19 @@ describe.skipIf(reason !== undefined)(
     beforeAll(async () => {
       lab = await startOar({ nodes: 2, cores: 2 });
       home = await createHome({ user: lab.user });
+      await cp(dirname(daskPython), join(home.root, "dask"), { recursive: true, verbatimSymlinks: true });
     });
     afterAll(async () => {
       await home?.cleanup();
       await lab?.stop();
     });
 
+    /** A Python that nodes see. */
+    const python = (): string => join(home.root, "dask", "run");
+    const jobs = async (): Promise<string[]> =>
+      Object.keys(JSON.parse((await lab.run(["oarstat", "--json"])).stdout || "{}") as object);
+
     it("rows 002-3, 002-27: 1,000 tasks in OAR's jobs, from 0 to 0", async () => {
-      const folder = join(home.root, "dask");
-      await cp(dirname(daskPython), folder, { recursive: true, verbatimSymlinks: true });
       const file = join(home.cwd, "s.json");
       const parameters = {
         walltime: "00:30:00",
@@ -44,7 +49,7 @@ describe.skipIf(reason !== undefined)(
       const held = home.start(
         ["wrap", "dask_jobqueue::OARCluster", "--status-file", file, "--host", lab.gateway].concat([
           "--python",
-          join(folder, "run"),
+          python(),
         ]),
         { env: lab.env, timeoutMs: 170_000 },
       );
@@ -62,14 +67,37 @@ describe.skipIf(reason !== undefined)(
         .map((line) => JSON.parse(line) as Record<string, unknown>);
       expect(lines[0]).toMatchObject({ look: { threads: 3, config: { "temporary-directory": "/tmp" } } });
       expect(lines.at(-1)).toMatchObject({ sum: 499_500 });
-      const jobs = async (): Promise<string[]> =>
-        Object.keys(JSON.parse((await lab.run(["oarstat", "--json"])).stdout || "{}") as object);
       await until("no job to be left", async () => (await jobs()).length === 0);
       expect(existsSync(file)).toBe(true);
       held.child.kill("SIGTERM");
       const { status, stderr } = await held.ended;
       expect([status, existsSync(file)], stderr).toEqual([0, false]);
       expect(await jobs()).toEqual([]);
+    });
+
+    it("Slipway's own path: 1,000 tasks on workers in pilots, from 0 to 0, without dask-jobqueue", async () => {
+      const file = join(home.cwd, "own.json");
+      const clusters = join(home.cwd, "clusters.yaml");
+      const queue = { cores: 1, memory: "100M", "memory-per-core-property-name": "memcore", walltime: "30m" };
+      await writeFile(clusters, JSON.stringify({ clusters: { oar: { type: "oar", queues: { all: queue } } } }));
+      await home.own(clusters);
+      const { address } = await home.json<{ address: string }>(
+        ["wrap", "oar/all", "--status-file", file, "--host", lab.gateway, "--clusters", clusters, "--start"].concat([
+          "--python",
+          python(),
+          "--parameter",
+          "maximum_jobs=2",
+          "target-duration=2s",
+        ]),
+        { env: lab.env },
+      );
+      expect(address).toMatch(/^tls:/);
+      const user = startUser(file, ["1000", "0.005"], home);
+      expect(await user.saw<number>("sum")).toBe(499_500);
+      expect(await user.ended).toBe(0);
+      await until("no job to be left", async () => (await jobs()).length === 0);
+      expect((await home.run(["wrap", "down", file], { env: lab.env })).stdout).toContain("has ended");
+      expect([await jobs(), existsSync(file)]).toEqual([[], false]);
     });
   },
 );
