@@ -3,6 +3,7 @@ import { join, relative } from "node:path";
 import { endAll } from "./commands.mjs";
 import { writeSection } from "./docs-section.mjs";
 import { measureDask } from "./experiments/dask.mjs";
+import { measureEta } from "./experiments/eta.mjs";
 import { measureGraphs } from "./experiments/graphs.mjs";
 import { measureGrowth } from "./experiments/growth.mjs";
 import { measureLearnedMemory } from "./experiments/learned-memory.mjs";
@@ -30,6 +31,7 @@ const EXPERIMENTS = {
   graphs: measureGraphs,
   latency: measureLatency,
   scheduler: measureScheduler,
+  eta: measureEta,
   memory: measureMemory,
   "learned-memory": measureLearnedMemory,
   restart: measureRestart,
@@ -60,7 +62,12 @@ const measureAll = async (options, measured) => {
     try {
       const found = (await EXPERIMENTS[name](options, (text) => say(`${name}: ${text}`))).map((each) => ({
         ...document(each),
-        measured: { ...measured, at: new Date().toISOString() },
+        // what is simulated depends on nothing else that the machine does
+        measured: {
+          ...measured,
+          ...(each.simulated === true ? { load: 0, rounds: 1 } : {}),
+          at: new Date().toISOString(),
+        },
       }));
       experiments.push(...found);
       if (!options.json) for (const each of found) console.log(`\n${tableOf(each)}`);

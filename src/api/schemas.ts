@@ -47,6 +47,10 @@ export const RunView = z.object({
   finished: time,
   /** Seconds to the end as expected now; null when unknown or ended. */
   eta: z.number().nullable(),
+  /** When it ends: before p10 with a probability of 10 %, before p50 of 50 %, before p90 of 90 %; null as `eta`. */
+  etaRange: z.object({ p10: z.string(), p50: z.string(), p90: z.string() }).nullable(),
+  /** Why `eta` is null while the run has not ended. */
+  etaReason: z.string().nullable(),
   /** Why the run was cancelled, if it was. */
   reason: z.string().nullable(),
   retries: z.number(),

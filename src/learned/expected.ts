@@ -23,6 +23,10 @@ export interface Expected {
   basisOf(run: Run, row: Row): Basis;
   /** What is known about the template of a group. */
   templateOf(run: Run, group: Group): Template | undefined;
+  /** Its number: groups of one template have the same. */
+  templateKey(run: Run, group: Group): number;
+  /** What these tasks took the last time they succeeded; undefined where that is known of less than half of them. */
+  ownTimes(run: Run, group: Group, rows: readonly Row[]): number[] | undefined;
   /** Works out the expectations of a run that came in, or came back. */
   begin(run: Run): void;
   /** A run has ended: nobody asks any more. */
@@ -81,6 +85,9 @@ const forEachSuccess = (run: Run, since: number, visit: (row: Row, took: number,
   }
 };
 
+const samplesFor = (run: Run): number =>
+  Math.max(1, Math.min(SAMPLED, Math.floor(SAMPLED_OF_RUN / Math.max(1, run.groups.length))));
+
 export const createExpected = (learned: Learned, options: ExpectedOptions): Expected => {
   const { identities, templates } = learned;
   const keys = new Map<RunId, RunKeys>();
@@ -88,10 +95,7 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
   const hash = newLanes();
   /** Of the task that ended last: the next one is often its neighbour. */
   let last: { readonly run: Run; readonly of: RunKeys; readonly group: Group } | undefined;
-  const { ownMs, templateMs, groupMs } = createLookup(learned);
-
-  const samplesFor = (run: Run): number =>
-    Math.max(1, Math.min(SAMPLED, Math.floor(SAMPLED_OF_RUN / Math.max(1, run.groups.length))));
+  const { ownMs, ownTimes, templateMs, groupMs } = createLookup(learned);
 
   const begin = (run: Run): RunKeys => {
     const known = keys.get(run.id);
@@ -179,6 +183,8 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
       return group.spec.timeRequest === undefined ? "unknown" : "time-request";
     },
     templateOf: (run, group) => templates.get(keysFor(run).numbers[group.index]!),
+    templateKey: (run, group) => keysFor(run).numbers[group.index]!,
+    ownTimes: (run, group, rows) => ownTimes(keysFor(run), group, rows),
     begin,
     forget,
     taskEnded: (run, row) => {

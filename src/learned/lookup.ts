@@ -7,6 +7,8 @@ import type { Learned } from "./learned.ts";
 /** What was learned about one task, one template, one group: milliseconds, -1 where nothing is known. */
 export interface Lookup {
   ownMs(of: RunKeys, group: Group, row: Row): number;
+  /** Of several tasks; undefined where it is known of less than half of them. */
+  ownTimes(of: RunKeys, group: Group, rows: readonly Row[]): number[] | undefined;
   templateMs(number: number, group: Group): number;
   /** One number for a whole group, from `most` of its tasks at most; else its time-request. */
   groupMs(of: RunKeys, group: Group, most: number): number;
@@ -50,5 +52,10 @@ export const createLookup = ({ identities, templates }: Learned): Lookup => {
     return ms >= 0 ? ms : requestMs(group);
   };
 
-  return { ownMs, templateMs, groupMs };
+  const ownTimes = (of: RunKeys, group: Group, rows: readonly Row[]): number[] | undefined => {
+    const known = rows.map((row) => ownMs(of, group, row)).filter((ms) => ms >= 0);
+    return known.length > 0 && known.length * 2 >= rows.length ? known : undefined;
+  };
+
+  return { ownMs, ownTimes, templateMs, groupMs };
 };

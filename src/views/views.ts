@@ -12,6 +12,7 @@ import { TASK_STATES, Task, taskStateName } from "../core/states.ts";
 import { peek, stateOf } from "../core/table.ts";
 import { type CompiledTask, compileTask, expandTask, itemAt } from "../core/task-template.ts";
 import { expand, type Template, type TemplateContext } from "../core/template.ts";
+import type { Estimate } from "../eta/estimate.ts";
 import type { AttemptView, OutputLostView, PeakMemoryView, RunView, TaskView } from "../api/schemas.ts";
 import { resolve } from "node:path";
 import type { Row } from "../core/ids.ts";
@@ -35,15 +36,19 @@ const countsOf = (counts: ArrayLike<number>): Record<string, number> => {
   return out;
 };
 
-const endedOf = (counts: ArrayLike<number>): number =>
-  counts[Task.DONE]! + counts[Task.CANCELED]! + counts[Task.FAILED]!;
+/** When a run ends: dates in milliseconds, or why nobody can tell. */
+export type EtaDates = { readonly dates: Estimate } | { readonly reason: string } | undefined;
 
-/** Seconds to the end if the rest goes as fast as the tasks so far. */
-const etaOf = (run: Run, now: number): number | null => {
-  const ended = endedOf(run.counts);
-  if (run.finished > 0 || run.started === 0 || ended === 0) return null;
-  const seconds = Math.round(((run.total - ended) * Math.max(0, now - run.started)) / ended / 100) / 10;
-  return seconds >= 0 && Number.isFinite(seconds) ? seconds : null;
+/** The seconds to go are rounded to tenths; a date that has passed is now. */
+const etaView = (eta: EtaDates, now: number): Pick<RunView, "eta" | "etaRange" | "etaReason"> => {
+  if (eta === undefined || "reason" in eta) return { eta: null, etaRange: null, etaReason: eta?.reason ?? null };
+  const date = (ms: number): string => isoTime(Math.min(MOST_TIME, Math.max(now, ms)))!;
+  const { p10, p50, p90 } = eta.dates;
+  return {
+    eta: Math.round(Math.max(0, Math.min(MOST_TIME, p50) - now) / 100) / 10,
+    etaRange: { p10: date(p10), p50: date(p50), p90: date(p90) },
+    etaReason: null,
+  };
 };
 
 /**
@@ -63,7 +68,7 @@ const inOrder = (
   };
 };
 
-export const runView = (run: Run, now: number): RunView => ({
+export const runView = (run: Run, now: number, eta: EtaDates = undefined): RunView => ({
   id: run.id,
   name: run.spec.name,
   state: runState(run),
@@ -72,7 +77,7 @@ export const runView = (run: Run, now: number): RunView => ({
   unneeded: run.unneeded,
   submitted: isoTime(run.submitted),
   ...inOrder(run.submitted, run, run.finished === 0 ? now : run.finished),
-  eta: etaOf(run, now),
+  ...etaView(run.finished > 0 ? undefined : eta, now),
   reason: run.canceled === "" ? null : run.canceled,
   retries: run.retries,
   losses: run.losses,
@@ -92,7 +97,7 @@ export const summaryView = (summary: RunSummary): RunView => {
     unneeded: summary.unneeded,
     submitted: isoTime(summary.submitted),
     ...inOrder(summary.submitted, summary, summary.finished),
-    eta: null,
+    ...etaView(undefined, 0),
     reason: summary.canceled === "" ? null : summary.canceled,
     retries: summary.retries,
     losses: summary.losses,

@@ -47,6 +47,16 @@ export const etaOf = (run: RunView, rate: number | undefined): number | undefine
   return rate === undefined || rate <= 0 ? undefined : left / rate;
 };
 
+/** The times to go between which it ends with a probability of 80 %, as the server says. */
+export const rangeOf = (run: RunView): [string, string] | undefined => {
+  // a server of an earlier version does not say
+  const range = run.etaRange ?? null;
+  if (isFinalRun(run) || range === null || run.eta === null) return undefined;
+  const toGo = (date: string): string =>
+    duration(Math.max(0, run.eta! + (Date.parse(date) - Date.parse(range.p50)) / 1000));
+  return [toGo(range.p10), toGo(range.p90)];
+};
+
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
 
 /** A bar of exactly `width` columns. Full only when all is ended. */
@@ -90,7 +100,11 @@ export const progressLine = (run: RunView, { width, unicode, style, rate, note }
   if (progress.running > 0) parts.push({ text: `${count(progress.running)} running`, paint: style.cyan, rank: 4 });
   if (rate !== undefined && rate > 0) parts.push({ text: `${perSecond(rate)}/s`, rank: 5 });
   if (note !== undefined) parts.push({ text: note, paint: style.yellow, rank: 1 });
-  else if (eta !== undefined) parts.push({ text: `ETA ${duration(eta)}`, rank: 3 });
+  else if (eta !== undefined) {
+    parts.push({ text: `ETA ${duration(eta)}`, rank: 3 });
+    const range = rangeOf(run);
+    if (range !== undefined) parts.push({ text: `(${range.join(unicode ? "–" : "-")})`, rank: 6 });
+  }
 
   const name = clipped(printable(run.name), 24, unicode ? "…" : "~");
   const head = `${run.id} ${name} `;
@@ -121,6 +135,7 @@ export const progressText = (run: RunView, rate: number | undefined): string => 
   if (progress.canceled > 0) parts.push(`${count(progress.canceled)} canceled`);
   if (progress.running > 0) parts.push(`${count(progress.running)} running`);
   if (rate !== undefined && rate > 0) parts.push(`${perSecond(rate)} tasks/s`);
-  if (eta !== undefined) parts.push(`ETA ${duration(eta)}`);
+  const range = rangeOf(run)?.join(" to ");
+  if (eta !== undefined) parts.push(`ETA ${duration(eta)}${range === undefined ? "" : ` (${range})`}`);
   return parts.join(", ");
 };

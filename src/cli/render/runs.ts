@@ -1,7 +1,7 @@
 import type { RunView, TaskView } from "../../api/schemas.ts";
 import { canceledOf, isFinalRun } from "../../client/outcome.ts";
 import { lostWarning } from "./output-lost.ts";
-import { endedOf, progressOf } from "./progress.ts";
+import { endedOf, progressOf, rangeOf } from "./progress.ts";
 import { stateColored, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
 import { count, duration, localTime, plural, printable, secondsBetween } from "./text.ts";
@@ -31,9 +31,19 @@ export const runsTable = (runs: readonly RunView[], style: Style, now: number, w
       { title: "RUNNING", value: (run) => count(progressOf(run).running), right: true },
       { title: "SUBMITTED", value: (run) => localTime(run.submitted) },
       { title: "TIME", value: (run) => known(elapsed(run, now)), right: true },
+      { title: "ETA", value: (run) => (isFinalRun(run) || run.eta === null ? "-" : duration(run.eta)), right: true },
     ],
     width,
   );
+
+/** `1h20m (1h5m to 1h45m with 80 %), about 17:32`, or why nobody can tell. */
+const toGoText = (run: RunView): string | undefined => {
+  if (isFinalRun(run)) return undefined;
+  if (run.eta === null) return run.etaReason === null ? undefined : `not known: ${printable(run.etaReason)}`;
+  const range = rangeOf(run);
+  if (range === undefined) return duration(run.eta);
+  return `${duration(run.eta)} (with 80 %: ${range.join(" to ")}), until ${localTime(run.etaRange!.p50)}`;
+};
 
 /** What tasks ended how, in words: `996 done, 4 failed`. */
 export const outcomes = (run: RunView, style: Style): string => {
@@ -101,7 +111,7 @@ export const runScreen = (
       ["started", run.started === null ? undefined : localTime(run.started)],
       ["finished", run.finished === null ? undefined : localTime(run.finished)],
       ["time", took === undefined || run.started === null ? undefined : duration(took)],
-      ["to go", isFinalRun(run) || run.eta === null ? undefined : duration(run.eta)],
+      ["to go", toGoText(run)],
       ["retries", run.retries > 0 ? count(run.retries) : undefined],
       ["losses", run.losses > 0 ? `${count(run.losses)} (run again at no cost)` : undefined],
       ["warning", lostWarning(run)],

@@ -1,5 +1,6 @@
 import type { Agents } from "../../agent-links/agents.ts";
 import type { ClustersConfig } from "../../config/clusters-file.ts";
+import type { Resources } from "../../core/resources.ts";
 import type { Engine } from "../engine.ts";
 import type { Expected } from "../../learned/expected.ts";
 import type { Pilots } from "../../pilots/pilots.ts";
@@ -16,6 +17,7 @@ export interface ServiceContext {
   readonly expected: Expected;
   readonly home: string;
   readonly clusters: ClustersConfig;
+  readonly largest: ReadonlyMap<string, Resources>;
   /** What several agents share. */
   readonly shared: readonly AccountRule[];
   readonly standings: Standings;

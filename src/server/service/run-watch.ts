@@ -35,7 +35,7 @@ export const createRunWatch = (engine: Pick<Engine, "whenDurable">): RunWatch =>
       let last = "";
       for (;;) {
         const now = view();
-        const { eta: _, ...facts } = now;
+        const { eta: _, etaRange: __, ...facts } = now;
         const text = JSON.stringify(facts);
         // report the end only when it is on disk
         if (now.finished !== null) await engine.whenDurable();

@@ -18,6 +18,7 @@ import { createRunChanges } from "./run-changes.ts";
 import { createRunShelf } from "./run-shelf.ts";
 import type { RunWatch } from "./run-watch.ts";
 import { createTaskService } from "./task-service.ts";
+import { createEtas } from "./etas.ts";
 import { createWhyService } from "./why-service.ts";
 import type { AgentId, Row, RunId } from "../../core/ids.ts";
 import { wrapViews } from "../../wrap/report/view.ts";
@@ -90,11 +91,12 @@ export const createService = (options: ServiceOptions): Service => {
     tailOf: (agent: AgentId, run: RunId, row: Row) => agents.link(agent)?.tails.get(`${run}.${row}`) ?? -1,
   };
   const context: ServiceContext = { ...options, shelf, logs };
+  const etas = createEtas(context);
   let submitting = 0;
 
   const shortView = (id: number): RunView => {
     const run = state.runs.get(id);
-    return run === undefined ? summaryView(state.archived.get(id)!) : runView(run, engine.clock());
+    return run === undefined ? summaryView(state.archived.get(id)!) : runView(run, engine.clock(), etas.of(run));
   };
 
   return {
@@ -124,7 +126,7 @@ export const createService = (options: ServiceOptions): Service => {
     runs: (limit) => shelf.ids().slice(0, limit).map(shortView),
     run: async (id) => {
       const run = await shelf.whole(id);
-      return { ...runView(run, engine.clock()), groups: groupViews(run) };
+      return { ...runView(run, engine.clock(), etas.of(run)), groups: groupViews(run) };
     },
     watch: async (id, signal) => {
       await shelf.whole(id);

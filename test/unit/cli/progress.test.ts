@@ -55,6 +55,17 @@ test("a note takes the place of the time to go", () => {
   expect(line).not.toMatch(/ETA/);
 });
 
+const RANGE = { p10: "2026-11-15T10:01:00.000Z", p50: "2026-11-15T10:01:15.000Z", p90: "2026-11-15T10:02:00.000Z" };
+
+test("row 001-12: the range in which it ends stands behind the time to go, and is the first to be left out", () => {
+  const run = sampleRun({ etaRange: RANGE });
+  const wide = progressLine(run, { ...options, width: 110 });
+  expect(wide).toMatch(/ {2}ETA 1m 15s {2}\(1m 00s-2m 00s\)$/);
+  expect(progressLine(run, { ...options, width: 60 })).toMatch(/ {2}8 running {2}ETA 1m 15s$/);
+  expect(progressText(run, 210)).toMatch(/, ETA 1m 15s \(1m 00s to 2m 00s\)$/);
+  expect(progressText(sampleRun({ eta: null, etaReason: "nothing is known" }), undefined)).not.toMatch(/ETA/);
+});
+
 test("a pipe gets whole sentences", () => {
   expect(progressText(sampleRun(), 210)).toBe("run 3: 402/1,000 (40%), 2 failed, 8 running, 210 tasks/s, ETA 1m 15s");
   expect(progressText(sampleRun({ state: "DONE", counts: { DONE: 1000 } }), undefined)).toBe(

@@ -74,9 +74,9 @@ test("list shows one line a run", () => {
   const done = sampleRun({ id: 2, state: "DONE", counts: { DONE: 1000 }, finished: "2026-11-15T10:00:11.000Z" });
   expect(runsTable([sampleRun(), done], PLAIN, NOW)).toBe(
     [
-      "RUN  NAME     STATE    TASKS   DONE  FAILED  CANCELED  RUNNING  SUBMITTED              TIME",
-      `  3  docking  RUNNING  1,000    400       2         0        8  ${at("2026-11-15T10:00:00Z")}  1m 00s`,
-      `  2  docking  DONE     1,000  1,000       0         0        0  ${at("2026-11-15T10:00:00Z")}    10 s`,
+      "RUN  NAME     STATE    TASKS   DONE  FAILED  CANCELED  RUNNING  SUBMITTED              TIME     ETA",
+      `  3  docking  RUNNING  1,000    400       2         0        8  ${at("2026-11-15T10:00:00Z")}  1m 00s  1m 15s`,
+      `  2  docking  DONE     1,000  1,000       0         0        0  ${at("2026-11-15T10:00:00Z")}    10 s       -`,
     ].join("\n"),
   );
 });
@@ -84,6 +84,16 @@ test("list shows one line a run", () => {
 test("outcomes leave handlers that were not needed aside", () => {
   const run = sampleRun({ counts: { DONE: 5, CANCELED: 3 }, total: 8, unneeded: 2, state: "CANCELED" });
   expect(outcomes(run, PLAIN)).toBe("5 done, 1 canceled, 2 not needed");
+});
+
+test("row 001-12: show RUN has the time to go with its range, or why it is not known", () => {
+  const etaRange = { p10: "2026-11-15T10:02:00Z", p50: "2026-11-15T10:02:15Z", p90: "2026-11-15T10:03:00Z" };
+  expect(runScreen(sampleRun({ etaRange }), [], PLAIN, NOW)).toContain(
+    `to go      1m 15s (with 80 %: 1m 00s to 2m 00s), until ${at("2026-11-15T10:02:15Z")}`,
+  );
+  expect(runScreen(sampleRun({ eta: null, etaReason: "it waits for run 2" }), [], PLAIN, NOW)).toContain(
+    "to go      not known: it waits for run 2",
+  );
 });
 
 test("show RUN has groups and the first failures", () => {

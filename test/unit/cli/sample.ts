@@ -12,6 +12,8 @@ export const sampleRun = (changes: Partial<RunView> = {}): RunView => ({
   started: "2026-11-15T10:00:01.000Z",
   finished: null,
   eta: 75,
+  etaRange: null,
+  etaReason: null,
   reason: null,
   retries: 0,
   losses: 0,

@@ -76,3 +76,28 @@ describe("what a task runs", () => {
     });
   });
 });
+
+describe("row 001-13: when a run ends, for other programs", () => {
+  const run = createDriver().submit(spec([group("a", 3)]));
+
+  it("seconds to go, and the range as dates", () => {
+    const dates = { p10: 11_000, p50: 12_340, p90: 20_000 };
+    expect(runView(run, 10_000, { dates })).toMatchObject({
+      eta: 2.3,
+      etaRange: { p10: iso(11_000), p50: iso(12_340), p90: iso(20_000) },
+      etaReason: null,
+    });
+    expect(runView(run, 15_000, { dates }), "a date that has passed is now").toMatchObject({
+      eta: 0,
+      etaRange: { p10: iso(15_000), p50: iso(15_000), p90: iso(20_000) },
+    });
+  });
+
+  it("or why nobody can tell", () => {
+    const none = { eta: null, etaRange: null };
+    expect(runView(run, 10_000, { reason: "it waits" })).toMatchObject({ ...none, etaReason: "it waits" });
+    expect(runView(run, 10_000, undefined)).toMatchObject({ ...none, etaReason: null });
+    const { etaRange } = runView(run, 10_000, { dates: { p10: 1, p50: Infinity, p90: Infinity } });
+    expect(Date.parse(etaRange!.p90)).toBeGreaterThan(0);
+  });
+});

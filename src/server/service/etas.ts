@@ -1,0 +1,168 @@
+import { type Group, type Run, type Shape, isFinishedRun, shapeOfRow } from "../../core/run.ts";
+import type { Pilot } from "../../core/state.ts";
+import { isFinalPilot } from "../../core/states.ts";
+import type { FleetFacts, Places } from "../../eta/capacity.ts";
+import { type Eta, etaOf } from "../../eta/eta.ts";
+import { slotsOf } from "../../fleet/demand.ts";
+import type { Fleet } from "../../pilots/fleet.ts";
+import { concurrency } from "../../scheduler/capacity.ts";
+import type { EtaDates } from "../../views/views.ts";
+import type { ServiceContext } from "./context.ts";
+
+/** When runs end, for whoever looks at them. Estimates are kept for a moment: looking often must cost little. */
+export interface Etas {
+  of(run: Run): EtaDates;
+}
+
+/** An estimate is good for this long, and for this many times what it cost. */
+const KEPT_MS = 1000;
+const KEPT_FOR_COST = 20;
+/** All estimates together take no more of each second than this; beyond it, bounds have to do. */
+const MOST_MS = 100;
+const MOST_KEPT = 10_000;
+
+interface Kept {
+  readonly eta: Exclude<EtaDates, undefined>;
+  readonly until: number;
+}
+
+const highest = (run: Run): number => run.groups.reduce((most, { spec }) => Math.max(most, spec.priority), -Infinity);
+
+const leftOf = ({ count, done, failed, canceled }: Group): number => count - done - failed - canceled;
+
+/** How long each pilot that has run waited in the manager, and what waits there now; by queue. */
+const pilotFacts = (
+  pilots: Iterable<Pilot>,
+  now: number,
+): ReadonlyMap<string, { readonly waits: number[]; readonly pending: number[] }> => {
+  const facts = new Map<string, { waits: number[]; pending: number[] }>();
+  for (const { cluster, queue, requested, active, state } of pilots) {
+    const key = JSON.stringify([cluster, queue]);
+    let of = facts.get(key);
+    if (of === undefined) facts.set(key, (of = { waits: [], pending: [] }));
+    if (active > 0) of.waits.push(Math.max(0, active - requested));
+    else if (!isFinalPilot(state)) of.pending.push(Math.max(0, now - requested));
+  }
+  return facts;
+};
+
+const createPlaces = (context: ServiceContext, now: number): Omit<Places, "aheadMs"> => {
+  const { engine, agents, pilots, clusters, largest } = context;
+  const { state } = engine;
+  const pilotsBy = pilotFacts(state.pilots.values(), now);
+  const taking = [...agents.links()]
+    .filter((link) => link.channel !== undefined && !link.draining)
+    .flatMap(({ id }) => {
+      const agent = state.agents.get(id);
+      const pilot = state.pilots.get(agent?.pilot ?? 0);
+      if (agent === undefined) return [];
+      return [
+        {
+          resources: agent.resources,
+          cluster: pilot?.cluster ?? agent.cluster ?? clusters.default,
+          queue: pilot?.queue ?? agent.queue ?? "",
+        },
+      ];
+    });
+  const known = new Map<string, number>();
+
+  const onAgents = (shape: Shape): number => {
+    const cluster = shape.cluster ?? clusters.default;
+    const able = taking.filter(
+      (agent) => agent.cluster === cluster && (shape.queue === undefined || agent.queue === shape.queue),
+    );
+    let sum = able.reduce((all, { resources }) => all + concurrency(resources, shape), 0);
+    const machine = clusters.clusters.get(cluster)?.type === "local" ? largest.get(cluster) : undefined;
+    // agents of this machine share what it has
+    if (machine !== undefined) sum = Math.min(sum, concurrency(machine, shape));
+    return shape.ranks === undefined ? sum : Math.floor(sum / shape.ranks.count);
+  };
+
+  const factsOf = (fleet: Fleet): FleetFacts => {
+    const { waits = [], pending = [] } = pilotsBy.get(JSON.stringify([fleet.cluster, fleet.queue])) ?? {};
+    const offer = fleet.offer ?? largest.get(fleet.cluster);
+    return {
+      name: `${fleet.cluster}/${fleet.queue}`,
+      here: clusters.clusters.get(fleet.cluster)?.type === "local",
+      atOnce: (shape) => slotsOf(shape, { nodes: fleet.nodes, offer, untold: fleet.offer === undefined }),
+      pending,
+      waits,
+    };
+  };
+
+  return {
+    atOnce: (shape) => {
+      let atOnce = known.get(shape.key);
+      if (atOnce === undefined) known.set(shape.key, (atOnce = onAgents(shape)));
+      return atOnce;
+    },
+    fleets: (shape) => pilots.able(shape).map(factsOf),
+    isOver: (id) => {
+      const run = state.runs.get(id);
+      return run === undefined || isFinishedRun(run);
+    },
+  };
+};
+
+export const createEtas = (context: ServiceContext): Etas => {
+  const { engine, expected } = context;
+  const { state } = engine;
+  const kept = new Map<number, Kept>();
+  let places: { readonly of: ReturnType<typeof createPlaces>; readonly until: number } | undefined;
+  /** Milliseconds spent on estimates since `since`. */
+  let spent = 0;
+  let since = 0;
+
+  const placesAt = (now: number): ReturnType<typeof createPlaces> => {
+    if (places === undefined || now >= places.until) places = { of: createPlaces(context, now), until: now + KEPT_MS };
+    return places.of;
+  };
+
+  /** Runs of higher priority, and those that came first, get their slots first. */
+  const aheadMs = (run: Run, at: ReturnType<typeof createPlaces>): number => {
+    const priority = highest(run);
+    const clusters = new Set(run.groups.map(({ spec }) => spec.cluster ?? context.clusters.default));
+    let sum = 0;
+    for (const other of state.runs.values()) {
+      if (other === run || isFinishedRun(other)) continue;
+      const first = highest(other);
+      if (first < priority || (first === priority && other.id > run.id)) continue;
+      for (const group of other.groups) {
+        const left = clusters.has(group.spec.cluster ?? context.clusters.default) ? leftOf(group) : 0;
+        const atOnce = left === 0 ? 0 : at.atOnce(shapeOfRow(group, group.first));
+        if (atOnce > 0) sum += (left * expected.ofGroup(other, group)) / atOnce;
+      }
+    }
+    return sum;
+  };
+
+  const dated = (eta: Eta, now: number): Kept["eta"] => {
+    if ("reason" in eta) return eta;
+    const { p10, p50, p90 } = eta.estimate;
+    return { dates: { p10: now + p10, p50: now + p50, p90: now + p90 } };
+  };
+
+  return {
+    of: (run) => {
+      if (isFinishedRun(run)) {
+        kept.delete(run.id);
+        return undefined;
+      }
+      const now = engine.clock();
+      const known = kept.get(run.id);
+      if (known !== undefined && now < known.until) return known.eta;
+      if (now >= since + 1000) [since, spent] = [now, 0];
+      const began = performance.now();
+      const rough = spent > MOST_MS;
+      // better an old estimate than a rough one
+      if (rough && known !== undefined) return known.eta;
+      const at = placesAt(now);
+      const eta = dated(etaOf(run, now, expected, { ...at, aheadMs: rough ? 0 : aheadMs(run, at) }, rough), now);
+      const cost = performance.now() - began;
+      spent += cost;
+      if (kept.size >= MOST_KEPT) kept.clear();
+      kept.set(run.id, { eta, until: now + Math.max(KEPT_MS, cost * KEPT_FOR_COST) });
+      return eta;
+    },
+  };
+};
