@@ -258,7 +258,7 @@ describe("small graphs, one slot", () => {
     );
   });
 
-  it("priorities: higher first, among runs and among the tasks of a file; equal ones in order", async () => {
+  it("priorities: higher first, among runs and among the tasks of a file; those of an array in order", async () => {
     const gate = createGate(slipway.cwd, "priority");
     const first = await submit("--priority", "100", "--", ...gate.command);
     await gate.arrived(1);
@@ -269,7 +269,7 @@ describe("small graphs, one slot", () => {
     await write(
       "priorities.yaml",
       `tasks:
-  - { name: x, run: "echo x >> order.txt" }
+  - { name: x, priority: -1, run: "echo x >> order.txt" }
   - { name: y, priority: 20, run: "echo y >> order.txt" }
   - { name: z, priority: 3, run: "echo z >> order.txt" }
 `,
