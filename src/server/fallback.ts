@@ -11,14 +11,19 @@ export interface Fallback {
   goTo(cluster: ClusterConfig, standing: Standing): "local" | "wait";
 }
 
-/** An agent of its pilots was here once: the cluster works, and whatever is wrong now will pass. */
-const hasWorked = (state: State, cluster: string): boolean =>
-  [...state.pilots.values()].some((pilot) => pilot.cluster === cluster && pilot.active > 0);
+/**
+ * An agent of it was here once, of a pilot or started by hand: the cluster works, and whatever is wrong now will pass.
+ */
+const hasWorked = (state: State, cluster: string, defaultCluster: string): boolean =>
+  [...state.pilots.values()].some((pilot) => pilot.cluster === cluster && pilot.active > 0) ||
+  [...state.agents.values()].some(
+    (agent) => !state.pilots.has(agent.pilot) && (agent.cluster ?? defaultCluster) === cluster,
+  );
 
-export const createFallback = (state: State, standings: Standings): Fallback => {
+export const createFallback = (state: State, standings: Standings, defaultCluster: string): Fallback => {
   const goTo: Fallback["goTo"] = ({ name, fallback }, standing) => {
     if (fallback !== undefined) return fallback;
-    return standing.state === "absent" && !hasWorked(state, name) ? "local" : "wait";
+    return standing.state === "absent" && !hasWorked(state, name, defaultCluster) ? "local" : "wait";
   };
 
   return {

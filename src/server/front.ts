@@ -103,7 +103,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     log,
   });
 
-  const fallback = createFallback(stored.state, standings);
+  const fallback = createFallback(stored.state, standings, clusters.default);
   const service = createService({
     engine,
     agents,

@@ -108,7 +108,15 @@ describe("row 001-23: where its tasks go", () => {
     return state;
   };
 
+  const byHand = (): ReturnType<typeof createState> => {
+    const state = createState();
+    const agent = { id: 1, uuid: "u", pilot: 0, cluster: "hpc", host: "h", version: "1", joined: 1, resources: {} };
+    state.agents.set(1, { ...agent, output: "", seq: 0, ended: 5, reason: "" });
+    return state;
+  };
+
   it.each([
+    ["absent, but somebody started an agent for it", absent, byHand(), "waits"],
     ["absent, never worked", absent, createState(), "here"],
     ["absent, but a pilot of it was here once", absent, worked(), "waits"],
     ["absent, never worked, fallback: wait", { ...absent, fallback: "wait" }, createState(), "waits"],
@@ -120,7 +128,7 @@ describe("row 001-23: where its tasks go", () => {
     const ask = (): Promise<never> => Promise.reject(new Error("does not answer"));
     const standings = createStandings({ clusters: [of], clock: () => 1, log: () => undefined, ask });
     await standings.tryAll();
-    const fallback = createFallback(state, standings);
+    const fallback = createFallback(state, standings, "local");
     expect((await fallback.whyHere(of)) === undefined ? "waits" : "here").toBe(goes);
     expect(fallback.goTo(of, standings.of("hpc")!)).toBe(goes === "here" ? "local" : "wait");
     standings.close();
@@ -130,7 +138,7 @@ describe("row 001-23: where its tasks go", () => {
     const of = slurm({ fallback: "local" });
     const standings = createStandings({ clusters: [of], clock: () => 1, log: () => undefined, ask: async () => "ok" });
     await standings.tryAll();
-    expect(await createFallback(createState(), standings).whyHere(of)).toBeUndefined();
+    expect(await createFallback(createState(), standings, "local").whyHere(of)).toBeUndefined();
     standings.close();
   });
 });
