@@ -29,11 +29,16 @@ const CPUS = 64;
 const LIGHT = 2 * GIB;
 const TIMES = 8;
 const SHARES = [1, 5, 20];
-/** Memory of a node for each of its cores: with the second, what goes with a core is less than any task needs. */
+/**
+ * Memory of a node for each of its cores. With the second, what goes with a core is less than any task needs: there the
+ * template is known from an earlier run, since nobody can tell the first tasks of all apart.
+ */
 const NODES = [
-  { key: "4", perCore: 4 * GIB },
-  { key: "1", perCore: 1 * GIB },
+  { key: "4", perCore: 4 * GIB, known: false, text: "4 GiB each" },
+  { key: "1", perCore: 1 * GIB, known: true, text: "1 GiB each; known from an earlier run" },
 ];
+/** Tasks of that earlier run. */
+const EARLIER = 2000;
 const SEEDS = [11, 23, 37, 41, 59];
 
 /** Numbers from 0 to 1, the same for the same seed. */
@@ -57,7 +62,7 @@ const tasksOf = (seed, share, count) => {
 };
 
 /** Nodes that run what fits, in the order in which it came. */
-const createNodes = (core, node) => {
+const createNodes = (node) => {
   const nodes = Array.from({ length: AGENTS + 1 }, () => ({ free: { ...node }, waiting: [] }));
   const fits = (free, asked) => Object.entries(asked).every(([name, units]) => (free[name] ?? 0) >= units);
   return {
@@ -102,98 +107,108 @@ const ended = (core, agent, seq, row, attempt, from, to, enough, peak) => ({
   ],
 });
 
-/** Runs all tasks to their end; `mem` is what the run's file says. */
-const simulate = (core, { mem, perCore, tasks }) => {
+/** A server's state, scheduler and memory of what was learned, with nodes and a clock that are simulated. */
+const createWorld = (core, perCore, learned) => {
   const node = { cpus: CPUS * core.FRACTION, mem: CPUS * perCore };
   const state = core.createState(5);
   const scheduler = core.createScheduler();
-  const expected = core.createExpected(core.createLearned(), { defaultCluster: "c", unknownMs: () => 60_000 });
+  const expected = core.createExpected(learned, { defaultCluster: "c", unknownMs: () => 60_000 });
   const memoryOf = { most: () => node.mem, share: () => perCore };
   const advice = { largest: () => node.mem, learned: core.learnedMemory(expected, memoryOf) };
-  const nodes = createNodes(core, node);
-  let [now, kills, killedNow, endedNow, passes] = [AT, 0, 0, 0, 0];
+  const world = { state, scheduler, expected, nodes: createNodes(node), now: AT, kills: 0, killedNow: 0, endedNow: 0 };
   const nothing = () => undefined;
   const effects = new Proxy(
     {
       ready: (run, from, count) => scheduler.ready(run, from, count),
       left: (run, row, agent) => scheduler.left(run, row, agent),
-      unqueue: (run) => scheduler.dropRun(run),
-      requeue: (run) => core.requeueRun(run, scheduler, () => now, nothing),
+      unqueue: (run) => scheduler.unqueue(run),
+      requeue: (run) => core.requeueRun(run, scheduler, () => world.now, nothing),
       finished: (run) => scheduler.dropRun(run),
       ended: (run, row) => {
         expected.taskEnded(run, row);
-        endedNow += 1;
+        world.endedNow += 1;
       },
       attemptOver: (run, _row, attempt) => {
-        kills += 1;
-        if ((attempt.mem ?? 0) >= core.waitingMemory(run.groups[0])) killedNow += 1;
+        world.kills += 1;
+        if ((attempt.mem ?? 0) >= core.waitingMemory(run.groups[0])) world.killedNow += 1;
       },
     },
     { get: (known, name) => known[name] ?? nothing },
   );
-  const commit = (event) => core.apply(state, core.decideMemory(state, event, advice), effects);
+  world.commit = (event) => core.apply(state, core.decideMemory(state, event, advice), effects);
+  /** What a server does when a run comes in, every few ends, and when a task was killed. */
+  world.look = (run, [group] = run.groups) => {
+    if (group.spec.auto === undefined) return;
+    world.endedNow = 0;
+    const change = core.learnedRequests(expected, memoryOf, run, group, world.killedNow);
+    if (change === undefined) return;
+    world.killedNow = 0;
+    world.commit({ type: "run.requests", at: world.now, ...change });
+  };
   for (let id = 1; id <= AGENTS; id++) {
     const about = { uuid: `a${id}`, pilot: 1, host: `n${id}`, version: "0", output: "", seq: 0 };
-    commit({ type: "agent.joined", at: AT, agent: id, ...about, resources: node });
+    world.commit({ type: "agent.joined", at: AT, agent: id, ...about, resources: node });
     scheduler.addAgent({ id, pilot: 1, host: `n${id}`, resources: node, cluster: "c", queue: "q", endsAt: Infinity });
   }
-  const body = {
-    name: "m",
-    cwd: "/",
-    environment: {},
-    tasks: [{ run: ["x"], each: { array: `1-${tasks.length}` }, mem }],
-  };
-  const { spec } = core.buildRun(core.readRunBody(body), { limit: tasks.length });
+  return world;
+};
+
+const submit = (core, { commit, state }, mem, perCore, count) => {
+  const task = { run: ["x"], each: { array: `1-${count}` }, mem };
+  const body = { name: "m", cwd: "/", environment: {}, tasks: [task] };
+  const { spec } = core.buildRun(core.readRunBody(body), { limit: count });
   // the server fills in what the first tasks get
   const first = (group) => ({ ...group, resources: { ...group.resources, mem: group.resources.mem ?? perCore } });
   commit({ type: "run.opened", at: AT, run: 1, uuid: "u", spec: { ...spec, groups: spec.groups.map(first) } });
   commit({ type: "run.committed", at: AT, run: 1 });
-  const run = state.runs.get(1);
-  const [group] = run.groups;
-  expected.begin(run);
+  return state.runs.get(1);
+};
 
+/** Places what can be placed, and starts what fits. */
+const place = (core, { scheduler, commit, nodes, now }, group, start) => {
+  for (const { agent, parts } of scheduler.pass(now)) {
+    commit({ type: "tasks.assigned", at: now, agent, parts });
+    for (const { ranges } of parts)
+      for (let i = 0; i < ranges.length; i += 2)
+        for (let row = ranges[i]; row < ranges[i] + ranges[i + 1]; row++)
+          nodes.give(agent, row, core.shapeOfRow(group, row).resources);
+  }
+  for (let agent = 1; agent <= AGENTS; agent++) nodes.begin(agent, start(agent));
+};
+
+/** Runs all tasks to their end; `mem` is what the run's file says. */
+const simulate = (core, { mem, perCore, tasks, learned = core.createLearned() }) => {
+  const world = createWorld(core, perCore, learned);
+  const run = submit(core, world, mem, perCore, tasks.length);
+  const [group] = run.groups;
+  world.expected.begin(run);
+  world.look(run);
   const seqs = new Uint32Array(AGENTS + 1);
-  /** What runs, soonest end first. */
+  /** What runs, the soonest end last. */
   const running = [];
   const start = (agent) => (row, asked) => {
     const { peak, ms } = tasks[row];
-    const task = { agent, row, asked, from: now, to: now + ms, enough: asked.mem >= peak, peak };
+    const task = { agent, row, asked, from: world.now, to: world.now + ms, enough: asked.mem >= peak, peak };
     let at = running.length;
     while (at > 0 && running[at - 1].to < task.to) at -= 1;
     running.splice(at, 0, task);
   };
-  const look = () => {
-    if (endedNow < core.LOOK_EVERY && killedNow === 0) return;
-    endedNow = 0;
-    const change =
-      group.spec.auto === undefined ? undefined : core.learnedRequests(expected, memoryOf, run, group, killedNow);
-    if (change === undefined) return;
-    killedNow = 0;
-    commit({ type: "run.requests", at: now, ...change });
-  };
-
   while (run.finished === 0) {
-    passes += 1;
-    for (const { agent, parts } of scheduler.pass(now)) {
-      commit({ type: "tasks.assigned", at: now, agent, parts });
-      for (const { ranges } of parts)
-        for (let i = 0; i < ranges.length; i += 2)
-          for (let row = ranges[i]; row < ranges[i] + ranges[i + 1]; row++)
-            nodes.give(agent, row, core.shapeOfRow(group, row).resources);
-    }
-    for (let agent = 1; agent <= AGENTS; agent++) nodes.begin(agent, start(agent));
+    place(core, world, group, start);
     const task = running.pop();
     if (task === undefined) throw new Broken("nothing runs, and not all tasks have ended");
-    now = task.to;
-    nodes.end(task.agent, task.asked);
-    const attempt = run.table.pages[Math.floor(task.row / run.table.pageRows)].attempt[task.row % run.table.pageRows];
-    commit(ended(core, task.agent, ++seqs[task.agent], task.row, attempt, task.from, task.to, task.enough, task.peak));
-    look();
+    const { agent, row, asked, from, to, enough, peak } = task;
+    world.now = to;
+    world.nodes.end(agent, asked);
+    const attempt = run.table.pages[Math.floor(row / run.table.pageRows)].attempt[row % run.table.pageRows];
+    world.commit(ended(core, agent, ++seqs[agent], row, attempt, from, to, enough, peak));
+    if (world.endedNow >= core.LOOK_EVERY || world.killedNow > 0) world.look(run);
   }
-  const hours = (now - AT) / 3_600_000;
-  if (run.counts.reduce((sum, n) => sum + n, 0) !== tasks.length || group.done !== tasks.length)
-    throw new Broken(`${group.done} of ${tasks.length} tasks ended well`);
-  return { perHour: tasks.length / hours, kills: (100 * kills) / tasks.length, passes };
+  if (group.done !== tasks.length) throw new Broken(`${group.done} of ${tasks.length} tasks ended well`);
+  return {
+    perHour: (tasks.length * 3_600_000) / (world.now - AT),
+    kills: (100 * world.kills) / tasks.length,
+  };
 };
 
 /** What a careful user asks for without `auto`: enough for the largest, with no kill. */
@@ -203,18 +218,21 @@ export const measureLearnedMemory = async (options, say) => {
   const core = await loadSource(SOURCE);
   const count = options.quick ? 2000 : 20_000;
   const seeds = options.quick ? SEEDS.slice(0, 1) : SEEDS;
-  return NODES.flatMap(({ key, perCore }) =>
+  return NODES.flatMap(({ key, perCore, known, text }) =>
     SHARES.flatMap((share) => {
       const results = seeds.map((seed) => {
         const tasks = tasksOf(seed, share, count);
-        const learned = simulate(core, { mem: "auto", perCore, tasks });
+        const store = core.createLearned();
+        const earlier = { mem: "auto", perCore, tasks: tasksOf(seed + 1000, share, EARLIER), learned: store };
+        if (known) simulate(core, earlier);
+        const learned = simulate(core, { mem: "auto", perCore, tasks, learned: store });
         const safe = simulate(core, { mem: SAFE, perCore, tasks });
         say(
           `${key} GiB a core, ${share} % need ${TIMES} times as much, seed ${seed}: ${(learned.perHour / safe.perHour).toFixed(2)} × the throughput, ${learned.kills.toFixed(2)} kills for 100 tasks`,
         );
         return { learned, safe };
       });
-      const about = `${share} % of ${count.toLocaleString("en")} tasks need ${TIMES} times as much; ${AGENTS} nodes of ${CPUS} cores, ${key} GiB each`;
+      const about = `${share} % of ${count.toLocaleString("en")} tasks need ${TIMES} times as much; ${AGENTS} nodes of ${CPUS} cores, ${text}`;
       return [
         {
           name: `learned-memory-${share}-${key}`,

@@ -12,8 +12,8 @@ import { checkName, checkPath, checkTemplate, checkText, type ItemKind } from ".
 
 const MAX_RETRIES = 1000;
 const MAX_MEM_RETRIES = 20;
-/** A learned amount is sometimes too small: with what others needed, then with the largest there is. */
-const AUTO_MEM_RETRIES = 2;
+/** A learned amount is sometimes too small, and at first nobody knows by how much. */
+const AUTO_MEM_RETRIES = 4;
 const MAX_PRIORITY = 1_000_000;
 
 /** An object without the keys that have no value. */

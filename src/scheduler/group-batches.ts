@@ -1,7 +1,10 @@
 import { type Group, type Run, type Shape, waitingShapeOf } from "../core/run.ts";
 import type { Batch } from "./batch.ts";
 
-/** The batches of each group: one for the tasks with its shape, and one per bucket for those with shapes of their own. */
+/**
+ * The batches of each group: one for the tasks with its shape, and one per bucket for those with shapes of their own.
+ * Where shapes come from items, all have their own; elsewhere only those that were tried before with less.
+ */
 export interface GroupBatches {
   find(group: Group, shape: Shape): Batch | undefined;
   /** Any of a group's. */

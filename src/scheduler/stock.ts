@@ -27,6 +27,9 @@ export interface Stock {
   rank(run: Run, group: Group): void;
 }
 
+/** Behind all rows. */
+const LAST = Number.MAX_SAFE_INTEGER;
+
 export const createStock = (order: Order): Stock => {
   const places = createPlaces();
   const tallies = new Map<string, Tally>();
@@ -56,8 +59,8 @@ export const createStock = (order: Order): Stock => {
   const createBatch = (run: Run, group: Group, shape: Shape, from: Row): Batch => {
     const shelf = shelfOf(places.lane(shape, group.spec.priority), shape);
     const one = sharedShape(group, shape);
-    // batches of one group stand together
-    const place = { seq: batches.anyOf(group)?.seq ?? (seq += 1), row: one === undefined ? from : -1 };
+    // batches of one group stand together, those that were tried before with less before the others: they teach most
+    const place = { seq: batches.anyOf(group)?.seq ?? (seq += 1), row: one === undefined ? from : LAST };
     const rest = { rows: createRowQueue(), asks: {}, timeRequest: 0, leaf: -1 };
     const batch: Batch = { run, group, shelf, shape: one, ...order.rankOf(run, group), ...place, ...rest };
     batches.add(batch);

@@ -162,15 +162,15 @@ tasks:
 defaults: { mem: auto }
 tasks:
   - { name: a, run: a, time-request: auto }
-  - { name: b, run: b, mem-retry: 4 }
+  - { name: b, run: b, mem-retry: 3 }
   - { name: c, run: c, mem: 2G }
   - { name: d, run: d, mem-retry: 0 }
 `);
     expect(
       spec.groups.map(({ auto, memRetry, resources, timeRequest }) => ({ auto, memRetry, ...resources, timeRequest })),
     ).toEqual([
-      { auto: { mem: true, timeRequest: true }, memRetry: 2, cpus: 10_000, timeRequest: undefined },
-      { auto: { mem: true }, memRetry: 4, cpus: 10_000, timeRequest: undefined },
+      { auto: { mem: true, timeRequest: true }, memRetry: 4, cpus: 10_000, timeRequest: undefined },
+      { auto: { mem: true }, memRetry: 3, cpus: 10_000, timeRequest: undefined },
       { auto: undefined, memRetry: undefined, cpus: 10_000, mem: 2 ** 31, timeRequest: undefined },
       { auto: { mem: true }, memRetry: undefined, cpus: 10_000, timeRequest: undefined },
     ]);
