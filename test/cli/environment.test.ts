@@ -62,7 +62,7 @@ const together = async (name: string, count: number, options: string[], script: 
 };
 
 describe("SLIPWAY_*", () => {
-  it("every variable of the contract, with the values of the task", async () => {
+  it("rows 001-16 and 001-35: every variable of the contract, with the values of the task", async () => {
     await writeFile(join(slipway.cwd, "items.txt"), "first item\nsecond item\n");
     const options = ["--each-line", "items.txt", "--name", "my run", "--mem", "100M", "--tmp", "1G", "--gpus", "0.5"];
     const more = ["--cpus", "0.5", "--resource", "licence=2", "--resource", "big-disk=1"];
@@ -85,7 +85,7 @@ describe("SLIPWAY_*", () => {
     expect(found!["TMPDIR"]).toBeDefined();
   });
 
-  it("nothing asked for: 1 core, no memory, no devices, no item", async () => {
+  it("row 001-39: nothing asked for: 1 core, no memory, no devices, no item", async () => {
     expect(await environment([])).toMatchObject({
       SLIPWAY_TASK: "0",
       SLIPWAY_ITEM: "",
@@ -186,7 +186,7 @@ describe("the submitter's environment", () => {
 });
 
 describe("TMPDIR", () => {
-  it("is private, empty, 0700, and gone afterwards with all that was put there", async () => {
+  it("row 001-18: is private, empty, 0700, and gone afterwards with all that was put there", async () => {
     const script = `stat -c '%a %u' "$TMPDIR"; ls -A "$TMPDIR" | wc -l; mkdir -p "$TMPDIR/a/b"; echo x > "$TMPDIR/a/b/c"; mkdir "$TMPDIR/locked"; chmod 0 "$TMPDIR/locked"; ln -s / "$TMPDIR/link"; echo "$TMPDIR"`;
     const { status, stdout } = await slipway.run(["run", "--quiet", "--", "sh", "-c", script]);
     expect(status).toBe(0);

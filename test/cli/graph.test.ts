@@ -53,7 +53,7 @@ describe("10,000 tasks in three stages with failures and retries", () => {
   };
   const range = (count: number): number[] => Array.from({ length: count }, (_, i) => i + 1);
 
-  it("ends with exactly the expected states, counts, retries and attempts", async () => {
+  it("row 001-1: ends with exactly the expected states, counts, retries and attempts", async () => {
     const note = (stage: string): string => `echo ${stage} {item} {attempt} >> attempts.txt; `;
     await write(
       "graph.yaml",

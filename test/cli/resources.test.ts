@@ -46,14 +46,14 @@ const mostTogether = async (name: string, tasks: number, options: string[]): Pro
 };
 
 describe("never more than there is", () => {
-  it("cpus", async () => {
+  it("rows 001-6 and 001-14: cpus", async () => {
     expect(await mostTogether("ones", 60, [])).toBeLessThanOrEqual(4);
     expect(await mostTogether("twos", 30, ["--cpus", "2"])).toBeLessThanOrEqual(2);
     expect(await mostTogether("threes", 15, ["--cpus", "3"])).toBe(1);
     expect(await mostTogether("fractions", 60, ["--cpus", "1.5"])).toBeLessThanOrEqual(2);
   });
 
-  it("memory and resources of the user's own", async () => {
+  it("rows 001-15 and 001-32: memory and resources of the user's own", async () => {
     expect(await mostTogether("memory", 20, ["--cpus", "0", "--mem", "700M"])).toBeLessThanOrEqual(2);
     expect(await mostTogether("licences", 40, ["--cpus", "0", "--resource", "licence=1"])).toBeLessThanOrEqual(3);
     expect(await mostTogether("pairs", 10, ["--cpus", "0", "--resource", "licence=2"])).toBe(1);
@@ -94,17 +94,20 @@ describe("what can never fit", () => {
     [["--resource", "licence=4"], "licence", "4", "3"],
     [["--gpus", "1"], "gpus", "1", "0"],
     [["--resource", "unicorn=1"], "unicorn", "1", "0"],
-  ])("%j is refused with resource, amount and the largest available", async (options, resource, amount, largest) => {
-    const { status, stderr } = await slipway.run(["submit", "--json", ...options, "--", "true"]);
-    expect(status).toBe(2);
-    const { error } = JSON.parse(stderr) as {
-      error: { code: string; message: string; facts: Record<string, unknown> };
-    };
-    expect(error.code).toBe("cannot-fit");
-    expect(error.facts).toMatchObject({ resource });
-    expect(error.message).toContain(`${resource} ${amount}`);
-    expect(error.message).toMatch(new RegExp(`largest available is ${largest}\\b`));
-  });
+  ])(
+    "row 001-33: %j is refused with resource, amount and the largest available",
+    async (options, resource, amount, largest) => {
+      const { status, stderr } = await slipway.run(["submit", "--json", ...options, "--", "true"]);
+      expect(status).toBe(2);
+      const { error } = JSON.parse(stderr) as {
+        error: { code: string; message: string; facts: Record<string, unknown> };
+      };
+      expect(error.code).toBe("cannot-fit");
+      expect(error.facts).toMatchObject({ resource });
+      expect(error.message).toContain(`${resource} ${amount}`);
+      expect(error.message).toMatch(new RegExp(`largest available is ${largest}\\b`));
+    },
+  );
 });
 
 describe("limits of a task", () => {
@@ -171,7 +174,7 @@ describe("limits of a task", () => {
 });
 
 describe("ending a task", () => {
-  it("cancel RUN.TASK ends that one and no other", async () => {
+  it("row 001-3: cancel RUN.TASK ends that one and no other", async () => {
     const gate = createGate(slipway.cwd, "one");
     const id = await submit("--array", "1-3", "--", ...gate.command);
     await gate.arrived(3);

@@ -50,7 +50,7 @@ describe("parseCpuList", () => {
 });
 
 describe("cpus and memory", () => {
-  it("takes the affinity, not the machine's total", async () => {
+  it("rows 001-37 and 001-38: takes the affinity, not the machine's total", async () => {
     tree({ "proc/self/status": "Cpus_allowed_list:\t2-3,6\n" });
     const found = await detect();
     expect(found.cpus).toEqual([2, 3, 6]);

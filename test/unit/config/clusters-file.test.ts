@@ -49,7 +49,7 @@ describe("licences", () => {
 });
 
 describe("clusters.yaml", () => {
-  it("reads the example of the contract", () => {
+  it("row 001-27: reads the example of the contract", () => {
     const config = read(EXAMPLE);
     expect(config.default).toBe("local");
     expect(clusterNamed(config)).toMatchObject({
@@ -99,7 +99,7 @@ describe("clusters.yaml", () => {
     });
   });
 
-  it("local always exists, with one pilot at a time", () => {
+  it("row 001-28: local always exists, with one pilot at a time", () => {
     for (const config of [read(), read(""), read("clusters: {}"), read("limits: {tasks-per-run: 5}")]) {
       expect(config.default).toBe("local");
       expect(clusterNamed(config).type).toBe("local");

@@ -82,7 +82,7 @@ describe("parseSize", () => {
 });
 
 describe("parseAmount and parseResource", () => {
-  it("reads plain numbers", () => {
+  it("row 001-34: reads plain numbers", () => {
     expect(parseAmount("2")).toBe(2);
     expect(parseAmount(0.25)).toBe(0.25);
     expect(() => parseAmount("two")).toThrow(/must be a number/);
