@@ -18,33 +18,13 @@ const CALIBRATED: Estimate = { p10: -1.4, p50: 0.1, p90: 1.97 };
 const LEAST_SD = 0.02;
 
 /** How much work an estimate may be, in ends of tasks; and how many replays it is made of. */
-const MOST_ENDS = 200_000;
-const MOST_REPLAYS = 48;
-const FEWEST_REPLAYS = 6;
-/** More at once are taken together. */
+const MOST_ENDS = 20_000;
+const MOST_REPLAYS = 32;
+const FEWEST_REPLAYS = 8;
+/** More at once are taken together, but never so many that fewer tasks or slots than these are left. */
 const MOST_AT_ONCE = 256;
-/** A graph of more open groups is not replayed: with so many the bounds are close to the truth. */
-const MOST_GROUPS = 5000;
-
-/** Several tasks as one, where there are so many slots that single ones do not matter. */
-const coarser = (work: OpenWork): OpenWork => {
-  const units = work.units + work.arrivals.reduce((sum, each) => sum + each.units, 0);
-  const slots = work.groups.reduce((most, { atOnce }) => Math.max(most, atOnce * units), 0);
-  const by = slots / MOST_AT_ONCE;
-  if (by <= 1) return work;
-  const thinned = (group: OpenGroup): OpenGroup => {
-    // a group that does not fill the capacity keeps its tasks
-    const factor = Math.min(by, Math.max(1, (group.waiting + group.running.length) / MOST_AT_ONCE));
-    return {
-      ...group,
-      waiting: Math.ceil(group.waiting / factor),
-      running: group.running.filter((_, i) => Math.floor(i / factor) !== Math.floor((i - 1) / factor)),
-      atOnce: group.atOnce / factor,
-    };
-  };
-  return { ...work, groups: work.groups.map(thinned) };
-};
-
+const LEAST_TASKS = 16;
+const LEAST_SLOTS = 4;
 /** About how many ends one replay has. */
 const endsOf = ({ groups, units }: OpenWork): number => {
   let sum = 0;
@@ -53,6 +33,25 @@ const endsOf = ({ groups, units }: OpenWork): number => {
     sum += running.length + Math.min(waiting, slots * 2 * (1 + Math.log2(1 + waiting / slots)));
   }
   return sum;
+};
+
+/** Several tasks as one, where there are so many tasks and slots that single ones do not matter. */
+const coarser = (work: OpenWork): OpenWork => {
+  const units = work.units + work.arrivals.reduce((sum, each) => sum + each.units, 0);
+  const slots = work.groups.reduce((most, { atOnce }) => Math.max(most, atOnce * units), 0);
+  const by = Math.max(slots / MOST_AT_ONCE, (endsOf(work) * FEWEST_REPLAYS) / MOST_ENDS);
+  if (by <= 1) return work;
+  const thinned = (group: OpenGroup): OpenGroup => {
+    const tasks = group.waiting + group.running.length;
+    const factor = Math.max(1, Math.min(by, tasks / LEAST_TASKS, (group.atOnce * units) / LEAST_SLOTS));
+    return {
+      ...group,
+      waiting: Math.ceil(group.waiting / factor),
+      running: group.running.filter((_, i) => Math.floor(i / factor) !== Math.floor((i - 1) / factor)),
+      atOnce: group.atOnce / factor,
+    };
+  };
+  return { ...work, groups: work.groups.map(thinned) };
 };
 
 /** Mean and standard deviation of the logarithms of what the replays took. */
@@ -74,19 +73,11 @@ export const replays = (given: OpenWork, seed: number): { readonly mean: number;
   return { mean, sd: Math.sqrt(Math.max(0, squares / count - mean * mean)) };
 };
 
-const bounds = (work: OpenWork): { readonly mean: number; readonly sd: number } => ({
-  mean: Math.log(Math.max(1, leastMs(work) + work.aheadMs)),
-  sd: 0.1,
-});
-
-const calibrated = (work: OpenWork, { mean, sd }: ReturnType<typeof replays>): Estimate => {
+/** From mean and standard deviation of logarithms, and a bound below. */
+export const calibrated = ({ mean, sd }: ReturnType<typeof replays>, least: number): Estimate => {
   const at = (z: number): number => Math.exp(mean + z * Math.max(LEAST_SD, sd));
-  const p50 = Math.max(at(CALIBRATED.p50), leastMs(work));
+  const p50 = Math.max(at(CALIBRATED.p50), least);
   return { p10: Math.min(at(CALIBRATED.p10), p50), p50, p90: Math.max(at(CALIBRATED.p90), p50) };
 };
 
-/** By the bounds alone: cheap, and close for large graphs. */
-export const roughly = (work: OpenWork): Estimate => calibrated(work, bounds(work));
-
-export const estimate = (work: OpenWork, seed: number): Estimate =>
-  work.groups.length > MOST_GROUPS ? roughly(work) : calibrated(work, replays(work, seed));
+export const estimate = (work: OpenWork, seed: number): Estimate => calibrated(replays(work, seed), leastMs(work));

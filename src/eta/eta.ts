@@ -2,15 +2,20 @@ import { type Run, shapeOfRow } from "../core/run.ts";
 import { Task } from "../core/states.ts";
 import type { Expected } from "../learned/expected.ts";
 import { type Places, capacityFor } from "./capacity.ts";
-import { type Estimate, estimate, roughly } from "./estimate.ts";
+import { type Estimate, estimate } from "./estimate.ts";
 import { openWork } from "./open-work.ts";
+import { isOpen } from "./order.ts";
+import { roughly } from "./rough.ts";
 
 /** When a run ends, in milliseconds from now, or why nobody can tell. */
 export type Eta = { readonly estimate: Estimate } | { readonly reason: string };
 
+/** A graph of more open groups is not replayed: it would take too long, and its bounds are close to the truth. */
+const MOST_GROUPS = 1500;
+
 /** `rough`: by bounds alone, for when there is no time. */
 export const etaOf = (run: Run, now: number, expected: Expected, places: Places, rough = false): Eta => {
-  const open = run.groups.filter(({ count, done, failed, canceled }) => done + failed + canceled < count);
+  const open = run.groups.filter(isOpen);
   const next = open.find(({ base }) => base !== Task.NEW) ?? open[0];
   if (next === undefined) return { reason: "nothing of it is left" };
   for (const { base, spec } of open) {
@@ -22,7 +27,8 @@ export const etaOf = (run: Run, now: number, expected: Expected, places: Places,
   if (!knows) return { reason: "nothing like its tasks has ended yet" };
   const capacity = capacityFor(shapeOfRow(next, next.first), places);
   if (typeof capacity === "string") return { reason: capacity };
+  if (rough || open.length > MOST_GROUPS) return { estimate: roughly(run, expected, capacity) };
   const work = openWork(run, now, expected, capacity);
   if (work === undefined) return { reason: "where some of its tasks can run is not known yet" };
-  return { estimate: rough ? roughly(work) : estimate(work, run.id) };
+  return { estimate: estimate(work, run.id) };
 };

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ask } from "../../../bench/eta/coverage.ts";
-import { estimate, roughly } from "../../../src/eta/estimate.ts";
+import { estimate } from "../../../src/eta/estimate.ts";
 import { type OpenGroup, type OpenWork, leastMs } from "../../../src/eta/work.ts";
 
 const group = (more: Partial<OpenGroup> = {}): OpenGroup => ({
@@ -45,9 +45,9 @@ const groups = fc
 describe("row 001-12: when a run ends", () => {
   it("is bounded below by the critical path and by the work over all cores", () => {
     fc.assert(
-      fc.property(groups, fc.boolean(), (all, rough) => {
+      fc.property(groups, (all) => {
         const left = work(all);
-        const { p10, p50, p90 } = rough ? roughly(left) : estimate(left, 1);
+        const { p10, p50, p90 } = estimate(left, 1);
         expect(p50).toBeGreaterThanOrEqual(leastMs(left));
         expect(p10).toBeLessThanOrEqual(p50);
         expect(p90).toBeGreaterThanOrEqual(p50);

@@ -6,7 +6,8 @@ import { type FleetFacts, type Places, capacityFor, waitsLeft } from "../../../s
 import { etaOf } from "../../../src/eta/eta.ts";
 import { createExpected } from "../../../src/learned/expected.ts";
 import { createLearned } from "../../../src/learned/learned.ts";
-import { createDriver, group, spec } from "../core/model.ts";
+import type { Estimate } from "../../../src/eta/estimate.ts";
+import { after, createDriver, group, spec } from "../core/model.ts";
 
 const fleet = (more: Partial<FleetFacts> = {}): FleetFacts => ({
   name: "alps/normal",
@@ -70,9 +71,27 @@ describe("the estimate of a run", () => {
   it("says why there is none: nothing is known, or it waits for another run", () => {
     const run = submit(group("a", 10));
     expect(etaOf(run, 5000, expected, places(4))).toEqual({ reason: "nothing like its tasks has ended yet" });
-    const after = submit(group("b", 2, { timeRequest: 10, after: [{ run: run.id, on: "any" }] }));
-    expect(etaOf(after, 5000, expected, places(4))).toEqual({ reason: `it waits for run ${run.id}` });
-    expect(etaOf(after, 5000, expected, places(4, [], { isOver: () => true }))).toHaveProperty("estimate");
+    const later = submit(group("b", 2, { timeRequest: 10, after: [{ run: run.id, on: "any" }] }));
+    expect(etaOf(later, 5000, expected, places(4))).toEqual({ reason: `it waits for run ${run.id}` });
+    expect(etaOf(later, 5000, expected, places(4, [], { isOver: () => true }))).toHaveProperty("estimate");
+  });
+
+  it("of a graph of very many groups comes from the bounds, and is near what a replay says", () => {
+    const wide = (width: number): Run =>
+      submit(
+        ...Array.from({ length: 1500 }, (_, i) =>
+          group(`g${i}`, 1, { timeRequest: 10, after: i < width ? [] : after(i - width) }),
+        ),
+      );
+    for (const width of [1, 10, 150]) {
+      const run = wide(width);
+      const [rough, replayed] = [true, false].map(
+        (each) => (etaOf(run, 5000, expected, places(10), each) as { estimate: Estimate }).estimate,
+      );
+      expect(rough!.p50).toBeGreaterThanOrEqual(10_000 * Math.max(1500 / width, 150));
+      expect(rough!.p50 / replayed!.p50).toBeGreaterThan(0.6);
+      expect(rough!.p50 / replayed!.p50).toBeLessThan(1.7);
+    }
   });
 
   it("needs one task that ended, or a time-request, or an earlier run of the same", () => {

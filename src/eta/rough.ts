@@ -1,0 +1,38 @@
+import { type Run, shapeOfRow } from "../core/run.ts";
+import type { Expected } from "../learned/expected.ts";
+import { type Estimate, calibrated } from "./estimate.ts";
+import type { Capacity } from "./open-work.ts";
+import { inOrder, isOpen } from "./order.ts";
+
+/**
+ * An estimate from the bounds alone, the critical path and the work over all cores: for graphs of so many groups that
+ * replaying them would take too long, and for when there is no time. It lies a little above both where they are alike.
+ */
+
+const SD = 0.15;
+/** The larger, the nearer to the larger bound. */
+const POWER = 4;
+
+export const roughly = (run: Run, expected: Expected, { atOnce, units, arrivals, aheadMs }: Capacity): Estimate => {
+  const { ordered } = inOrder(run);
+  const paths = new Float64Array(run.groups.length);
+  const all = units + arrivals.reduce((sum, each) => sum + each.units, 0);
+  let work = 0;
+  let path = 0;
+  for (let i = ordered.length - 1; i >= 0; i -= 1) {
+    const group = ordered[i]!;
+    if (!isOpen(group)) continue;
+    const { index, count, done, failed, canceled, dependents } = group;
+    const ms = group.expectedMs < 0 && run.meanMs >= 0 ? run.meanMs : expected.ofGroup(run, group);
+    let after = 0;
+    for (const { group: next } of dependents) after = Math.max(after, paths[next]!);
+    paths[index] = after + ms;
+    path = Math.max(path, paths[index]!);
+    work += ((count - done - failed - canceled) * ms) / Math.max(1, atOnce(shapeOfRow(group, group.first)));
+  }
+  const cores = all > 0 ? work / all : work;
+  const wait = arrivals.length > 0 && units === 0 ? arrivals[0]!.waits[arrivals[0]!.waits.length >> 1]! : 0;
+  const least = Math.max(path, cores);
+  const ms = (path ** POWER + cores ** POWER) ** (1 / POWER) + aheadMs + wait;
+  return calibrated({ mean: Math.log(Math.max(1, ms)), sd: SD }, least);
+};
