@@ -8,6 +8,7 @@ import { measureGraphs } from "./experiments/graphs.mjs";
 import { measureGrowth } from "./experiments/growth.mjs";
 import { measureLearnedMemory } from "./experiments/learned-memory.mjs";
 import { measureLatency } from "./experiments/latency.mjs";
+import { measureMakespan } from "./experiments/makespan.mjs";
 import { measureMemory } from "./experiments/memory.mjs";
 import { measureNull } from "./experiments/null.mjs";
 import { measurePilots } from "./experiments/pilots.mjs";
@@ -32,6 +33,7 @@ const EXPERIMENTS = {
   latency: measureLatency,
   scheduler: measureScheduler,
   eta: measureEta,
+  makespan: measureMakespan,
   memory: measureMemory,
   "learned-memory": measureLearnedMemory,
   restart: measureRestart,

@@ -186,7 +186,7 @@ export const measureScheduler = async (options, say) => {
   const core = await loadSource(SOURCE);
   const named = (value) => value.toLocaleString("en");
   const sized = (each) => {
-    const tasks = options.quick ? Math.min(each.tasks, 100_000) : each.tasks;
+    const tasks = Math.min(each.tasks, options.sized(1_000_000, 100_000, 20_000));
     return { ...each, tasks, ...(each.own === undefined ? {} : { own: Math.min(each.own, tasks) }) };
   };
   const cases = CASES.map(sized);

@@ -67,14 +67,19 @@ const smoke = async (only: string, ...more: readonly string[]): Promise<Results>
 const namesOf = ({ experiments }: Results): string[] => experiments.map(({ name }) => name);
 
 it("npm run bench: processes, null tasks and the scheduler alone are measured", { timeout: 300_000 }, async () => {
-  expect(namesOf(await smoke("process,null,scheduler"))).toEqual([
+  const names = namesOf(await smoke("process,null,scheduler,makespan"));
+  expect(names.filter((name) => !name.startsWith("makespan-"))).toEqual([
     "process",
     "process-typed",
     "null-1000",
     "growth",
     "scheduler",
     "scheduler-large",
+    "scheduler-own",
+    "pressure",
   ]);
+  // six families, and the worst of all in three ways, each with two kinds of knowledge
+  expect(names.filter((name) => name.startsWith("makespan-"))).toHaveLength(18);
 });
 
 it("npm run bench: light agents still connect and answer; graphs and pilots run", { timeout: 300_000 }, async () => {
