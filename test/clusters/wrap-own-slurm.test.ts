@@ -64,7 +64,7 @@ describe.skipIf(reason !== undefined)(
       );
 
     it.concurrent("1,000 tasks from 0 to 0 jobs, one cancelled in between, and keep-alive ends it all", async () => {
-      const { id } = await start("real.json", { maximum_jobs: 3 }, "--timeout", "8");
+      const { id } = await start("real.json", { maximum_jobs: 3, transformation_throttle: 1 }, "--timeout", "8");
       expect(await jobsOf(id)).toEqual([]);
       const client = user("real.json", "1000", "0.02", "distributed.worker.daemon");
       await client.saw("done");
@@ -101,12 +101,16 @@ describe.skipIf(reason !== undefined)(
     });
 
     it.concurrent("the scheduler lives in the first pilot, and begins again in another when that is cancelled", async () => {
-      const { id, address } = await start("far.json", { maximum_jobs: 1 }, "--scheduler", "pilot");
+      const { id, address } = await start("far.json", { maximum_jobs: 1, interactive: true }, "--scheduler", "pilot");
       const [first, ...others] = await jobsOf(id);
       expect([first, others]).toEqual([expect.stringMatching(/^\d+$/), []]);
       expect(await user("far.json", "20", "0.01").saw<number>("sum")).toBe(190);
       // scheduler and worker share it
-      expect((await shown("far.json")).pilots).toMatchObject([{ job: first, workers: 1 }]);
+      const { pilots } = await until("its worker", async () => {
+        const now = await shown("far.json");
+        return now.pilots?.some(({ workers }) => workers > 0) === true ? now : undefined;
+      });
+      expect(pilots).toMatchObject([{ job: first, workers: 1 }]);
       await lab.run(["scancel", first!]);
       const moved = await until("another address", async () => {
         const now = await status("far.json");
