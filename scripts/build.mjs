@@ -129,7 +129,7 @@ const main = async () => {
     ),
   );
   // run by the user's own Python
-  for (const name of ["slipway_dask.py", "slipway_scheduler.py"])
+  for (const name of ["slipway_dask.py", "slipway_scheduler.py", "slipway_dask_worker.py"])
     put(join(dist, name), readFileSync(join(root, "src", "wrap", "shim", name)));
   buildTypes();
   spawnSync(process.execPath, [join(root, "scripts", "build-native.mjs")], { stdio: "inherit" });

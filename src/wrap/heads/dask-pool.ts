@@ -6,6 +6,8 @@ export interface DaskPoolOptions {
   readonly python: string;
   /** slipway_scheduler.py */
   readonly shim: string;
+  /** slipway_dask_worker.py, where nodes find it. */
+  readonly launcher: string;
   readonly plan: OwnPlan;
   /** Lines for people. */
   readonly note: (line: string) => void;
@@ -22,8 +24,14 @@ const ON_NODE = [
   'exec "$@" --name "p$SLIPWAY_PILOT-$SLIPWAY_RUN" --local-directory "$TMPDIR"',
 ].join("\n");
 
+/** What a nanny gives its worker; the launcher must have it from the start. Whoever sets others sets this one too. */
+const seedOf = ({ texts }: OwnPlan): Record<string, string> =>
+  Object.keys(texts).some((key) => key.startsWith("distributed.nanny.pre-spawn-environ"))
+    ? {}
+    : { PYTHONHASHSEED: "6640" };
+
 /** Dask for a pool: a scheduler in a Python of the user's, and `dask worker` on the nodes with the same Python. */
-export const daskFramework = ({ python, shim, plan, note }: DaskPoolOptions): Framework => {
+export const daskFramework = ({ python, shim, launcher, plan, note }: DaskPoolOptions): Framework => {
   const start = {
     scheduler: plan.scheduler,
     dask: plan.dask,
@@ -46,13 +54,12 @@ export const daskFramework = ({ python, shim, plan, note }: DaskPoolOptions): Fr
         ON_NODE,
         "dask-worker",
         python,
-        "-m",
-        "distributed.cli.dask_worker",
+        launcher,
         address,
         "--no-dashboard",
         ...plan.worker.options,
       ],
-      variables: plan.worker.variables,
+      variables: { ...plan.worker.variables, ...seedOf(plan) },
     }),
     headTask: (file) => ({
       command: [python, shim, "--task", file],

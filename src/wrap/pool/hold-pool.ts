@@ -41,7 +41,7 @@ const isSecure = (body: StatusBody): boolean =>
   (body["parameters"] as { security?: unknown } | null | undefined)?.security !== false;
 
 /** Plan and framework, with ports that are free now. */
-const make = async (options: HoldPoolOptions, body: StatusBody, shim: string): Promise<Made> => {
+const make = async (options: HoldPoolOptions, body: StatusBody, shim: string, own: string): Promise<Made> => {
   const python = await findPython(options.python);
   const { walltime, cores, memory, nodes, fleet } = options.chosen.queue;
   const { plan, warnings } = ownPlanOf(body["parameters"], {
@@ -53,7 +53,9 @@ const make = async (options: HoldPoolOptions, body: StatusBody, shim: string): P
     isHeadInPilot: options.scheduler === "pilot",
     tls: isSecure(body) ? await makeTlsFiles(options.statusFile) : undefined,
   });
-  return { plan, warnings, framework: daskFramework({ python: python.path, shim, plan, note: options.note }) };
+  const launcher = join(own, LAUNCHER);
+  const framework = daskFramework({ python: python.path, shim, launcher, plan, note: options.note });
+  return { plan, warnings, framework };
 };
 
 interface Standing {
@@ -91,12 +93,15 @@ const startHere = async (
   first: Made,
   directory: string,
 ): Promise<Standing> => {
-  for (let tried = 1, made = first; ; tried++, made = await make(options, body, shimOf(options))) {
+  for (let tried = 1, made = first; ; tried++, made = await make(options, body, shimOf(options), directory)) {
     const head = await made.framework.start({ in: "here", directory });
     const found = await standing(options, ledger, made, head, tried === PORT_TRIES);
     if (found !== undefined) return found;
   }
 };
+
+/** Lies in the server's home, which nodes see. */
+const LAUNCHER = "slipway_dask_worker.py";
 
 const shimOf = ({ shim }: HoldPoolOptions): string => join(dirname(shim), "slipway_scheduler.py");
 
@@ -163,8 +168,9 @@ const holdPool: HoldClaimed<HoldPoolOptions> = async (options, body, ledger, id)
   if (hasResults(body)) await updateStatus(statusFile, NO_RESULTS);
   const own = poolHome(home, id);
   await endLeftServer(own, options.startServer, note);
-  const made = await make(options, body, shimOf(options));
+  const made = await make(options, body, shimOf(options), own);
   const { queue } = await writeClusterFile(own, chosen, made.plan, jobNameOf(id));
+  await copyFile(join(dirname(options.shim), LAUNCHER), join(own, LAUNCHER));
   const isHere = options.scheduler === "here";
   let server: PoolServer | undefined;
   try {
@@ -179,7 +185,7 @@ const holdPool: HoldClaimed<HoldPoolOptions> = async (options, body, ledger, id)
     });
     const shim = isHere ? shimOf(options) : await copyShim(options, own);
     const { made: stood, ...stand } =
-      stands ?? (await startInPilot(options, ledger, await make(options, body, shim), own, server!));
+      stands ?? (await startInPilot(options, ledger, await make(options, body, shim, own), own, server!));
     for (const warning of stood.warnings) note(warning);
     if (!isSecure(body)) note(OPEN_TO_ALL);
     const { address } = stand;

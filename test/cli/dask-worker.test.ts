@@ -1,0 +1,42 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, it } from "vitest";
+import { daskPython } from "../../scripts/test-venv.mjs";
+import { ROOT } from "./slipway-process.ts";
+
+interface Seen {
+  /** Whether its parent is a fork of the nanny, and not the nanny itself. */
+  readonly forked: boolean;
+  readonly hash: number;
+  readonly same: number;
+  readonly restarted: boolean;
+  readonly variables: Readonly<Record<string, string | null>>;
+}
+
+it.skipIf(!existsSync(daskPython))(
+  "a worker of Slipway's own path is forked from what its nanny has imported, is as Dask's own would be, and is replaced and ended with its nanny",
+  { timeout: 180_000 },
+  async () => {
+    const { stdout } = await promisify(execFile)(
+      daskPython,
+      [
+        join(ROOT, "test", "fixtures", "dask", "worker_start.py"),
+        join(ROOT, "src", "wrap", "shim", "slipway_dask_worker.py"),
+      ],
+      { timeout: 170_000 },
+    );
+    const seen = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Seen);
+    // without the seed from the start Dask starts it as ever
+    expect(seen.map(({ forked }) => forked)).toEqual([true, false]);
+    for (const { hash, same, restarted, variables } of seen) {
+      expect([hash, same, restarted]).toEqual([seen[1]!.hash, seen[1]!.hash, true]);
+      expect(variables).toEqual(seen[1]!.variables);
+    }
+    expect(seen[0]!.variables).toMatchObject({ PYTHONHASHSEED: "6640", OMP_NUM_THREADS: "1" });
+  },
+);
