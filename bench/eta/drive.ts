@@ -7,6 +7,7 @@ import type { RunSpec } from "../../src/core/spec.ts";
 import { type Effects, NO_EFFECTS, createState } from "../../src/core/state.ts";
 import type { Expected } from "../../src/learned/expected.ts";
 import { DEFAULT_PREFETCH } from "../../src/scheduler/capacity.ts";
+import { createPressureOrder } from "../../src/scheduler/pressure-order.ts";
 import { createScheduler } from "../../src/scheduler/scheduler.ts";
 
 /**
@@ -76,7 +77,8 @@ const ended = ({ id, seq }: SimulatedAgent, run: number, row: number, from: numb
 
 export const drive = ({ spec, agents, expected, durationOf, begun }: DriveOptions): Driven => {
   const state = createState();
-  const scheduler = createScheduler(DEFAULT_PREFETCH, "local");
+  const scheduler = createScheduler(DEFAULT_PREFETCH, "local", [], createPressureOrder(expected.ofGroup));
+  expected.onChange = scheduler.expectationChanged;
   const effects: Effects = {
     ...NO_EFFECTS,
     ready: (run, from, count) => scheduler.ready(run, from, count),
