@@ -47,7 +47,7 @@ export const measureEta = async (options, say) => {
     {
       name: "eta",
       title: `does p10 to p90, asked at a tenth of the work, hold the end? ${runs} simulated runs, seeds from ${FIRST_HELD_OUT} (tuned on 1 to ${TUNED_ON})`,
-      unit: "% of runs inside",
+      unit: "% inside",
       better: "more",
       ours: [percent(asked.filter(isInside), asked)],
       others: [
