@@ -104,6 +104,7 @@ const Message = z.discriminatedUnion("t", [
           .max(PEAK_SOURCES.length - 1),
       })
       .optional(),
+    cpu: z.number().int().min(0).max(0xffff_ffff).optional(),
   }),
   z.object({ t: z.literal("leaving"), reason, pilotEnds: z.boolean().optional() }),
   z.object({ t: z.literal("bye"), reason }),

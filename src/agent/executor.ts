@@ -120,7 +120,14 @@ const beginOutput = (output: OutputStream, { rank, run, row, attempt }: AgentTas
 /** Reports an end, but not before its output can be read. */
 const createReporter =
   (output: OutputStream, onEnd: ExecutorOptions["onEnd"]) =>
-  (task: AgentTask, started: number, finished: number, { ending, code, detail }: ExitOutcome, peak?: Peak): void => {
+  (
+    task: AgentTask,
+    started: number,
+    finished: number,
+    { ending, code, detail }: ExitOutcome,
+    peak?: Peak,
+    cpuMs?: number,
+  ): void => {
     task.limit?.stop();
     // output that the ranks of a task share ends when all of them have
     const ended = task.output === undefined || task.rank !== undefined ? undefined : output.end(task.output);
@@ -139,6 +146,7 @@ const createReporter =
         errBytes: ended?.stderrBytes ?? 0,
         lost: ended?.lost,
         peak,
+        cpuMs,
       });
     if (ended === undefined || ended.flushed === null) report();
     else void ended.flushed.then(report);
@@ -181,7 +189,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     }
     const { started, finished } = timesOf(seat.spawner, exit);
     const peak = peakAtEnd(task, exit, memory.takePeak(task.id));
-    report(task, started, finished, exitOutcome(task, expanded, tmpdir, exit), peak);
+    report(task, started, finished, exitOutcome(task, expanded, tmpdir, exit), peak, exit.userMs + exit.systemMs);
   };
 
   const onLost = (spawner: Spawner, reason: string): void => {

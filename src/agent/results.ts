@@ -1,5 +1,6 @@
 import { type PackedColumns, packResults } from "../core/columns.ts";
 import type { LostEntry, OutputLost } from "../core/output-lost.ts";
+import { cpuUnits } from "../core/cpu-time.ts";
 import { type Peak, peakPages } from "../core/peak.ts";
 import type { Results } from "../protocol/messages.ts";
 import type { Row, RunId } from "../core/ids.ts";
@@ -21,6 +22,8 @@ export interface Result {
   readonly lost?: OutputLost | null | undefined;
   /** Absent where nobody could tell. */
   readonly peak?: Peak | undefined;
+  /** CPU time of all its processes, in milliseconds; absent or 0 where it was not measured. */
+  readonly cpuMs?: number | undefined;
 }
 
 /** More results than this go out in several messages. */
@@ -38,6 +41,7 @@ interface Columns {
   readonly errBytes: Float64Array;
   readonly peak: Uint32Array;
   readonly peakBy: Uint8Array;
+  readonly cpu: Uint32Array;
 }
 
 const makeColumns = (size: number): Columns => ({
@@ -52,6 +56,7 @@ const makeColumns = (size: number): Columns => ({
   errBytes: new Float64Array(size),
   peak: new Uint32Array(size),
   peakBy: new Uint8Array(size),
+  cpu: new Uint32Array(size),
 });
 
 const grow = (from: Columns): Columns => {
@@ -82,6 +87,7 @@ const cut = (run: RunId, { columns, count, details, lost }: Batch): PackedColumn
     errBytes: columns.errBytes.slice(0, count),
     peak: columns.peak.slice(0, count),
     peakBy: columns.peakBy.slice(0, count),
+    cpu: columns.cpu.slice(0, count),
     details,
     lost,
   });
@@ -139,6 +145,7 @@ export const createResultStore = (): ResultStore => {
         columns.peak[at] = peakPages(result.peak.bytes);
         columns.peakBy[at] = result.peak.by;
       }
+      if (result.cpuMs !== undefined) columns.cpu[at] = cpuUnits(result.cpuMs);
       if (result.detail !== undefined) batch.details.push([at, result.detail]);
       if (result.lost) batch.lost.push([at, result.lost.stdout, result.lost.stderr, result.lost.reason]);
       batch.count += 1;

@@ -5,6 +5,7 @@ import { RunDocument } from "./run-document.ts";
 import {
   CancelAnswer,
   CancelRequest,
+  EfficiencyView,
   OutputLostView,
   RetryAnswer,
   RetryRequest,
@@ -73,6 +74,19 @@ const addRunList = (app: Api, service: Service): void => {
       responses: json(RunView, "The run", "no-such-run"),
     }),
     async (context) => context.json(await service.run(context.req.valid("param").run), 200),
+  );
+};
+
+const addEfficiency = (app: Api, service: Service): void => {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: `${BASE}/runs/{run}/efficiency`,
+      summary: "What its tasks asked for, and what they used",
+      request: { params: RunParams },
+      responses: json(EfficiencyView, "Group by group, of tasks that ended well", "no-such-run"),
+    }),
+    async (context) => context.json(await service.efficiency(context.req.valid("param").run), 200),
   );
 };
 
@@ -192,6 +206,7 @@ const addWhy = (app: Api, service: Service): void => {
 
 export const addRuns = (app: Api, service: Service): void => {
   addRunList(app, service);
+  addEfficiency(app, service);
   addRunStreams(app, service);
   addRunChanges(app, service);
   addWhy(app, service);

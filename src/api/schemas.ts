@@ -110,6 +110,34 @@ export const TaskView = z.object({
   lastStderr: z.string().nullable(),
 });
 
+/** Requested and used in the mean, and the request that would have done for all; null where nothing is known. */
+const Compared = z.object({
+  requested: z.number().nullable(),
+  used: z.number().nullable(),
+  enough: z.number().nullable(),
+});
+
+/** What the tasks that ended well asked for, used, and would have needed, group by group. */
+export const EfficiencyView = z.object({
+  run: z.number(),
+  groups: z.array(
+    z.object({
+      name: z.string(),
+      /** Those that ended well. */
+      tasks: z.number(),
+      ranks: z.number(),
+      /** Of a task with all its ranks; `used` is CPU time over duration. `enough` is for each rank, as in the run's file. */
+      cores: Compared,
+      /** Bytes of each rank; of a task the rank that used most. */
+      memory: Compared,
+      /** Seconds; `requested` is the time-request. */
+      time: Compared,
+      /** Attempts that were killed for memory and tried again with more. */
+      killed: z.number(),
+    }),
+  ),
+});
+
 export const WhyView = z.object({ cause: z.string(), detail: z.string(), remedy: z.string() });
 
 export const ServerView = z.object({
@@ -314,6 +342,7 @@ export type OutputLostView = z.infer<typeof OutputLostView>;
 export type PeakMemoryView = z.infer<typeof PeakMemoryView>;
 export type TaskView = z.infer<typeof TaskView>;
 export type AttemptView = z.infer<typeof AttemptView>;
+export type EfficiencyView = z.infer<typeof EfficiencyView>;
 export type WhyView = z.infer<typeof WhyView>;
 export type ServerView = z.infer<typeof ServerView>;
 export type PilotView = z.infer<typeof PilotView>;

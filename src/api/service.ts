@@ -4,6 +4,7 @@ import type {
   EventView,
   OutputLostView,
   PilotView,
+  EfficiencyView,
   RunView,
   ServerView,
   StatusView,
@@ -22,6 +23,7 @@ export interface Service {
   submit(lines: AsyncIterable<unknown>): Promise<SubmitAnswer>;
   runs(limit: number): RunView[];
   run(id: number): Promise<RunView>;
+  efficiency(id: number): Promise<EfficiencyView>;
   /** The run now, then each time it changes, until it has ended. */
   watch(id: number, signal: AbortSignal): Promise<AsyncIterable<RunView>>;
   tasks(id: number, query: { state?: string | undefined; offset: number; limit: number }): Promise<TaskView[]>;

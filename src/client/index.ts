@@ -7,6 +7,7 @@ import type {
   OutputLostView,
   PilotView,
   RetryAnswer,
+  EfficiencyView,
   RunView,
   ServerView,
   StatusView,
@@ -73,6 +74,8 @@ export interface Client extends LaunchClient {
   submit(document: RunDocument, items?: readonly ItemStream[]): Promise<z.infer<typeof SubmitAnswer>>;
   runs(options?: { limit?: number }): Promise<RunView[]>;
   run(id: number): Promise<RunView>;
+  /** What its tasks that ended well asked for, used, and would have needed. */
+  efficiency(id: number): Promise<EfficiencyView>;
   /** The run now, then each time it changes, until it has ended; continues after a restart of the server. */
   watch(id: number, options?: FollowOptions): AsyncGenerator<RunView>;
   tasks(run: RunId, query?: TasksQuery): Promise<TaskView[]>;
@@ -198,6 +201,7 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
     submit,
     runs: ({ limit } = {}) => get(`/runs${query({ limit })}`),
     run: (id) => get(`/runs/${id}`),
+    efficiency: (id) => get(`/runs/${id}/efficiency`),
     watch,
     tasks: (run, { state, offset, limit } = {}) => get(`/runs/${run}/tasks${query({ state, offset, limit })}`),
     task: (run, index) => get(`/runs/${run}/tasks/${index}`),

@@ -1,4 +1,5 @@
 import { valueAt } from "./columns.ts";
+import { addCpuTime } from "./cpu-time.ts";
 import {
   Ending,
   NO_CODE,
@@ -8,7 +9,7 @@ import {
   type TasksReturned,
   type AgentsLost,
 } from "./events.ts";
-import { formGang, gangsWithout, leave } from "./gangs.ts";
+import { cpuOfOthers, formGang, gangsWithout, leave } from "./gangs.ts";
 import { forEachHeld, holds } from "./held.ts";
 import { keepAmounts, releaseAmounts } from "./learned-amounts.ts";
 import { setLaterShape } from "./later-shapes.ts";
@@ -134,7 +135,7 @@ const applyColumns = (
   at: number,
   effects: Effects,
 ): void => {
-  const { peak = 0, peakBy = 0 } = columns;
+  const { peak = 0, peakBy = 0, cpu = 0 } = columns;
   const details = new Map(columns.details);
   const lost = new Map(columns.lost?.map(([i, stdout, stderr, reason]) => [i, { stdout, stderr, reason }]));
   const moved = new Set<Group>();
@@ -148,6 +149,7 @@ const applyColumns = (
     // the result of a superseded attempt, or one that was already applied: no change
     if (page.attempt[slot] !== valueAt(columns.attempt, i) || !holds(page, slot, agent)) continue;
     if (row < group.first || row >= group.first + group.count) group = groupOf(run.groups, row);
+    const ofOthers = cpuOfOthers(state, run, row);
     leave(state, run, row, agent, effects);
     const ending = valueAt(columns.ending, i);
     const code = valueAt(columns.code, i);
@@ -166,6 +168,7 @@ const applyColumns = (
     if (ending === Ending.EXIT && code === 0) {
       page.flags[slot]! &= ~Flag.CANCEL;
       page.reason[slot] = 0;
+      addCpuTime(group, valueAt(cpu, i) + ofOthers, page.finished[slot]! - started);
       if (endTask(state, run, group, row, Task.DONE, at, effects) !== undefined) moved.add(group);
       continue;
     }

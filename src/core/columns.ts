@@ -31,6 +31,7 @@ export interface PackedColumns {
   readonly lost?: readonly LostEntry[];
   readonly peak?: PackedColumn;
   readonly peakBy?: PackedColumn;
+  readonly cpu?: PackedColumn;
 }
 
 /** Messages with more results than this are refused: no sender makes them. */
@@ -54,6 +55,11 @@ const packPeaks = ({ peak = 0, peakBy = 0 }: ResultColumns): Pick<PackedColumns,
   return by === 0 ? {} : { peak: pack(peak), peakBy: by };
 };
 
+const packCpu = ({ cpu = 0 }: ResultColumns): Pick<PackedColumns, "cpu"> => {
+  const packed = pack(cpu);
+  return packed === 0 ? {} : { cpu: packed };
+};
+
 export const packResults = (columns: ResultColumns): PackedColumns => {
   const { rows } = columns;
   const n = rows.length;
@@ -74,6 +80,7 @@ export const packResults = (columns: ResultColumns): PackedColumns => {
     ...(columns.details.length > 0 ? { details: columns.details } : {}),
     ...(columns.lost === undefined || columns.lost.length === 0 ? {} : { lost: columns.lost }),
     ...packPeaks(columns),
+    ...packCpu(columns),
   };
 };
 
@@ -150,5 +157,6 @@ export const unpackResults = (packed: PackedColumns): ResultColumns => {
     ...(packed.peak === undefined && packed.peakBy === undefined
       ? {}
       : { peak: unpack(constant.u32, packed.peak, n), peakBy: unpack(constant.u8, packed.peakBy, n) }),
+    ...(packed.cpu === undefined ? {} : { cpu: unpack(constant.u32, packed.cpu, n) }),
   };
 };

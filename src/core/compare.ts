@@ -119,7 +119,7 @@ const HEAD = [
   "lost",
 ] as const;
 
-const GROUP = ["count", "base", "waits", "done", "failed", "canceled"] as const;
+const GROUP = ["count", "base", "waits", "done", "failed", "canceled", "cpu"] as const;
 
 const compareRuns = (a: Run, b: Run, compare: Found): void => {
   for (const key of HEAD) compare(`run ${a.id}: ${key}`, a[key], b[key]);

@@ -62,6 +62,7 @@ const results: Shape = (value, path) => {
     errBytes: column(Float64Array, n),
     peak: optional(column(Uint32Array, n)),
     peakBy: optional(column(Uint8Array, n)),
+    cpu: optional(column(Uint32Array, n)),
   })(value, path);
 };
 
@@ -135,6 +136,7 @@ const ranksEnded = {
   errBytes: number,
   lost: optional(object({ stdout: number, stderr: number, reason: number })),
   peak: optional(object({ bytes: number, by: number })),
+  cpu: optional(number),
 };
 
 const givenUp = listOf(object({ run: id, rows: listOf(row) }));

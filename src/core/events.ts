@@ -165,6 +165,8 @@ export interface ResultColumns {
   /** Peak memory in pages (peak.ts) and who saw it, 0 where nobody could tell; both absent where all are 0. */
   readonly peak?: Column<Uint32Array>;
   readonly peakBy?: Column<Uint8Array>;
+  /** CPU time in units of cpu-time.ts, 0 where it was not measured; absent where all are 0. */
+  readonly cpu?: Column<Uint32Array>;
 }
 
 /** A message of results. (agent, seq) makes it idempotent: a repeated one changes nothing. */
@@ -210,6 +212,8 @@ export interface RanksEnded {
   readonly lost?: OutputLost | undefined;
   /** The largest of its ranks. */
   readonly peak?: Peak | undefined;
+  /** CPU time of all its ranks, in units of cpu-time.ts. */
+  readonly cpu?: number | undefined;
 }
 
 /** Waiting tasks that nobody will run: they fail without an attempt. Rows that an agent has, or that ended, stay. */

@@ -39,6 +39,14 @@ export interface RankOutput {
 
 export const gangKey = (run: RunId, row: Row): string => `${run}.${row}`;
 
+/** CPU time that the ranks of an attempt used on other agents than its head, as far as they have reported. */
+export const cpuOfOthers = (state: State, run: Run, row: Row): number => {
+  if (state.gangs.size === 0) return 0;
+  let units = 0;
+  for (const ended of state.gangs.get(gangKey(run.id, row))?.ended.values() ?? []) units += ended.cpu ?? 0;
+  return units;
+};
+
 /** A row leaves its agent; if a gang ran it, the gang is over. */
 export const leave = (state: State, run: Run, row: Row, agent: AgentId, effects: Effects): void => {
   effects.left(run, row, agent);

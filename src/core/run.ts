@@ -4,6 +4,7 @@ import { type Condition, type GroupSpec, type RankSpec, type RunSpec, itemCount,
 import { TASK_STATES, Task } from "./states.ts";
 import type { RankOutput } from "./gangs.ts";
 import { type LostRows, type OutputLost, lostOf, noneLost } from "./output-lost.ts";
+import { type CpuTime, noCpuTime } from "./cpu-time.ts";
 import { type Peak, type PeakPage, peakOf } from "./peak.ts";
 import type { PackedItems } from "./items.ts";
 import { type Table, createTable, touch } from "./table.ts";
@@ -90,6 +91,8 @@ export interface Group {
   readonly memory: Map<Row, MemoryGiven>;
   /** What its tasks ask for, where that is learned and has changed since the run was submitted. */
   learned: LearnedAmounts | undefined;
+  /** What its tasks that ended well kept busy. */
+  readonly cpu: CpuTime;
   readonly dependents: { readonly group: number; readonly on: Condition }[];
   /** State of untouched rows: NEW while dependencies are open, then PENDING. */
   base: number;
@@ -218,6 +221,7 @@ export const createRun = (
       laterSet,
       memory: new Map(),
       learned: undefined,
+      cpu: noCpuTime(),
       dependents: [],
       base: Task.NEW,
       waits: group.after.length,

@@ -92,6 +92,9 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     reasons: run.reasons,
     ...(run.digest === "" ? {} : { digest: run.digest }),
     outputBytes: run.outputBytes,
+    ...(run.groups.some(({ cpu }) => cpu.tasks > 0)
+      ? { cpu: run.groups.map(({ cpu: { tasks, cpuMs, tookMs, mostCores } }) => [tasks, cpuMs, tookMs, mostCores]) }
+      : {}),
     ...(run.rankOutputs.size === 0 ? {} : { rankOutputs: [...run.rankOutputs] }),
     // earlier versions read means of durations here: for them nothing is known
     meanMs: -1,
@@ -149,6 +152,8 @@ interface RunHeader {
   readonly digest?: string;
   /** Absent in snapshots of earlier versions. */
   readonly outputBytes?: number;
+  /** By group; absent where nothing was measured. */
+  readonly cpu?: readonly (readonly [number, number, number, number])[];
   readonly rankOutputs?: readonly (readonly [number, RankOutput[]])[];
   readonly groups: readonly (readonly [number, number, number, number, number, number])[];
 }
@@ -191,6 +196,8 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
     }
     for (const [index, [base, waits, done, failed, canceled]] of header.groups.entries())
       Object.assign(run.groups[index]!, { base, waits, done, failed, canceled });
+    for (const [index, [tasks, cpuMs, tookMs, mostCores]] of (header.cpu ?? []).entries())
+      Object.assign(run.groups[index]!.cpu, { tasks, cpuMs, tookMs, mostCores });
     return run;
   };
 

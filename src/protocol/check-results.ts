@@ -39,9 +39,10 @@ const BOUNDS = {
 } as const satisfies Partial<Record<keyof ResultColumns, Bound>>;
 
 /** Absent where nobody knows one, and from agents of earlier versions. */
-const PEAK_BOUNDS = {
+const MEASURED = {
   peak: { least: 0, most: 0xffff_ffff, whole: true },
   peakBy: { least: 0, most: PEAK_SOURCES.length - 1, whole: true },
+  cpu: { least: 0, most: 0xffff_ffff, whole: true },
 } as const satisfies Partial<Record<keyof ResultColumns, Bound>>;
 
 const fits = (value: number, { least, most, whole, or }: Bound): boolean =>
@@ -74,7 +75,7 @@ const PART = object({
   from: optional(whole(0xffff_ffff)),
   rows: optional(bytes),
   ...Object.fromEntries(Object.keys(BOUNDS).map((name) => [name, column])),
-  ...Object.fromEntries(Object.keys(PEAK_BOUNDS).map((name) => [name, optional(column)])),
+  ...Object.fromEntries(Object.keys(MEASURED).map((name) => [name, optional(column)])),
 });
 
 const refuseIf = (problem: string | undefined): void => {
@@ -93,8 +94,8 @@ const checkPart = (part: PackedColumns, path: string): { packed: PackedColumns; 
   }
   for (const name of Object.keys(BOUNDS) as (keyof typeof BOUNDS)[])
     checkColumn(`${path}.${name}`, part[name], columns[name], BOUNDS[name]);
-  for (const name of Object.keys(PEAK_BOUNDS) as (keyof typeof PEAK_BOUNDS)[])
-    if (part[name] !== undefined) checkColumn(`${path}.${name}`, part[name], columns[name] ?? 0, PEAK_BOUNDS[name]);
+  for (const name of Object.keys(MEASURED) as (keyof typeof MEASURED)[])
+    if (part[name] !== undefined) checkColumn(`${path}.${name}`, part[name], columns[name] ?? 0, MEASURED[name]);
   const cut = { ...columns, details: columns.details.map(([i, why]) => [i, cutText(why)] as const) };
   return { packed: packResults(cut), columns: cut };
 };

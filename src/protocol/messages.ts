@@ -66,6 +66,8 @@ export interface RanksEndedMessage extends AttemptName, RankOutcome {
   readonly lost?: OutputLost | undefined;
   /** The largest of these ranks. */
   readonly peak?: Peak | undefined;
+  /** CPU time of all of them, in units of core/cpu-time.ts. */
+  readonly cpu?: number | undefined;
 }
 
 /** Results; kept by the agent until acknowledged. */

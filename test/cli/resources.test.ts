@@ -1,7 +1,7 @@
 import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { RunView, TaskView } from "../../src/api/schemas.ts";
+import type { EfficiencyView, RunView, TaskView } from "../../src/api/schemas.ts";
 import { until } from "../until.ts";
 import { createGate } from "./gate.ts";
 import { createHome, type SlipwayHome } from "./slipway-process.ts";
@@ -170,6 +170,26 @@ describe("limits of a task", () => {
     ]);
     const shown = await slipway.run(["show", `${run.id}.0`]);
     expect(shown.stdout).toMatch(/killed for memory at 40M; tried again with 80M/);
+  });
+
+  it("show --efficiency compares what was asked for with what was used", async () => {
+    const busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+    const args = ["--array", "1-2", "--name", "busy", "--cpus", "2", "--mem", "200M", "--time-request", "1h"];
+    const run = await slipway.json<RunView>(["run", ...args, "--", "sh", "-c", busy]);
+    const { groups } = await slipway.json<EfficiencyView>(["show", String(run.id), "--efficiency"]);
+    expect(groups).toMatchObject([
+      { name: "busy", tasks: 2, ranks: 1, cores: { requested: 2 }, memory: { requested: 200 * 2 ** 20 }, killed: 0 },
+    ]);
+    const [{ memory, time }] = groups as [EfficiencyView["groups"][number]];
+    expect(memory.used).toBeGreaterThan(0);
+    expect(memory.enough).toBeLessThan(200 * 2 ** 20);
+    expect(time).toMatchObject({ requested: 3600, used: expect.any(Number), enough: expect.any(Number) });
+    const { stdout } = await slipway.run(["show", String(run.id), "--efficiency"]);
+    expect(stdout).toMatch(
+      /^GROUP +TASKS +CORES +ENOUGH +MEMORY +ENOUGH +TIME +ENOUGH\nbusy +2 .* of 2 .* of 200M .* of 1h/,
+    );
+    const refused = await slipway.run(["show", `${run.id}.1`, "--efficiency"]);
+    expect(refused.status).toBe(2);
   });
 });
 

@@ -1,4 +1,5 @@
 import { Ending } from "../../core/events.ts";
+import { cpuUnits } from "../../core/cpu-time.ts";
 import { largerPeak } from "../../core/peak.ts";
 import type { AgentMessage, AttemptName } from "../../protocol/messages.ts";
 import type { NodeClock } from "../node-clock.ts";
@@ -47,6 +48,9 @@ export const keyOf = ({ run, row, attempt }: AttemptName): string => `${run}.${r
 
 export const nameOf = ({ message: { run, row, attempt } }: Part): AttemptName => ({ run, row, attempt });
 
+/** CPU time of its ranks, where it was measured. */
+const cpuOf = ({ cpuMs }: Part): { cpu?: number } => (cpuMs > 0 ? { cpu: cpuUnits(cpuMs) } : {});
+
 export const createPartActions = (options: PartActionsOptions, { parts, waiting }: PartSets): PartActions => {
   const { pool, output, clock } = options;
   const processes = createRankProcesses(options);
@@ -63,10 +67,18 @@ export const createPartActions = (options: PartActionsOptions, { parts, waiting 
     const out = { outAt: ended?.lastAt ?? -1, outBytes: ended?.stdoutBytes ?? 0, errBytes: ended?.stderrBytes ?? 0 };
     const lost = ended?.lost ?? undefined;
     const facts = { ...nameOf(part), ending, code, ...out, ...(part.peak && { peak: part.peak }) };
-    if (!part.head) return { type: "told", message: { t: "ranks-ended", ...facts, detail, ...(lost && { lost }) } };
+    if (!part.head)
+      return { type: "told", message: { t: "ranks-ended", ...facts, detail, ...(lost && { lost }), ...cpuOf(part) } };
     const started = clock.at(part.started);
     const finished = Math.max(started, part.finished);
-    options.result({ ...facts, started, finished, lost, detail: detail === "" ? undefined : detail });
+    options.result({
+      ...facts,
+      started,
+      finished,
+      lost,
+      cpuMs: part.cpuMs,
+      detail: detail === "" ? undefined : detail,
+    });
     return { type: "reported" };
   };
 
@@ -110,6 +122,7 @@ export const createPartActions = (options: PartActionsOptions, { parts, waiting 
     if (part === undefined) return;
     part.finished = Math.max(part.finished, result.finished);
     part.peak = largerPeak(part.peak, result.peak);
+    part.cpuMs += result.cpuMs ?? 0;
     const failure = failureOf(task, part, result);
     move(part, { type: "rank-ended", failure });
     if (failure !== undefined) endOthers(part);

@@ -23,6 +23,8 @@ export interface Part {
   finished: number;
   /** The largest of its ranks that have ended. */
   peak: Peak | undefined;
+  /** CPU time of all of them. */
+  cpuMs: number;
   /** The file of hosts that a launcher reads. */
   hostFile: string | undefined;
   /** The tail of output that the server knows of, -2 before the first report. */
@@ -44,6 +46,7 @@ export const createPart = (message: Ranks, run: RunTemplate): Part => {
     started: 0,
     finished: 0,
     peak: undefined,
+    cpuMs: 0,
     hostFile: undefined,
     reported: -2,
   };

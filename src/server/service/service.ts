@@ -11,6 +11,7 @@ import type { Expected } from "../../learned/expected.ts";
 import type { Feed } from "../feed.ts";
 import { knownOf } from "../../pilots/largest.ts";
 import type { Pilots } from "../../pilots/pilots.ts";
+import { efficiencyView } from "../../views/efficiency.ts";
 import { groupViews, runView, summaryView } from "../../views/views.ts";
 import type { ServiceContext } from "./context.ts";
 import type { PilotService } from "./pilot-service.ts";
@@ -103,6 +104,7 @@ export const createService = (options: ServiceOptions): Service => {
     ...createTaskService(context),
     ...createRunChanges(context),
     ...createWhyService(context),
+    efficiency: async (id) => efficiencyView(await shelf.whole(id)),
     server: options.about,
     status: () => {
       const ids = shelf.ids();
