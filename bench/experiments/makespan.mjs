@@ -2,7 +2,7 @@
 // simulated clock, with our order and others in its place. Fixed seeds: makespans are the same on every machine.
 import { EXPECTED, FAMILIES, lowerBound } from "../makespan/graphs.mjs";
 import { ordersOf } from "../makespan/orders.mjs";
-import { loadCore, simulate, specOf } from "../makespan/simulate.mjs";
+import { loadCore, runOf, simulate, specOf } from "../makespan/simulate.mjs";
 
 const named = (value) => value.toLocaleString("en");
 
@@ -108,41 +108,27 @@ const worstOf = (known, graphs) => {
   ];
 };
 
-/** Adds up the time that an order takes. */
-const timed = (order, clock) =>
-  Object.fromEntries(
-    Object.entries(order).map(([name, method]) => [
-      name,
-      (...args) => {
-        const begun = performance.now();
-        const result = method(...args);
-        clock.ms += performance.now() - begun;
-        return result;
-      },
-    ]),
-  );
-
-/** Templates teach the mean of their last hundred tasks; changes by more than a fifth are told, as a server does. */
-const teacher = (tasks) => {
-  const groups = new Map();
+/**
+ * What is told when, by the row that ends: the mean of the last hundred tasks of its template, if it has changed by more
+ * than a fifth, to all tasks of that template.
+ */
+const lessonsOf = (tasks) => {
+  const templates = new Map();
   for (const [i, { template }] of tasks.entries()) {
-    if (!groups.has(template)) groups.set(template, []);
-    groups.get(template).push(i);
+    if (!templates.has(template)) templates.set(template, { members: [], last: [], told: 0 });
+    templates.get(template).members.push(i);
   }
-  const windows = new Map([...groups.keys()].map((template) => [template, { last: [], told: 0 }]));
-  return (scheduler, run, row) => {
-    const { template, seconds } = tasks[row];
-    const window = windows.get(template);
-    window.last.push(seconds * 1000);
-    if (window.last.length > 100) window.last.shift();
-    const now = mean(window.last);
-    if (Math.abs(now - window.told) <= window.told / 5) return;
-    window.told = now;
-    for (const index of groups.get(template)) {
-      run.groups[index].expectedMs = now;
-      scheduler.expectationChanged(run, run.groups[index]);
-    }
-  };
+  const lessons = new Map();
+  for (const [row, { template, seconds }] of tasks.entries()) {
+    const of = templates.get(template);
+    of.last.push(seconds * 1000);
+    if (of.last.length > 100) of.last.shift();
+    const now = mean(of.last);
+    if (Math.abs(now - of.told) <= of.told / 5) continue;
+    of.told = now;
+    lessons.set(row, { ms: now, members: of.members });
+  }
+  return lessons;
 };
 
 /** What pressure costs when nothing is known at first and all is learned on the way. */
@@ -150,11 +136,23 @@ const measurePressure = (core, options) => {
   const size = options.sized(100_000, 10_000, 100);
   const values = Array.from({ length: options.rounds }, (_, round) => {
     const tasks = FAMILIES.layered(size, 100 + round);
-    const clock = { ms: 0 };
-    const expected = tasks.map(() => 60);
-    const order = timed(ours(core), clock);
-    simulate(core, { tasks, spec: specOf(core, tasks), cores: 128, order, expected, taught: teacher(tasks) });
-    return (clock.ms * 1000) / tasks.length;
+    const run = runOf(core, specOf(core, tasks));
+    for (const group of run.groups) group.expectedMs = 60_000;
+    const order = ours(core);
+    const lessons = lessonsOf(tasks);
+    const begun = performance.now();
+    // as tasks become ready and end, one after the other
+    for (const [row, group] of run.groups.entries()) {
+      order.rankOf(run, group);
+      group.done = 1;
+      const lesson = lessons.get(row);
+      for (const index of lesson?.members ?? []) {
+        run.groups[index].expectedMs = lesson.ms;
+        order.changed(run, run.groups[index]);
+      }
+      order.renew(1);
+    }
+    return ((performance.now() - begun) * 1000) / tasks.length;
   });
   return {
     name: "pressure",

@@ -37,6 +37,15 @@ export const specOf = (core, tasks) => ({
   })),
 });
 
+/** A run that was just submitted, of which nobody places anything. */
+export const runOf = (core, spec) => {
+  const state = core.createState(5);
+  const nobody = new Proxy({}, { get: () => () => undefined });
+  core.apply(state, { type: "run.opened", at: AT, run: 1, uuid: "u", spec }, nobody);
+  core.apply(state, { type: "run.committed", at: AT, run: 1 }, nobody);
+  return state.runs.get(1);
+};
+
 /** Attempts by the time of their end. */
 const createHeap = () => {
   const heap = [];
@@ -131,8 +140,8 @@ const joined = (core, commit, scheduler, count) => {
   }
 };
 
-/** Seconds until all have ended. `expected` are seconds; `taught` is called with each task that has ended. */
-export const simulate = (core, { tasks, spec, cores, order, expected, taught = () => undefined }) => {
+/** Seconds until all have ended. `expected` are seconds. */
+export const simulate = (core, { tasks, spec, cores, order, expected }) => {
   const state = core.createState(5);
   const scheduler = core.createScheduler(core.DEFAULT_PREFETCH, undefined, [], order);
   const nothing = () => undefined;
@@ -184,9 +193,7 @@ export const simulate = (core, { tasks, spec, cores, order, expected, taught = (
       const agent = agents[id];
       agent.free += attempts.length;
       agent.seq += 1;
-      const rows = attempts.map(({ row }) => row);
       commit(endedEvent(id, agent.seq, now, attempts));
-      for (const row of rows) taught(scheduler, run, row);
       start(id, now);
     }
     place();

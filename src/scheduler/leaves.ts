@@ -25,7 +25,10 @@ export type Shared = { readonly first: number; readonly width: number } | "all" 
 /** Entries per leaf. */
 const LEAF = 16;
 /** How full leaves are after a rebuild: there is room between entries, and more behind them. */
-const FILLED = 12;
+const FILLED = 10;
+
+/** How full two neighbours may be together: fuller ones would soon have to share again. */
+const FULLEST = 13;
 
 /** `isBefore` orders all entries: no two are equal. */
 export const createLeaves = <T extends Entry & K, K>(isBefore: (a: K, b: K) => boolean): Leaves<T, K> => {
@@ -68,7 +71,7 @@ export const createLeaves = <T extends Entry & K, K>(isBefore: (a: K, b: K) => b
 
   /** Makes room in a full leaf: with as few neighbours as have enough of it, the fewer the fuller. */
   const makeRoom = (full: number): Shared => {
-    for (let width = 2, most = LEAF - 1; width <= capacity; width *= 2, most = Math.max(FILLED, most - 1)) {
+    for (let width = 2, most = FULLEST; width <= capacity; width *= 2, most = Math.max(FILLED, most - 0.5)) {
       const first = full - (full % width);
       const entries = leaves.slice(first, first + width).flat();
       if (entries.length > most * width) continue;

@@ -17,7 +17,7 @@ interface Followed {
 }
 
 /** What one task that has ended pays for, in groups and dependencies looked at; and what may be owed for a start. */
-const EARNED = 16;
+const EARNED = 4;
 const ADVANCE = 20_000;
 
 /** Milliseconds of work over cpus, in integer units. */

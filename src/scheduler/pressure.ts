@@ -17,35 +17,79 @@ export interface Pressures {
 
 const hasEnded = ({ done, failed, canceled, count }: Group): boolean => done + failed + canceled === count;
 
-/** Groups such that each comes after all those that depend on it. */
-const fromTheEnd = (groups: readonly Group[]): Int32Array => {
-  const order = new Int32Array(groups.length);
-  const open = new Int32Array(groups.length);
-  let found = 0;
-  for (const { index, dependents } of groups) {
-    open[index] = dependents.length;
-    if (dependents.length === 0) order[found++] = index;
-  }
-  for (let next = 0; next < found; next += 1)
-    for (const dependency of groups[order[next]!]!.spec.after)
-      if ("group" in dependency && (open[dependency.group]! -= 1) === 0) order[found++] = dependency.group;
-  return order.subarray(0, found);
+/** Pairs of a group and one that waits for it. A handler for failures is not expected to run. */
+interface Pairs {
+  readonly count: number;
+  readonly before: Int32Array;
+  readonly after: Int32Array;
+}
+
+const pairsOf = (groups: readonly Group[]): Pairs => {
+  let most = 0;
+  for (const { spec } of groups) most += spec.after.length;
+  const before = new Int32Array(most);
+  const after = new Int32Array(most);
+  let count = 0;
+  for (const { index, spec } of groups)
+    for (const dependency of spec.after) {
+      if (!("group" in dependency) || dependency.on === "failed") continue;
+      before[count] = dependency.group;
+      after[count++] = index;
+    }
+  return { count, before, after };
 };
 
+/** For each group numbers of others, all in one array: those of group i lie from `from[i]` to `from[i + 1]`. */
+interface Edges {
+  readonly from: Int32Array;
+  readonly to: Int32Array;
+}
+
+const edgesOf = (groups: number, count: number, of: Int32Array, other: Int32Array): Edges => {
+  const from = new Int32Array(groups + 1);
+  for (let i = 0; i < count; i += 1) from[of[i]! + 1]! += 1;
+  for (let i = 0; i < groups; i += 1) from[i + 1]! += from[i]!;
+  const next = from.slice();
+  const to = new Int32Array(count);
+  for (let i = 0; i < count; i += 1) to[next[of[i]!]!++] = other[i]!;
+  return { from, to };
+};
+
+/** Groups such that each comes after all those that wait for it. */
+const fromTheEnd = (groups: number, { count, before, after }: Pairs): Int32Array => {
+  const order = new Int32Array(groups);
+  const open = new Int32Array(groups);
+  for (let i = 0; i < count; i += 1) open[before[i]!]! += 1;
+  const { from, to } = edgesOf(groups, count, after, before);
+  let found = 0;
+  for (let index = 0; index < groups; index += 1) if (open[index] === 0) order[found++] = index;
+  for (let next = 0; next < found; next += 1)
+    for (let i = from[order[next]!]!, end = from[order[next]! + 1]!; i < end; i += 1)
+      if ((open[to[i]!]! -= 1) === 0) order[found++] = to[i]!;
+  return order;
+};
+
+/** All by position in that order: a sweep goes through memory from one end to the other. */
 export const createPressures = (run: Run, expected: (run: Run, group: Group) => number): Pressures => {
   const { groups } = run;
-  const order = fromTheEnd(groups);
-  const positions = new Int32Array(groups.length);
-  for (const [position, index] of order.entries()) positions[index] = position;
-  const pressures = new Float64Array(groups.length).fill(-1);
-  /** By position: those to look at again. */
-  const stale = new Uint8Array(order.length).fill(1);
+  const count = groups.length;
+  const pairs = pairsOf(groups);
+  const order = fromTheEnd(count, pairs);
+  const positions = new Int32Array(count);
+  for (let position = 0; position < count; position += 1) positions[order[position]!] = position;
+  const placed = (indices: Int32Array): Int32Array => indices.map((index) => positions[index]!);
+  const [earlier, later] = [placed(pairs.before), placed(pairs.after)];
+  const behind = edgesOf(count, pairs.count, earlier, later);
+  const before = edgesOf(count, pairs.count, later, earlier);
+  const pressures = new Float64Array(count).fill(-1);
+  /** Those to look at again. */
+  const stale = new Uint8Array(count).fill(1);
   let first = 0;
 
-  /** What lies behind a group. A handler for failures is not expected to run. */
-  const behind = ({ dependents }: Group): number => {
+  const longestBehind = (at: number): number => {
     let longest = 0;
-    for (const { group, on } of dependents) if (on !== "failed") longest = Math.max(longest, pressures[group]!);
+    for (let i = behind.from[at]!, end = behind.from[at + 1]!; i < end; i += 1)
+      longest = Math.max(longest, pressures[behind.to[i]!]!);
     return longest;
   };
 
@@ -58,16 +102,16 @@ export const createPressures = (run: Run, expected: (run: Run, group: Group) => 
   const renew: Pressures["renew"] = () => {
     const changed: Group[] = [];
     // looking for what is stale costs little for each group
-    let cost = first < order.length ? (order.length - first) / 64 : 0;
+    let cost = first < count ? (count - first) / 64 : 0;
     for (let at = stale.indexOf(1, first); at >= 0; at = stale.indexOf(1, at + 1)) {
       stale[at] = 0;
       const group = groups[order[at]!]!;
-      cost += 1 + group.dependents.length;
-      const pressure = hasEnded(group) ? 0 : expected(run, group) + behind(group);
-      if (pressure === pressures[group.index]) continue;
-      pressures[group.index] = pressure;
+      cost += 1 + behind.from[at + 1]! - behind.from[at]!;
+      const pressure = hasEnded(group) ? 0 : expected(run, group) + longestBehind(at);
+      if (pressure === pressures[at]) continue;
+      pressures[at] = pressure;
       changed.push(group);
-      for (const dependency of group.spec.after) if ("group" in dependency) stale[positions[dependency.group]!] = 1;
+      for (let i = before.from[at]!, end = before.from[at + 1]!; i < end; i += 1) stale[before.to[i]!] = 1;
     }
     first = Infinity;
     return { changed, cost };
@@ -76,7 +120,7 @@ export const createPressures = (run: Run, expected: (run: Run, group: Group) => 
   renew();
 
   return {
-    of: ({ index }) => pressures[index]!,
+    of: ({ index }) => pressures[positions[index]!]!,
     get longest() {
       let longest = 0;
       for (const pressure of pressures) longest = Math.max(longest, pressure);

@@ -64,7 +64,11 @@ export const visitFitting = (
   end: Batch | undefined,
   visit: (shelf: Shelf) => boolean,
 ): void => {
-  const lanes = places.flatMap((place) => place.lanes).toSorted((a, b) => b.priority - a.priority);
+  const [only] = places;
+  const lanes =
+    only !== undefined && places.length === 1
+      ? [...only.lanes]
+      : places.flatMap((place) => place.lanes).toSorted((a, b) => b.priority - a.priority);
   for (let first = 0; first < lanes.length;) {
     let behind = first + 1;
     while (behind < lanes.length && lanes[behind]!.priority === lanes[first]!.priority) behind += 1;

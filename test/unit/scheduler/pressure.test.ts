@@ -149,7 +149,7 @@ describe("pressure", () => {
     );
   });
 
-  it("looks at no more than 16 groups for each task that ended, however often expectations change", () => {
+  it("looks at no more than 4 groups for each task that ended, however often expectations change", () => {
     const tasks = 20_000;
     const run = makeRun(Array.from({ length: tasks }, (_, i) => ({ ms: 10, after: i === 0 ? [] : [i - 1] })));
     let looks = 0;
@@ -165,7 +165,7 @@ describe("pressure", () => {
       ranks.changed(run, run.groups.at(-1)!);
       ranks.renew(1);
     }
-    expect(looks).toBeLessThanOrEqual(20_000 + 2000 * 16 + tasks);
+    expect(looks).toBeLessThanOrEqual(20_000 + 2000 * 4 + tasks);
   });
 });
 
