@@ -11,6 +11,7 @@ import { measureLatency } from "./experiments/latency.mjs";
 import { measureMakespan } from "./experiments/makespan.mjs";
 import { measureMemory } from "./experiments/memory.mjs";
 import { measureNull } from "./experiments/null.mjs";
+import { measurePressure } from "./experiments/pressure.mjs";
 import { measurePilots } from "./experiments/pilots.mjs";
 import { measurePilotsOnSlurm } from "./experiments/pilots-slurm.mjs";
 import { measureProcesses } from "./experiments/process.mjs";
@@ -33,6 +34,7 @@ const EXPERIMENTS = {
   latency: measureLatency,
   scheduler: measureScheduler,
   eta: measureEta,
+  pressure: measurePressure,
   makespan: measureMakespan,
   memory: measureMemory,
   "learned-memory": measureLearnedMemory,

@@ -1,8 +1,8 @@
-// Claim: the order in which tasks are placed ends runs soon, and costs little. The shipped core and scheduler, stepped by a
+// Claim: the order in which tasks are placed ends runs soon. The shipped core and scheduler, stepped by a
 // simulated clock, with our order and others in its place. Fixed seeds: makespans are the same on every machine.
 import { EXPECTED, FAMILIES, lowerBound } from "../makespan/graphs.mjs";
 import { ordersOf } from "../makespan/orders.mjs";
-import { loadCore, runOf, simulate, specOf } from "../makespan/simulate.mjs";
+import { loadCore, simulate, specOf } from "../makespan/simulate.mjs";
 
 const named = (value) => value.toLocaleString("en");
 
@@ -108,70 +108,10 @@ const worstOf = (known, graphs) => {
   ];
 };
 
-/**
- * What is told when, by the row that ends: the mean of the last hundred tasks of its template, if it has changed by more
- * than a fifth, to all tasks of that template.
- */
-const lessonsOf = (tasks) => {
-  const templates = new Map();
-  for (const [i, { template }] of tasks.entries()) {
-    if (!templates.has(template)) templates.set(template, { members: [], last: [], told: 0 });
-    templates.get(template).members.push(i);
-  }
-  const lessons = new Map();
-  for (const [row, { template, seconds }] of tasks.entries()) {
-    const of = templates.get(template);
-    of.last.push(seconds * 1000);
-    if (of.last.length > 100) of.last.shift();
-    const now = mean(of.last);
-    if (Math.abs(now - of.told) <= of.told / 5) continue;
-    of.told = now;
-    lessons.set(row, { ms: now, members: of.members });
-  }
-  return lessons;
-};
-
-/** What pressure costs when nothing is known at first and all is learned on the way. */
-const measurePressure = (core, options) => {
-  const size = options.sized(100_000, 10_000, 100);
-  const values = Array.from({ length: options.rounds }, (_, round) => {
-    const tasks = FAMILIES.layered(size, 100 + round);
-    const run = runOf(core, specOf(core, tasks));
-    for (const group of run.groups) group.expectedMs = 60_000;
-    const order = ours(core);
-    const lessons = lessonsOf(tasks);
-    const begun = performance.now();
-    // as tasks become ready and end, one after the other
-    for (const [row, group] of run.groups.entries()) {
-      order.rankOf(run, group);
-      group.done = 1;
-      const lesson = lessons.get(row);
-      for (const index of lesson?.members ?? []) {
-        run.groups[index].expectedMs = lesson.ms;
-        order.changed(run, run.groups[index]);
-      }
-      order.renew(1);
-    }
-    return ((performance.now() - begun) * 1000) / tasks.length;
-  });
-  return {
-    name: "pressure",
-    title: `keeping the pressures of a graph of ${named(size)} tasks up to date, until all have ended`,
-    unit: "µs a task",
-    better: "less",
-    ours: values,
-    others: [],
-    skipped: {},
-    wanted: [{ atMost: 2 }],
-  };
-};
-
 export const measureMakespan = async (options, say) => {
   const core = await loadCore();
-  const pressure = measurePressure(core, options);
-  say(`pressure: ${mean(pressure.ours).toFixed(2)} µs a task`);
   const kinds = Object.keys(EXPECTED).filter((known) => SIZES[options.size][known].length > 0);
-  const tables = kinds.flatMap((known) => {
+  return kinds.flatMap((known) => {
     const graphs = Object.keys(FAMILIES).flatMap((family) =>
       SIZES[options.size][known].flatMap((size) =>
         size[2].map((seed) => {
@@ -196,5 +136,4 @@ export const measureMakespan = async (options, say) => {
       ...worstOf(known, graphs),
     ];
   });
-  return [pressure, ...tables];
 };

@@ -67,7 +67,7 @@ const smoke = async (only: string, ...more: readonly string[]): Promise<Results>
 const namesOf = ({ experiments }: Results): string[] => experiments.map(({ name }) => name);
 
 it("npm run bench: processes, null tasks and the scheduler alone are measured", { timeout: 300_000 }, async () => {
-  const names = namesOf(await smoke("process,null,scheduler,makespan"));
+  const names = namesOf(await smoke("process,null,scheduler,pressure,makespan"));
   expect(names.filter((name) => !name.startsWith("makespan-"))).toEqual([
     "process",
     "process-typed",
