@@ -40,3 +40,14 @@ it.skipIf(!existsSync(daskPython))(
     expect(seen[0]!.variables).toMatchObject({ PYTHONHASHSEED: "6640", OMP_NUM_THREADS: "1" });
   },
 );
+
+it.skipIf(!existsSync(daskPython))(
+  "the end of a worker's life never counts against a task, also where nobody else can take what it holds",
+  { timeout: 180_000 },
+  async () => {
+    const script = join(ROOT, "test", "fixtures", "dask", "end_of_life.py");
+    const words = [script, join(ROOT, "src", "wrap", "shim")];
+    const { stdout } = await promisify(execFile)(daskPython, words, { timeout: 170_000 });
+    expect(JSON.parse(stdout)).toEqual([1, 2]);
+  },
+);

@@ -15,6 +15,7 @@ writes its address there, and this process speaks with it over Dask's own connec
 """
 
 import asyncio
+import inspect
 import json
 import os
 import signal
@@ -76,6 +77,7 @@ class Held:
         scheduler.add_plugin(self.plugin)
         for name in ("look", "retire", "end"):
             scheduler.handlers["slipway_" + name] = getattr(self, "handle_" + name)
+        scheduler.handlers["retire_workers"] = self.handle_retire_workers
 
     def address(self):
         scheduler = self.scheduler
@@ -149,6 +151,19 @@ class Held:
         names = {address: str(scheduler.workers[address].name) for address in addresses}
         gone = await scheduler.retire_workers(workers=addresses, close_workers=True, remove=True) if addresses else {}
         return [names[address] for address in gone if address in names]
+
+    async def handle_retire_workers(self, workers=None, stimulus_id="", **kwargs):
+        """As Dask has it; but where nobody can take what a worker holds, Dask keeps the worker and counts its end against
+        its tasks. One that has reached the end of its life goes in any case: what it held is computed again."""
+        scheduler = self.scheduler
+        answer = await scheduler.retire_workers(workers=workers, stimulus_id=stimulus_id, **kwargs)
+        if stimulus_id.startswith("worker-close-gracefully"):
+            known = inspect.signature(scheduler.remove_worker).parameters
+            wanted = {"expected" if "expected" in known else "safe": True}
+            for address in workers or ():
+                if address in scheduler.workers:
+                    await scheduler.remove_worker(address, stimulus_id=stimulus_id, close=False, **wanted)
+        return answer
 
     async def handle_look(self, **kwargs):
         return await self.next_look()
