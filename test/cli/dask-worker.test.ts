@@ -1,10 +1,19 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { daskPython } from "../../scripts/test-venv.mjs";
 import { ROOT } from "./slipway-process.ts";
+
+/** For what Python leaves in its temporary directory when it is killed. */
+let own: string;
+beforeAll(async () => {
+  own = await mkdtemp(join(tmpdir(), "slw-dask-"));
+});
+afterAll(() => rm(own, { recursive: true, force: true }));
 
 interface Seen {
   /** Whether its parent is a fork of the nanny, and not the nanny itself. */
@@ -25,7 +34,7 @@ it.skipIf(!existsSync(daskPython))(
         join(ROOT, "test", "fixtures", "dask", "worker_start.py"),
         join(ROOT, "src", "wrap", "shim", "slipway_dask_worker.py"),
       ],
-      { timeout: 170_000 },
+      { timeout: 170_000, env: { ...process.env, TMPDIR: own } },
     );
     const seen = stdout
       .trim()
@@ -47,7 +56,10 @@ it.skipIf(!existsSync(daskPython))(
   async () => {
     const script = join(ROOT, "test", "fixtures", "dask", "end_of_life.py");
     const words = [script, join(ROOT, "src", "wrap", "shim")];
-    const { stdout } = await promisify(execFile)(daskPython, words, { timeout: 170_000 });
+    const { stdout } = await promisify(execFile)(daskPython, words, {
+      timeout: 170_000,
+      env: { ...process.env, TMPDIR: own },
+    });
     expect(JSON.parse(stdout)).toEqual([1, 2]);
   },
 );
