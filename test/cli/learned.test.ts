@@ -1,7 +1,7 @@
 import { access, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { TaskView, WhyView } from "../../src/api/schemas.ts";
+import type { RunView, TaskView, WhyView } from "../../src/api/schemas.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
 import { until } from "../until.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
@@ -57,5 +57,26 @@ describe("what was learned", () => {
     );
     await access(join(slipway.home, "learned.bin.unreadable"));
     await slipway.run(["down"]);
+  });
+
+  it("row 001-65: tells when each run ends, as a date, in show, list and for other programs", async () => {
+    await slipway.run(["up"]);
+    expect((await slipway.run(["run", "--array", "1-12", ...TASK])).status).toBe(0);
+    await writeFile(join(slipway.cwd, "hold"), "");
+    const { run } = await slipway.json<{ run: number }>(["submit", "--array", "1-12", ...TASK]);
+    const { etaRange, eta } = await until("its end to be known", async () => {
+      const view = await slipway.json<RunView>(["show", String(run)]);
+      return view.etaRange === null ? undefined : view;
+    });
+    const { p10, p50, p90 } = etaRange!;
+    for (const date of [p10, p50, p90]) expect(new Date(date).toISOString()).toBe(date);
+    expect(p10 <= p50 && p50 <= p90).toBe(true);
+    expect(eta).toBeGreaterThanOrEqual(0);
+    // tasks that take a moment, by what the server knows: not tomorrow
+    expect(Math.abs(Date.parse(p50) - Date.now())).toBeLessThan(3_600_000);
+    expect((await slipway.run(["show", String(run)])).stdout).toMatch(/to go .* until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d/);
+    const [first] = await slipway.json<RunView[]>(["list"]);
+    expect(first).toMatchObject({ id: run, etaRange: { p50: expect.any(String) } });
+    await slipway.run(["cancel", String(run)]);
   });
 });

@@ -86,7 +86,7 @@ test("outcomes leave handlers that were not needed aside", () => {
   expect(outcomes(run, PLAIN)).toBe("5 done, 1 canceled, 2 not needed");
 });
 
-test("row 001-12: show RUN has the time to go with its range, or why it is not known", () => {
+test("rows 001-12 and 001-65: show RUN has the time to go with its range and the date, or why it is not known", () => {
   const etaRange = { p10: "2026-11-15T10:02:00Z", p50: "2026-11-15T10:02:15Z", p90: "2026-11-15T10:03:00Z" };
   expect(runScreen(sampleRun({ etaRange }), [], PLAIN, NOW)).toContain(
     `to go      1m 15s (with 80 %: 1m 00s to 2m 00s), until ${at("2026-11-15T10:02:15Z")}`,
