@@ -28,23 +28,27 @@ char *cgroup_make(const char *parent, const char *token) {
   return NULL;
 }
 
-/* What a file of a cgroup says; 0 where it is not there: memory is counted from Linux 5.19 on, if it is at all. */
-static double cgroup_number(const char *cgroup, const char *name) {
+/* What a file of a cgroup says, behind `key` at the beginning of a line; 0 where it is not there, if memory is counted at
+   all: memory.peak comes with Linux 5.19. */
+static uint64_t cgroup_number(const char *cgroup, const char *name, const char *key) {
   char text[4096];
   snprintf(text, sizeof text, "%s/%s", cgroup, name);
   int fd = open(text, O_RDONLY | O_CLOEXEC);
-  ssize_t size = fd >= 0 ? read(fd, text, 32) : 0;
+  ssize_t size = fd >= 0 ? read(fd, text, 512) : 0;
   if (fd >= 0) close(fd);
   if (size <= 0) return 0;
   text[size] = 0;
-  return (double)strtoull(text, NULL, 10);
+  for (const char *line = text; line; line = (line = strchr(line, '\n')) ? line + 1 : NULL)
+    if (strncmp(line, key, strlen(key)) == 0) return strtoull(line + strlen(key), NULL, 10);
+  return 0;
 }
 
 static bool leave_cgroup(struct task *task) {
   if (!task->cgroup) return true;
   if (task->cgroup_since == 0) {
     char file[4096];
-    task->cgroup_peak = cgroup_number(task->cgroup, "memory.peak");
+    task->cgroup_peak = (double)cgroup_number(task->cgroup, "memory.peak", "");
+    task->oom_kills = (uint32_t)cgroup_number(task->cgroup, "memory.events", "oom_kill ");
     snprintf(file, sizeof file, "%s/cgroup.kill", task->cgroup);
     int fd = open(file, O_WRONLY | O_CLOEXEC);
     ssize_t written = fd >= 0 ? write(fd, "1", 1) : 0; /* older kernels have no cgroup.kill: the sweep was enough */

@@ -47,6 +47,7 @@ struct task {
   struct task *prev, *next;        /* all tasks, oldest first */
   uint64_t seq;                    /* grows with every start */
   uint32_t id, grace, strays;
+  uint32_t oom_kills; /* processes in its cgroup that the kernel killed for memory */
   pid_t pid, remover; /* main process (also its group and session); helper that removes a large TMPDIR */
   bool left;          /* the main process has been reaped */
   bool announced;     /* `started` was sent and its pipes are watched */

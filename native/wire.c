@@ -204,8 +204,8 @@ void send_exit(const struct task *task) {
   else if (WIFSIGNALED(task->status)) kind = 1, value = (uint32_t)WTERMSIG(task->status);
   else value = (uint32_t)WEXITSTATUS(task->status);
   if (task->ending) kind |= WAS_ENDED;
-  uint8_t *at = reserve(72);
-  at = put_u32(at, 67);
+  uint8_t *at = reserve(76);
+  at = put_u32(at, 71);
   *at++ = EV_EXIT;
   at = put_u32(at, task->id);
   *at++ = kind;
@@ -218,8 +218,9 @@ void send_exit(const struct task *task) {
   at = put_f64(at, (double)task->usage.ru_maxrss * 1024);
   at = put_f64(at, milliseconds(task->usage.ru_utime));
   at = put_f64(at, milliseconds(task->usage.ru_stime));
-  put_f64(at, task->cgroup_peak);
-  queue_end += 71;
+  at = put_f64(at, task->cgroup_peak);
+  put_u32(at, task->oom_kills);
+  queue_end += 75;
   out_urgent = true;
 }
 

@@ -9,6 +9,7 @@ import { writeSpool } from "../protocol/spool.ts";
 import { createAssignedTasks } from "./assigned-tasks.ts";
 import { createAssignments } from "./assignments.ts";
 import { createConnection } from "./connection.ts";
+import { oomKillsFile } from "./cgroup.ts";
 import { countMemory, delegatedCgroup } from "./delegated-cgroup.ts";
 import { createDeparture, type Departure } from "./departure.ts";
 import { detectResources } from "./detect.ts";
@@ -92,9 +93,12 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
 
   const doubtful = createDoubtfulEnds<AgentTask>((task, result) => task.owner.ended(task, result));
   const owners = await keepOwners(settings.home, uuid, scratch, log);
+  // before it moves to a group of its own
+  const counted = await oomKillsFile();
   const executor = await createExecutor({
     uuid,
     settings,
+    oomKillsFile: counted,
     cgroup: await cgroupFor(settings.cgroup),
     gpus: found.gpus,
     environment: [`SLIPWAY_PILOT=${settings.pilot}`, ...pilotEnd.environment],

@@ -78,18 +78,16 @@ const parseQuota = (quota: string | undefined, period: string | undefined): numb
 const least = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined ? b : b === undefined ? a : Math.min(a, b);
 
-/** `root` is where /proc and the mount points are found: `/` except in tests. */
-export const readCgroupLimits = async (root: string): Promise<CgroupLimits> => {
+/** A group of this process: its directories, innermost first, and its controllers if the hierarchy is v1. */
+interface OwnGroup {
+  readonly names: readonly string[] | undefined;
+  readonly directories: readonly string[];
+}
+
+const ownGroups = async (root: string): Promise<OwnGroup[]> => {
   const groups = (await readText(join(root, "proc/self/cgroup"))) ?? "";
   const mounts = parseMounts((await readText(join(root, "proc/self/mountinfo"))) ?? "");
-  let cpus: number | undefined;
-  let memBytes: number | undefined;
-  let cpuset: readonly number[] | undefined;
-  const narrow = (text: string | undefined): void => {
-    const list = parseCpuList(text ?? "");
-    if (list.length > 0 && (cpuset === undefined || list.length < cpuset.length)) cpuset = list;
-  };
-
+  const found: OwnGroup[] = [];
   for (const line of groups.split("\n")) {
     const match = /^(\d+):([^:]*):(\/.*)$/.exec(line);
     if (match === null) continue;
@@ -99,8 +97,36 @@ export const readCgroupLimits = async (root: string): Promise<CgroupLimits> => {
         ? each.controllers === undefined
         : names.some((name) => each.controllers?.includes(name) === true),
     );
-    if (mount === undefined) continue;
-    for (const directory of lineage(mount, match[3]!)) {
+    if (mount !== undefined) found.push({ names, directories: lineage(mount, match[3]!) });
+  }
+  return found;
+};
+
+/**
+ * The file in which the kernel counts what it killed for memory in the innermost group of this process, and so of what
+ * it starts: memory.oom_control (v1) or memory.events (v2, which also counts the groups below). Undefined if nobody counts.
+ */
+export const oomKillsFile = async (root = "/"): Promise<string | undefined> => {
+  for (const { names, directories } of await ownGroups(root)) {
+    if (names?.includes("memory") === false) continue;
+    const file = join(root, directories[0]!, names === undefined ? "memory.events" : "memory.oom_control");
+    if (/^oom_kill \d+$/m.test((await readText(file)) ?? "")) return file;
+  }
+  return undefined;
+};
+
+/** `root` is where /proc and the mount points are found: `/` except in tests. */
+export const readCgroupLimits = async (root: string): Promise<CgroupLimits> => {
+  let cpus: number | undefined;
+  let memBytes: number | undefined;
+  let cpuset: readonly number[] | undefined;
+  const narrow = (text: string | undefined): void => {
+    const list = parseCpuList(text ?? "");
+    if (list.length > 0 && (cpuset === undefined || list.length < cpuset.length)) cpuset = list;
+  };
+
+  for (const { names, directories } of await ownGroups(root)) {
+    for (const directory of directories) {
       const read = (file: string): Promise<string | undefined> => readText(join(root, directory, file));
       if (names === undefined) {
         const [quota, period] = ((await read("cpu.max")) ?? "").split(" ");

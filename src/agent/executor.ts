@@ -4,6 +4,8 @@ import type { Peak } from "../core/peak.ts";
 import { startTimer } from "../long-timer.ts";
 import { makeDirectories } from "../protocol/make-directories.ts";
 import { type ExitOutcome, exitOutcome, lossOutcome } from "./exit-outcome.ts";
+import { createOomKills } from "./oom-kills.ts";
+import { withMemoryEvidence } from "./out-of-memory.ts";
 import { watchMemory } from "./memory-watch.ts";
 import { type NodeClock, createExitTimes } from "./node-clock.ts";
 import { nodeEnvironment } from "./node-environment.ts";
@@ -28,6 +30,8 @@ export interface ExecutorOptions extends StartRequestsOptions {
   readonly spawners: number;
   readonly nativePath: string;
   readonly nodeEntry: readonly string[];
+  /** Where the kernel counts what it killed for memory in this agent's group. */
+  readonly oomKillsFile: string | undefined;
   /** A spawner has started; it gets tasks when this has settled. */
   readonly onSpawner: (spawner: Spawner) => Promise<void>;
   readonly onEnd: (task: AgentTask, result: Result) => void;
@@ -160,6 +164,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
   const end = createEnder(live, settings.graceMs);
   const report = createReporter(output, options.onEnd);
   const memory = watchTasks(options.uuid, live, end);
+  const oomKills = createOomKills({ file: options.oomKillsFile });
   makeDirectories(settings.scratch);
 
   const onStarted = (id: number, pid: number): void => {
@@ -189,7 +194,12 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     }
     const { started, finished } = timesOf(seat.spawner, exit);
     const peak = peakAtEnd(task, exit, memory.takePeak(task.id));
-    report(task, started, finished, exitOutcome(task, expanded, tmpdir, exit), peak, exit.userMs + exit.systemMs);
+    const outcome = withMemoryEvidence(exitOutcome(task, expanded, tmpdir, exit), exit, {
+      peak,
+      limit: task.resources["mem"],
+      pilotKill: oomKills.take,
+    });
+    report(task, started, finished, outcome, peak, exit.userMs + exit.systemMs);
   };
 
   const onLost = (spawner: Spawner, reason: string): void => {
@@ -251,6 +261,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
     forgetRun: crew.forgetRun,
     close: async () => {
       memory.stop();
+      oomKills.stop();
       await crew.close();
     },
   };

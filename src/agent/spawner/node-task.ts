@@ -30,6 +30,7 @@ export interface NodeTask {
   cgroup: string | null;
   /** Bytes; 0 if it has no cgroup, or one that does not count memory. */
   cgroupPeak: number;
+  oomKills: number;
   /** Rounds of the sweep so far, and whom it killed. */
   rounds: number;
   readonly killed: Set<number>;
@@ -159,6 +160,7 @@ export const startTask = (request: StartRequest, context: StartContext): NodeTas
     tmpdir: null,
     cgroup: null,
     cgroupPeak: 0,
+    oomKills: 0,
     rounds: 0,
     killed: new Set(),
   };

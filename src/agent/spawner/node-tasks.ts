@@ -1,4 +1,5 @@
 import { constants } from "node:os";
+import { join } from "node:path";
 import { isOver } from "../../process-stat.ts";
 import { errnoName, failedStart, writeExit } from "./events.ts";
 import type { FifoPool } from "./fifo-pool.ts";
@@ -11,7 +12,7 @@ import type { RequestOrder } from "./request-order.ts";
 import type { Shutdown } from "./shutdown.ts";
 import { sendSignal } from "./strays.ts";
 import { createSuccessors } from "./successors.ts";
-import { readCgroupPeak, removeCgroup } from "./task-cgroup.ts";
+import { readCgroupPeak, readOomKills, removeCgroup } from "./task-cgroup.ts";
 
 export type Env = Readonly<Record<string, string>>;
 
@@ -151,6 +152,7 @@ export class NodeTasks {
   private async cleanUp(task: NodeTask): Promise<void> {
     if (task.cgroup !== null) {
       task.cgroupPeak = readCgroupPeak(task.cgroup);
+      task.oomKills = readOomKills(join(task.cgroup, "memory.events"));
       await removeCgroup(task.cgroup);
     }
     if (task.tmpdir !== null) await removeTree(task.tmpdir);
@@ -191,6 +193,7 @@ export class NodeTasks {
       error: failure === null ? null : { ...failure, code: errnoName(failure.errno) },
       maxRssBytes: 0,
       cgroupPeakBytes: task.cgroupPeak,
+      oomKills: task.oomKills,
       userMs: 0,
       systemMs: 0,
       ended: task.ending,

@@ -73,6 +73,8 @@ export interface Exit {
   readonly maxRssBytes: number;
   /** The most that its cgroup had at once; 0 if it has none, or one that does not count memory. */
   readonly cgroupPeakBytes: number;
+  /** Processes in its cgroup that the kernel killed for memory; 0 where nobody counts them. */
+  readonly oomKills: number;
   readonly userMs: number;
   readonly systemMs: number;
   /** The agent asked for its end before it came; false if it was over by itself when the request arrived. */

@@ -38,6 +38,15 @@ export const readCgroupPeak = (path: string): number => {
   }
 };
 
+/** Processes that the kernel killed for memory, by memory.events (v2) or memory.oom_control (v1); 0 if nobody counts. */
+export const readOomKills = (file: string): number => {
+  try {
+    return Number(/^oom_kill (\d+)$/m.exec(readFileSync(file, "latin1"))?.[1] ?? 0);
+  } catch {
+    return 0;
+  }
+};
+
 /** Kills what is left in it and removes it, waiting up to a second for dying processes. */
 export const removeCgroup = async (path: string): Promise<void> => {
   killCgroup(path);

@@ -88,6 +88,7 @@ describe("frames of the spawner", () => {
       endedAt: 1_700_000_000_001.5,
       maxRssBytes: 2 ** 40,
       cgroupPeakBytes: 2 ** 41,
+      oomKills: 2 ** 32 - 1,
       userMs: 0.5,
       systemMs: 3,
     };

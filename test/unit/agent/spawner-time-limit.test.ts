@@ -43,6 +43,7 @@ describe("a task's time limit", () => {
       uuid: "0123456789",
       settings: { scratch: directory, graceMs: 0, pin: false, spawner: "auto" } as unknown as AgentSettings,
       cgroup: null,
+      oomKillsFile: undefined,
       gpus: { indices: [], vendor: null },
       environment: [],
       output,

@@ -328,6 +328,19 @@ for (const { kind, absent } of implementations) {
       expect(readdirSync(parent).toSorted()).toEqual(["counts", "odd"]);
     });
 
+    it("tells how many processes of its cgroup the kernel killed for memory", async () => {
+      const parent = join(session.scratch, "events");
+      // as Linux 6.1 writes it; other lines begin or go on alike
+      const events = (kills: number): string => `low 0\nhigh 0\nmax 12\noom 3\noom_kill ${kills}\noom_group_kill 7\n`;
+      for (const [token, text] of Object.entries({ killed: events(2), not: events(0), odd: "oom_kill\n" })) {
+        mkdirSync(join(parent, token), { recursive: true });
+        writeFileSync(join(parent, token, "memory.events"), text);
+      }
+      const run = async (token: string) => (await session.run(["true"], { cgroup: parent, token })).oomKills;
+      expect([await run("killed"), await run("not"), await run("odd"), await run("plain")]).toEqual([2, 0, 0, 0]);
+      expect((await session.run(["true"])).oomKills).toBe(0);
+    });
+
     it("keeps many tasks apart", async () => {
       const ends = await Promise.all(
         Array.from({ length: 200 }, (_, i) => session.sh(`echo out ${i}; echo err ${i} >&2; exit ${i % 200}`)),
