@@ -3,6 +3,8 @@ import type { MemoryAdvice } from "../core/memory-retry.ts";
 import { amountOf } from "../core/resources.ts";
 import { type Group, type Run, waitingShapeOf } from "../core/run.ts";
 import type { GroupSpec } from "../core/spec.ts";
+import { isFinalTask } from "../core/states.ts";
+import { stateOf } from "../core/table.ts";
 import type { Expected } from "./expected.ts";
 import { LEAST_KNOWN, chooseMemory, chooseTime } from "./request.ts";
 
@@ -23,13 +25,36 @@ const WORTH_IT = 1 / 8;
 
 const isChange = (before: number, now: number): boolean => Math.abs(now - before) > before * WORTH_IT;
 
+/** So many of a group at once are tried with more than twice what they were killed with. */
+const AHEAD = 2;
+
+/**
+ * What a task is tried with next that needs more than all that are known: twice as much. But where others are tried with
+ * that already, a few go ahead with four times, eight times as much and so on, so that what such tasks need is known
+ * after one of them and not after all steps.
+ */
+const memoryBeyond = (run: Run, group: Group, above: number, most: number): number => {
+  const steps: number[] = [];
+  for (let mem = 2 * above; mem < most; mem *= 2) steps.push(mem);
+  steps.push(most);
+  const tried = steps.map(() => 0);
+  for (const [row, { mem }] of group.memory) {
+    const at = steps.findIndex((step) => mem <= step);
+    if (mem > above && at >= 0 && !isFinalTask(stateOf(run.table, row))) tried[at]! += 1;
+  }
+  const ahead = tried.findIndex((count, i) => i > 0 && count < AHEAD);
+  return steps[tried[0] === 0 || ahead < 0 ? 0 : ahead]!;
+};
+
 /** What a task is tried with next that was killed for memory: what others like it needed. */
 export const learnedMemory =
   (known: Knowledge, nodes: MemoryOfNodes): NonNullable<MemoryAdvice["learned"]> =>
   (run, group, { above, attempts, most }) => {
-    const peaks = known.templateOf(run, group)?.peaks;
-    if (peaks === undefined) return undefined;
-    return chooseMemory({ peaks: peaks.values(), above, attempts, most, free: nodes.share(group.spec) })?.request;
+    const peaks = known.templateOf(run, group)?.peaks?.values() ?? [];
+    const found = chooseMemory({ peaks, above, attempts, most, free: nodes.share(group.spec) });
+    if (found !== undefined) return found.request;
+    // the last try gets the largest there is
+    return attempts > 1 && above > 0 && above < most ? memoryBeyond(run, group, above, most) : undefined;
   };
 
 /** Bytes that the tasks of a group that have not begun ask for. */

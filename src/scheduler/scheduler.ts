@@ -63,6 +63,8 @@ export interface Scheduler {
    */
   demand(nodes?: readonly Resources[]): WaitingShape[];
   waiting(): number;
+  /** Whether it waits for the first tasks of its group. */
+  isHeld(run: Run, row: Row): boolean;
   /** How many tasks stand before this one. */
   before(run: Run, row: Row): number;
   /** What is free of what all agents of a cluster share, by name. */
@@ -209,6 +211,7 @@ export const createScheduler = (
         : takeBacks(pool.backlogged, pool.agents.values(), pool, now),
     demand: (nodes = []) => waiting.demand(nodes, SAMPLED),
     waiting: waitingNow,
+    isHeld: () => false,
     before: (run, row) => waiting.before(groupOf(run.groups, row), row),
     sharedIn: pool.accounts.freeIn,
     isUnfolding: () => unfolding.rows > 0,

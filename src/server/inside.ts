@@ -9,6 +9,7 @@ import { isFinalPilot } from "../core/states.ts";
 import { VERSION } from "../protocol/package-version.ts";
 import { DEFAULT_PREFETCH } from "../scheduler/capacity.ts";
 import { createPressureOrder } from "../scheduler/pressure-order.ts";
+import { holdBack } from "../scheduler/held-back.ts";
 import { type AccountRule, createScheduler } from "../scheduler/scheduler.ts";
 import { readArchiveSync } from "../archive/archive.ts";
 import { clockAtStart, createClock } from "./clock.ts";
@@ -23,8 +24,9 @@ import { largestOf } from "../pilots/largest.ts";
 import { type Pilots, createPilots } from "../pilots/pilots.ts";
 import { simulatedNode } from "../pilots/simulated-fleets.ts";
 import { learnedMemory } from "../learned/auto.ts";
+import { createFirstTasks } from "../learned/first-tasks.ts";
 import { createAutoRequests } from "./auto-requests.ts";
-import { type Learning, openLearning } from "./learning.ts";
+import { type Learning, openLearning, unknownMs } from "./learning.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Log } from "./logger.ts";
 import type { Stored, Home } from "./open-home.ts";
@@ -120,14 +122,22 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
   const nodes = { most: (spec: GroupSpec) => largestMemory(spec, 0), share: memoryShare };
   const shared = accountRules(clusters, largest);
   const order = createPressureOrder(expected.ofGroup);
-  const scheduler = createScheduler(DEFAULT_PREFETCH, clusters.default, shared, order);
+  const first = createFirstTasks(expected);
+  const scheduler = holdBack(createScheduler(DEFAULT_PREFETCH, clusters.default, shared, order), first.mayGo);
   expected.onChange = scheduler.expectationChanged;
   const engine = createEngine(state, scheduler, journal, clock, {
     losses: clusters.limits.losses,
     restore: (summary) => readArchiveSync(root, summary.file),
     memory: { largest: largestMemory, learned: learnedMemory(expected, nodes) },
   });
-  const requests = createAutoRequests(engine, expected, nodes);
+  const requests = createAutoRequests({
+    engine,
+    known: expected,
+    nodes,
+    first,
+    scheduler,
+    patienceMs: (group) => unknownMs(clusters, group),
+  });
 
   const agents = createAgents({
     engine,

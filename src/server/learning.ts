@@ -32,7 +32,7 @@ const MOST_RATE = 64_000;
 const LATE_MS = 3_600_000;
 
 /** Milliseconds to expect where nothing is known, as the queue says where the tasks of a group go. */
-const unknownMs = (
+export const unknownMs = (
   { clusters, default: fallback }: LearningOptions["clusters"],
   { spec }: Pick<Group, "spec">,
 ): number => {

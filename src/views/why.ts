@@ -39,6 +39,8 @@ export interface Surroundings {
   readonly sharedWait: string | null;
   readonly runningTasks: number;
   readonly waitingTasks: number;
+  /** It waits for the first tasks of its group to show how much memory they need. */
+  heldBack(run: Run, row: Row): boolean;
   /** How many waiting tasks stand before this one. */
   before(run: Run, row: Row): number;
   /** How long a task should take, and what that is based on. */
@@ -208,6 +210,12 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
         "--retry-delay sets the time between attempts.",
       );
   }
+  if (around.heldBack(run, row))
+    return why(
+      "first-tasks",
+      `it waits for the first tasks of ${group.spec.name}: nobody knows yet how much memory they need (mem: auto)`,
+      "It starts when some of them have ended, or when they say nothing for unknown-task-duration. An amount instead of auto starts all at once.",
+    );
   return whyReady(
     around,
     `it is ready and asks for ${shapeText(group, row)}${memoryText(run, group, row)}${expectation(around.expected(run, row))}`,

@@ -1,9 +1,10 @@
-import { access, readFile, writeFile } from "node:fs/promises";
+import { access, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RunView, TaskView, WhyView } from "../../src/api/schemas.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
 import { until } from "../until.ts";
+import { createGate } from "./gate.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 
 let slipway: SlipwayHome;
@@ -78,5 +79,29 @@ describe("what was learned", () => {
     const [first] = await slipway.json<RunView[]>(["list"]);
     expect(first).toMatchObject({ id: run, etaRange: { p50: expect.any(String) } });
     await slipway.run(["cancel", String(run)]);
+  });
+
+  it("mem: auto: the first tasks of an unknown template go alone, also across a crash, and the others after them", async () => {
+    await mkdir(slipway.home);
+    const resources = "{ cpus: 16, mem: 8G }";
+    await writeFile(join(slipway.home, "clusters.yaml"), `clusters: { local: { resources: ${resources} } }\n`);
+    await slipway.run(["up"]);
+    const gate = createGate(slipway.cwd);
+    const submit = ["submit", "--array", "1-40", "--mem", "auto", "--", ...gate.command];
+    const { run } = await slipway.json<{ run: number }>(submit);
+    await gate.arrived(8);
+    const why = (): Promise<WhyView> => slipway.json<WhyView>(["why", `${run}.40`]);
+    expect(await why()).toMatchObject({ cause: "first-tasks" });
+    await killServer();
+    await slipway.run(["up"]);
+    expect(await why()).toMatchObject({ cause: "first-tasks" });
+    expect(await gate.arrived(8)).toHaveLength(8);
+    gate.open();
+    expect((await slipway.run(["wait", String(run)])).status).toBe(0);
+    expect(await gate.arrived(40)).toHaveLength(40);
+    // now it is known: nobody waits for anybody
+    const { run: next } = await slipway.json<{ run: number }>(submit);
+    expect((await slipway.run(["wait", String(next)])).status).toBe(0);
+    expect((await slipway.json<RunView>(["show", String(next)])).counts).toEqual({ DONE: 40 });
   });
 });

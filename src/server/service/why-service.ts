@@ -76,6 +76,7 @@ const surroundings = (context: ServiceContext, shape: Shape): Surroundings => {
     sharedWait: sharedBy(context, shape) ?? null,
     runningTasks: loads.reduce((sum, count) => sum + count, 0),
     waitingTasks: engine.scheduler.waiting(),
+    heldBack: (run, row) => engine.scheduler.isHeld(run, row),
     before: (run, row) => engine.scheduler.before(run, row),
     expected: (run, row) => ({ ms: context.expected.ofTask(run, row), basis: context.expected.basisOf(run, row) }),
   };

@@ -21,6 +21,7 @@ const around = (state: Surroundings["state"]): Surroundings => ({
   runningTasks: 1,
   waitingTasks: 1,
   sharedWait: null,
+  heldBack: () => false,
   before: () => 0,
   expected: () => ({ ms: 60_000, basis: "unknown" }),
 });
