@@ -136,6 +136,8 @@ export const EfficiencyView = z.object({
       killed: z.number(),
     }),
   ),
+  /** Of a run with many groups the first are told. */
+  groupsLeftOut: z.number(),
 });
 
 export const WhyView = z.object({ cause: z.string(), detail: z.string(), remedy: z.string() });

@@ -39,6 +39,12 @@ const MIB = 2 ** 20;
 /** To the hundredth. */
 const rounded = (value: number | null): number | null => (value === null ? null : Math.round(value * 100) / 100);
 
+/** Whole cores for each rank; less than one, as it was asked for, where that did. */
+const enoughCores = (used: number, asked: number): number | null => {
+  if (used === 0) return null;
+  return used <= asked ? Math.min(Math.ceil(used), asked) : Math.ceil(used);
+};
+
 const groupEfficiency = (run: Run, group: Group): EfficiencyView["groups"][number] => {
   const { spec, cpu, memory } = group;
   const ranks = spec.ranks?.count ?? 1;
@@ -64,7 +70,7 @@ const groupEfficiency = (run: Run, group: Group): EfficiencyView["groups"][numbe
     cores: {
       requested: rounded(asked!.mean),
       used: cpu.tookMs > 0 ? rounded(cpu.cpuMs / cpu.tookMs) : null,
-      enough: cpu.mostCores > 0 ? Math.ceil(cpu.mostCores / ranks) : null,
+      enough: enoughCores(cpu.mostCores / ranks, (asked!.largest ?? 0) / ranks),
     },
     memory: {
       requested: mem!.mean === null ? null : Math.round(mem!.mean),
@@ -86,4 +92,5 @@ const MOST_GROUPS = 1000;
 export const efficiencyView = (run: Run): EfficiencyView => ({
   run: run.id,
   groups: run.groups.slice(0, MOST_GROUPS).map((group) => groupEfficiency(run, group)),
+  groupsLeftOut: Math.max(0, run.groups.length - MOST_GROUPS),
 });

@@ -74,6 +74,33 @@ describe("efficiency", () => {
     );
   });
 
+  it("suggests no more cores than a task asked for that used less, and as many as one used that took more", () => {
+    const half = begin(1, { resources: { cpus: FRACTION / 2 } });
+    half.driver.assign(half.agents[0], half.run.id, 0);
+    half.end(0, { cpu: cpuUnits(400) });
+    expect(half.seen().cores).toEqual({ requested: 0.5, used: 0.04, enough: 0.5 });
+    const more = begin(1, { resources: { cpus: FRACTION / 2 } });
+    more.driver.assign(more.agents[0], more.run.id, 0);
+    more.end(0, { cpu: cpuUnits(13_000) });
+    expect(more.seen().cores).toEqual({ requested: 0.5, used: 1.3, enough: 2 });
+  });
+
+  it("says of which groups it knows nothing, what is counted for each rank, and how much it left out", () => {
+    const one = { requested: 1, used: 1, enough: 1 };
+    const known = { name: "a", tasks: 1, ranks: 2, cores: one, memory: one, time: one, killed: 0 };
+    const empty = Array.from({ length: 7 }, (_, i) => ({ ...known, name: `e${i}`, tasks: 0 }));
+    const screen = efficiencyScreen({ run: 1, groups: [known, ...empty], groupsLeftOut: 12 });
+    expect(screen.split("\n").slice(-4)).toEqual([
+      expect.stringContaining("ENOUGH is the request that would have done"),
+      "with ranks: CORES are those of all ranks together, MEMORY and ENOUGH are for each rank",
+      "no task has ended well of e0, e1, e2, e3, e4 and 2 more",
+      "12 more groups are not shown",
+    ]);
+    expect(efficiencyScreen({ run: 1, groups: [{ ...known, ranks: 1 }], groupsLeftOut: 0 }).split("\n")).toHaveLength(
+      4,
+    );
+  });
+
   it("counts all ranks of a task on all its nodes; what to ask for is for each rank", () => {
     const ranks = { count: 4, nodes: 2, by: "agents" as const };
     const { driver, run, agents, end, seen } = begin(1, { resources: { cpus: 2 * FRACTION, mem: 500 * MIB }, ranks });
