@@ -41,7 +41,7 @@ export interface ClusterKeeper {
   stop(now: boolean): boolean;
 }
 
-/** A look that takes longer is reported as a problem. */
+/** A look or a submission that takes longer is reported as a problem. */
 const SLOW_MS = 30_000;
 /** How long a stopping server tries to reach its manager; after that, its successor finds the pilots again. */
 const UNREACHABLE_MS = 60_000;
@@ -67,6 +67,11 @@ export const createClusterKeeper = (
   let growsAfter = false;
   let stopping: Stop | undefined;
   const isStopping = (): boolean => stopping !== undefined;
+  /** Since when the manager owes an answer, to a question or to a submission; undefined if it owes none. */
+  const askedSince = (): number | undefined => {
+    const [submitted] = starts.underway.values();
+    return submitted === undefined ? lookingSince : Math.min(submitted, lookingSince ?? Infinity);
+  };
   const deciding = createDeciding(context, { cluster, fleets, notesOf, starts, retiring, isStopping });
 
   const loseSilent = (): void => {
@@ -122,7 +127,7 @@ export const createClusterKeeper = (
     },
     problem: (fleet) => {
       if (watch.problem !== null) return watch.problem;
-      const ms = lookingSince === undefined ? 0 : performance.now() - lookingSince;
+      const ms = performance.now() - (askedSince() ?? Infinity);
       return ms > SLOW_MS ? `the manager has not answered for ${Math.round(ms / 1000)} s` : notesOf(fleet).problem;
     },
     failure: (fleet) => notesOf(fleet).failures.at(-1)?.split("\n")[0] ?? null,
@@ -132,7 +137,7 @@ export const createClusterKeeper = (
       if (stopping === undefined || stopping.now !== now) stopping = { now, since: performance.now() };
       const live = fleets.flatMap((fleet) => roster.live(fleet));
       const late = performance.now() - stopping.since > UNREACHABLE_MS;
-      const unreachable = late && (watch.problem !== null || lookingSince !== undefined);
+      const unreachable = late && (watch.problem !== null || askedSince() !== undefined);
       return live.length === 0 || (unreachable && live.every(({ id }) => roster.agentsOf(id).length === 0));
     },
   };

@@ -18,8 +18,8 @@ export interface PilotStarts {
   start(fleet: Fleet, count: number): number[];
   /** It ended without an agent ever connecting, or the manager never took it. */
   failed(fleet: Fleet, pilot: Pilot, reason: string): Promise<void>;
-  /** Submissions under way. */
-  readonly underway: ReadonlySet<number>;
+  /** Submissions under way, and since when, on performance.now(); the oldest first. */
+  readonly underway: ReadonlyMap<number, number>;
   /** Errors of submissions that the manager may or may not have taken. */
   readonly errors: Map<number, string>;
   /** Pilots to cancel as soon as their native id is known. */
@@ -37,7 +37,7 @@ const isRefusal = (error: unknown): boolean =>
 export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet) => FleetNotes): PilotStarts => {
   const { engine, roster, log } = context;
   const { state } = engine;
-  const underway = new Set<number>();
+  const underway = new Map<number, number>();
   const cancelRequested = new Set<number>();
   const errors = new Map<number, string>();
 
@@ -81,6 +81,8 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
       else if (!asked || isRefusal(error)) await failed(fleet, pilot, message);
       else {
         errors.set(pilot.id, message);
+        // `why` says since when, while it is looked up
+        context.onHeard(fleet.cluster, message);
         log(`pilot ${pilot.id} may have reached ${fleet.cluster}; Slipway will look it up: ${message}`);
       }
     }
@@ -108,7 +110,7 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
         });
         notesOf(fleet).requested += 1;
         ids.push(id);
-        underway.add(id);
+        underway.set(id, performance.now());
         void submit(fleet, state.pilots.get(id)!, intent)
           .catch((error: unknown) => log(`pilot ${id}: ${(error as Error).message}`))
           .finally(() => underway.delete(id));

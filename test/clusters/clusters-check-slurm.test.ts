@@ -1,7 +1,10 @@
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { PilotView, RunView, WhyView } from "../../src/api/schemas.ts";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
+import { until } from "../until.ts";
 import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";
 
 interface Check {
@@ -83,6 +86,57 @@ describe.skipIf(reason !== undefined)(
       expect(text.stdout).toMatch(/^queue cpu\n✓ partition {3}batch$/m);
       expect(text.stdout).not.toContain("queue any");
       expect((await readdir(join(home.home, "jobs"))).filter((name) => name.startsWith("check-"))).toEqual([]);
+    });
+
+    it("what the manager refuses is no reason to run here, whatever fallback says; a silent manager is waited for", async () => {
+      const fleet = "fleet: { max: 1, period: 1s }";
+      const queues = `wrong: { partition: nowhere, cores: 1, ${fleet} }, option: { options: ["--no-such=1"], cores: 1, ${fleet} }, good: { partition: batch, cores: 1, ${fleet} }`;
+      const clusters = ["plain", "here", "waits"].map((name) => {
+        const fallback = { plain: "", here: "fallback: local, ", waits: "fallback: wait, " }[name];
+        return `${name}: { type: slurm, ${fallback}queues: { ${queues} } }`;
+      });
+      await writeFile(join(home.home, "clusters.yaml"), `clusters: { ${clusters.join(", ")} }\n`);
+      await home.run(["down", "--now"]);
+      expect(await home.run(["up"], { env: lab.env })).toMatchObject({ status: 0, stderr: "" });
+      const ran = join(home.cwd, "ran");
+      const submit = async (cluster: string, queue: string): Promise<number> => {
+        const words = ["submit", "--cluster", cluster, "--queue", queue, "--", "sh", "-c", `hostname >>'${ran}'`];
+        const { stderr } = await home.run(words);
+        expect(stderr).not.toContain("warning");
+        return Number((await home.json<RunView[]>(["list"]))[0]!.id);
+      };
+      const why = async (run: number): Promise<WhyView> => home.json<WhyView>(["why", String(run)]);
+      const refused: number[] = [];
+      for (const cluster of ["plain", "here", "waits"])
+        for (const queue of ["wrong", "option"]) refused.push(await submit(cluster, queue));
+      for (const [at, run] of refused.entries()) {
+        const said = await until(`why run ${run} waits`, async () => {
+          const { cause, detail } = await why(run);
+          return cause === "no-pilot" && /nowhere|no-such/.test(detail) ? detail : undefined;
+        });
+        expect(said).toContain(at % 2 === 0 ? "invalid partition specified: nowhere" : "no-such");
+      }
+      // nothing of it ran here, or anywhere
+      await expect(readFile(ran)).rejects.toThrow("ENOENT");
+      await home.run(["cancel", ...refused.map(String)]);
+
+      await lab.stopController();
+      const silent = await submit("plain", "good");
+      await until("why to tell since when", async () => {
+        const { cause, detail } = await why(silent);
+        return cause === "no-pilot" && /has not answered for \d+ s|so since \d{4}-\d\d-\d\d/.test(detail);
+      });
+      await expect(readFile(ran)).rejects.toThrow("ENOENT");
+      await lab.startController();
+      expect((await home.run(["wait", String(silent)], { timeoutMs: 170_000 })).status).toBe(0);
+      const host = (await readFile(ran, "utf8")).trim();
+      expect(lab.nodes).toContain(host);
+      expect(host).not.toBe(hostname());
+      const pilot = (await home.json<PilotView[]>(["pilots", "list"])).at(-1);
+      expect(pilot).toMatchObject({ cluster: "plain", queue: "good" });
+      expect((await home.run(["down", "--now"])).status).toBe(0);
+      await writeFile(join(home.home, "clusters.yaml"), GOOD);
+      expect((await home.run(["up"], { env: lab.env })).status).toBe(0);
     });
 
     it("a bad one: each mistake is named with what to do, exit status 4, and nothing is submitted", async () => {
