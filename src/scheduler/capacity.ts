@@ -30,13 +30,16 @@ export const shortage = (
 export interface PrefetchPolicy {
   /** What an agent holds beyond its slots should take no longer than this. */
   readonly seconds: number;
-  /** Tasks longer than this are not held in advance: a round trip is nothing to them. */
+  /**
+   * Tasks longer than this are not held in advance: a round trip is nothing to them, and what lies at an agent is passed
+   * by nothing that becomes ready later and should go first.
+   */
   readonly longSeconds: number;
   /** Never more tasks than this. */
   readonly count: number;
 }
 
-export const DEFAULT_PREFETCH: PrefetchPolicy = { seconds: 0.5, longSeconds: 30, count: 16_384 };
+export const DEFAULT_PREFETCH: PrefetchPolicy = { seconds: 0.5, longSeconds: 2, count: 16_384 };
 
 /**
  * How far beyond its slots an agent may be loaded, in multiples of all its slots, with tasks of a mean duration
