@@ -7,7 +7,7 @@ import { createAgentPool } from "./agent-pool.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy } from "./capacity.ts";
 import type { RankPlacement } from "./gangs.ts";
 import { createKept } from "./keeping.ts";
-import type { Order } from "./order.ts";
+import type { Order, Rank } from "./order.ts";
 import { type Assignment, type Pass, fillBacklogs, fillSlots } from "./pass.ts";
 import { createPressureOrder } from "./pressure-order.ts";
 import { NOTHING_TO_ASK, type Rebalance, takeBacks } from "./take-back.ts";
@@ -29,6 +29,7 @@ import type { AgentId, Row } from "../core/ids.ts";
 
 export type { AccountRule } from "./account.ts";
 export type { AgentOffer } from "./agent-load.ts";
+export type { Rank } from "./order.ts";
 export type { Assignment } from "./pass.ts";
 export type { Rebalance, TakeBack } from "./take-back.ts";
 export type { WaitingShape } from "./tallies.ts";
@@ -67,6 +68,8 @@ export interface Scheduler {
   isHeld(run: Run, row: Row): boolean;
   /** How many tasks stand before this one. */
   before(run: Run, row: Row): number;
+  /** The pressure of a group of a run that is not over, and when its tasks should begin: the run's end less that. */
+  rankOf(run: Run, group: Group): Rank;
   /** What is free of what all agents of a cluster share, by name. */
   sharedIn(cluster: string): Resources;
   /** Some of what waits has not been looked at yet: another pass is due soon. */
@@ -213,6 +216,7 @@ export const createScheduler = (
     waiting: waitingNow,
     isHeld: () => false,
     before: (run, row) => waiting.before(groupOf(run.groups, row), row),
+    rankOf: order.rankOf,
     sharedIn: pool.accounts.freeIn,
     isUnfolding: () => unfolding.rows > 0,
     withdraw: (isWanted) => {

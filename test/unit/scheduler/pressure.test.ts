@@ -192,6 +192,18 @@ describe("what goes first", () => {
     expect(order(scheduler, [run])).toEqual(["0.2", "0.1", "0.0"]);
   });
 
+  it("tasks of seconds are not held at an agent, where a later one with more pressure could not pass them", () => {
+    const scheduler = createScheduler(DEFAULT_PREFETCH);
+    addAgent(scheduler, 1);
+    const run = makeRun([{ ms: 5000, count: 4 }, { ms: 5000 }, { ms: 60_000, after: [1] }]);
+    scheduler.ready(run, 0, 4);
+    const [first] = begin([run], scheduler.pass(0));
+    expect(scheduler.loadOf(1)).toEqual({ count: 1, backlog: 0 });
+    scheduler.ready(run, 4, 1);
+    end(scheduler, run, first!.row);
+    expect(begin([run], scheduler.pass(0)).map(({ row }) => row)).toEqual([4]);
+  });
+
   it("row 001-4: so a run ends sooner: the long path is not left for last", () => {
     const nodes = [
       ...Array.from({ length: 9 }, () => ({ ms: 10 })),
@@ -266,6 +278,29 @@ describe("what goes first", () => {
         },
       ),
     );
+  });
+
+  it("tells when the tasks of a group should begin: the end of the run, as first estimated, less their pressure", () => {
+    const scheduler = scheduled();
+    addAgent(scheduler, 1);
+    const run = makeRun([{ ms: 100, count: 10 }, { ms: 30, after: [0] }, { ms: 20 }], 5000);
+    scheduler.ready(run, 0, 10);
+    const ranks = (): object[] => run.groups.map((each) => scheduler.rankOf(run, each));
+    // 1,050 of work on one slot
+    expect(ranks()).toEqual([
+      { start: 5920, pressure: 130 },
+      { start: 6020, pressure: 30 },
+      { start: 6030, pressure: 20 },
+    ]);
+    run.groups[1]!.expectedMs = 2000;
+    scheduler.expectationChanged(run, run.groups[1]!);
+    scheduler.pass(0);
+    // the end stays; nothing should have begun before the run came
+    expect(ranks()).toEqual([
+      { start: 5000, pressure: 2100 },
+      { start: 5000, pressure: 2000 },
+      { start: 6030, pressure: 20 },
+    ]);
   });
 
   it("without agents runs are in order of arrival, and are ranked when the first agent comes", () => {
