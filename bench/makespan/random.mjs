@@ -14,3 +14,11 @@ export const randomOf = (seed) => {
 /** Log-normal around a median. */
 export const spreadOf = (random) => (median, sigma) =>
   median * Math.exp(sigma * Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random()));
+
+/** Normal, drawn again until it is above nothing. */
+export const normalOf = (random) => (mean, deviation) => {
+  for (;;) {
+    const value = mean + deviation * Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+    if (value > 0) return value;
+  }
+};
