@@ -8,7 +8,7 @@ import { measureGraphs } from "./experiments/graphs.mjs";
 import { measureGrowth } from "./experiments/growth.mjs";
 import { measureLearnedMemory } from "./experiments/learned-memory.mjs";
 import { measureLatency } from "./experiments/latency.mjs";
-import { measureMakespan } from "./experiments/makespan.mjs";
+import { measureLargeMakespan, measureMakespan } from "./experiments/makespan.mjs";
 import { measureMemory } from "./experiments/memory.mjs";
 import { measureNull } from "./experiments/null.mjs";
 import { measurePressure } from "./experiments/pressure.mjs";
@@ -36,6 +36,7 @@ const EXPERIMENTS = {
   eta: measureEta,
   pressure: measurePressure,
   makespan: measureMakespan,
+  "makespan-large": measureLargeMakespan,
   memory: measureMemory,
   "learned-memory": measureLearnedMemory,
   restart: measureRestart,

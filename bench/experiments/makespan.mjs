@@ -10,19 +10,25 @@ import { measureGraphs } from "../makespan/threads.mjs";
 
 const named = (value) => value.toLocaleString("en");
 
-/** Tasks, cores, seeds and random orders; large graphs take long, so they are beside fewer. */
+/** Tasks, cores, seeds and random orders. Large graphs take long: they are an experiment of their own, beside fewer. */
 const SMALL = [
   [1000, 16, [1, 2, 3, 4], 60],
   [1000, 64, [5, 6, 7, 8], 60],
 ];
-const LARGE = [
-  [10_000, 128, [9], 60],
-  [100_000, 512, [10], 4],
-];
 const SIZES = {
-  full: [...SMALL, ...LARGE],
-  quick: SMALL.map(([size, cores, seeds, randoms]) => [size, cores, seeds.slice(0, 2), randoms]),
-  smoke: [[60, 16, [1], 2]],
+  makespan: {
+    full: SMALL,
+    quick: SMALL.map(([size, cores, seeds, randoms]) => [size, cores, seeds.slice(0, 2), randoms]),
+    smoke: [[60, 16, [1], 2]],
+  },
+  "makespan-large": {
+    full: [
+      [10_000, 128, [9], 60],
+      [100_000, 512, [10], 4],
+    ],
+    quick: [[10_000, 128, [9], 4]],
+    smoke: [[120, 16, [1], 2]],
+  },
 };
 
 const mean = (values) => values.reduce((sum, each) => sum + each, 0) / values.length;
@@ -57,9 +63,14 @@ const contendersOf = ([{ spans, told }]) => [
   ["first come, first served", ({ first }) => first],
 ];
 
-const experiment = (known, name, title, more) => ({
-  name: `makespan-${name}-${known}`,
-  title: `makespan, simulated: ${title}; ${LABELS[known]}`,
+const TITLES = {
+  makespan: "makespan, simulated, 1,000 tasks on 16 and 64 cores",
+  "makespan-large": "makespan, simulated, 10,000 tasks on 128 cores and 100,000 on 512",
+};
+
+const experiment = ({ kind, known }, name, title, more) => ({
+  name: `${kind}-${name}-${known}`,
+  title: `${TITLES[kind]}: ${title}; ${LABELS[known]}`,
   better: "less",
   others: [],
   skipped: {},
@@ -69,7 +80,7 @@ const experiment = (known, name, title, more) => ({
 });
 
 /** One table for a family: our makespan as a multiple of each of the others. */
-const tableOf = (known, family, graphs) => {
+const tableOf = (about, family, graphs) => {
   const part = ([label, pick]) => ({
     key: label,
     role: "part",
@@ -77,7 +88,7 @@ const tableOf = (known, family, graphs) => {
     values: graphs.map((graph) => graph.ours / pick(graph)),
   });
   const ofBound = ["the lower bound: the longest path, or work over cores", ({ bound }) => bound];
-  return experiment(known, family, `${family}, ${graphs.length} graphs: ours ÷ the best of all in hindsight`, {
+  return experiment(about, family, `${family}, ${graphs.length} graphs: ours ÷ the best of all in hindsight`, {
     unit: "ours ÷ it",
     ours: graphs.map((graph) => graph.ours / graph.best),
     others: [...contendersOf(graphs), ofBound].map(part),
@@ -85,12 +96,12 @@ const tableOf = (known, family, graphs) => {
 };
 
 /** What no graph may miss, not the median alone. */
-const worstOf = (known, graphs) => {
+const worstOf = (about, graphs) => {
   const families = Object.keys(FAMILIES).map((family) => graphs.filter((graph) => graph.family === family));
   const most = (list, ratio) => Math.max(...list.map(ratio));
   const meanMost = (ratio) => most(families, (each) => mean(each.map(ratio)));
   const worst = (name, title, value, atMost, others = []) =>
-    experiment(known, name, title, { unit: "ours ÷ it", ours: [value], others, wanted: [{ atMost }] });
+    experiment(about, name, title, { unit: "ours ÷ it", ours: [value], others, wanted: [{ atMost }] });
   /** How far the others are from it, each on its own worst graph. */
   const beside = contendersOf(graphs).map(([label, pick]) => ({
     key: label,
@@ -136,24 +147,24 @@ const saidOf = ({ known, family, size, cores }, { ours, best, first, bound }) =>
   `${known}: ${family}, ${named(size)} tasks on ${cores} cores: ${(ours / best).toFixed(3)} × the best, ` +
   `${(ours / first).toFixed(3)} × first come, ${(ours / bound).toFixed(3)} × the bound`;
 
-export const measureMakespan = async (options, say) => {
+const measure = async (kind, options, say) => {
   const tables = [];
   for (const known of Object.keys(EXPECTED)) {
     const wanted = Object.keys(FAMILIES).flatMap((family) =>
-      SIZES[options.size].flatMap(([size, cores, seeds, randoms]) =>
+      SIZES[kind][options.size].flatMap(([size, cores, seeds, randoms]) =>
         seeds.map((seed) => ({ family, known, size, cores, randoms, seed })),
       ),
     );
     const graphs = withTold(await measureGraphs(wanted, (each, graph) => say(saidOf(each, graph))));
-    for (const family of Object.keys(FAMILIES))
-      tables.push(
-        tableOf(
-          known,
-          family,
-          graphs.filter((graph) => graph.family === family),
-        ),
-      );
-    tables.push(...worstOf(known, graphs));
+    const ofFamily = (name) => graphs.filter(({ family }) => family === name);
+    if (kind === "makespan")
+      tables.push(...Object.keys(FAMILIES).map((family) => tableOf({ kind, known }, family, ofFamily(family))));
+    tables.push(...worstOf({ kind, known }, graphs));
   }
   return tables;
 };
+
+export const measureMakespan = (options, say) => measure("makespan", options, say);
+
+/** The same with large graphs. */
+export const measureLargeMakespan = (options, say) => measure("makespan-large", options, say);
