@@ -35,5 +35,6 @@ const measureGraph = (core, { family, known, size, cores, randoms, seed }) => {
 
 if (!isMainThread) {
   const core = await loadCore();
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, no window
   parentPort.on("message", (wanted) => parentPort.postMessage(measureGraph(core, wanted)));
 }

@@ -11,6 +11,7 @@ export const measureGraphs = async (wanted, onFound) => {
     const worker = new Worker(new URL("measure.mjs", import.meta.url));
     try {
       for (const [i, each] of left) {
+        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, no window
         worker.postMessage(each);
         [found[i]] = await once(worker, "message");
         onFound(each, found[i]);
