@@ -39,7 +39,7 @@ export interface PrefetchPolicy {
   readonly count: number;
 }
 
-export const DEFAULT_PREFETCH: PrefetchPolicy = { seconds: 0.5, longSeconds: 2, count: 16_384 };
+export const DEFAULT_PREFETCH: PrefetchPolicy = { seconds: 0.5, longSeconds: 1, count: 16_384 };
 
 /**
  * How far beyond its slots an agent may be loaded, in multiples of all its slots, with tasks of a mean duration

@@ -58,7 +58,7 @@ describe("scheduler.pass", () => {
   it("rule 9: prefetch is bounded in expected seconds, not only in count", () => {
     expect(prefetchLoad(DEFAULT_PREFETCH, 1, 2)).toBe(500);
     expect(prefetchLoad(DEFAULT_PREFETCH, 0, 2)).toBe(DEFAULT_PREFETCH.count / 2);
-    expect(prefetchLoad(DEFAULT_PREFETCH, 1500, 2)).toBe(1);
+    expect(prefetchLoad(DEFAULT_PREFETCH, 900, 2)).toBe(1);
     expect(prefetchLoad(DEFAULT_PREFETCH, 10_000, 2)).toBe(0);
     const scheduler = createScheduler();
     addAgent(scheduler, 1, cpus(4));
