@@ -56,12 +56,13 @@ export interface Accounts {
   /** The agents that share something with this one, it included. */
   sharing(agent: AgentLoad): Iterable<AgentLoad>;
   /** Those that may have got room because this one gave something back. */
-  helped(agent: AgentLoad): AgentLoad[];
+  helped(agent: AgentLoad): readonly AgentLoad[];
   /** What is free in the accounts of a cluster. */
   freeIn(cluster: string): Resources;
 }
 
 const NOTHING_KEPT = (): void => undefined;
+const NOBODY: readonly AgentLoad[] = [];
 
 /** With ranks, all of them. */
 const neededBy = (shape: Shape, name: string): number => amountOf(shape.resources, name) * (shape.ranks?.count ?? 1);
@@ -230,6 +231,7 @@ export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => 
       [...new Set(agents.flatMap(accountsOf))].every((account) => holdsRanks(account, shape, agents, ranks)),
     view: (agent) => {
       const covering = accountsOf(agent);
+      if (covering.length === 0) return { free: agent.free, refresh: NOTHING_KEPT };
       if (covering.every((account) => isOwn(account, account.members.get(agent)!)))
         return { free: agent.free, refresh: NOTHING_KEPT };
       const free: Record<string, number> = {};
@@ -242,7 +244,9 @@ export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => 
         .flatMap((account) => lackingIn(account, shape)),
     sharing: (agent) => new Set([agent, ...accountsOf(agent).flatMap(({ members }) => [...members.keys()])]),
     helped: (agent) => {
-      const short = accountsOf(agent).filter((account) => account.short);
+      const covering = accountsOf(agent);
+      if (!covering.some(({ short }) => short)) return NOBODY;
+      const short = covering.filter((account) => account.short);
       for (const account of short) account.short = false;
       return short.flatMap(({ members }) => [...members.keys()]);
     },

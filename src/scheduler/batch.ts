@@ -48,8 +48,12 @@ export interface RowQueue {
   /** How many rows were set aside, because they did not fit. */
   readonly aside: number;
   push(from: Row, count: number): void;
-  /** The rows that were set aside, one by one, then those behind them; undefined where there are none. */
-  at(index: number): Stretch | undefined;
+  /**
+   * The rows that were set aside, one by one, then those behind them: the first row at `index`, undefined where there
+   * is none, and how many lie side by side from there on.
+   */
+  rowAt(index: number): Row | undefined;
+  countAt(index: number): number;
   /** Takes rows from the beginning of what is at `index`. */
   take(index: number, count: number): void;
   /** Sets the first row aside that is not yet: what is behind it has its own index then. */
@@ -97,11 +101,11 @@ export const createRowQueue = (): RowQueue => {
       return aside.length;
     },
     push,
-    at: (index) => {
-      if (index < aside.length) return { from: aside[index]!, count: 1 };
-      if (index > aside.length || begin === ranges.length) return undefined;
-      return { from: ranges[begin]!, count: ranges[begin + 1]! - ranges[begin]! };
+    rowAt: (index) => {
+      if (index < aside.length) return aside[index]!;
+      return index > aside.length || begin === ranges.length ? undefined : ranges[begin]!;
     },
+    countAt: (index) => (index < aside.length ? 1 : ranges[begin + 1]! - ranges[begin]!),
     take: (index, count) => {
       size -= count;
       if (index >= aside.length) takeFirst(count);

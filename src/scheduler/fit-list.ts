@@ -32,8 +32,11 @@ export interface FitList<T extends Entry & K, K> {
   add(entry: T): void;
   /** Before what it is ordered by changes. */
   remove(entry: T): void;
-  /** The first one behind `key`, or of all, that fits. */
-  next(key: K | undefined, room: Room): T | undefined;
+  /**
+   * The first one behind `key`, or of all, that fits. `at`: the entry whose place `key` is; if it still lies there, it
+   * need not be looked for.
+   */
+  next(key: K | undefined, room: Room, at?: T): T | undefined;
   /** The first of all, and the first behind `key`. */
   first(): T | undefined;
   after(key: K): T | undefined;
@@ -44,7 +47,7 @@ export const fitsInto = (asks: Resources, timeRequest: number, { free, seconds, 
   if (timeRequest > seconds) return false;
   for (const name in asks) {
     const asked = asks[name]!;
-    if (asked > 0 && (asked > amountOf(free, name) || barred.has(name))) return false;
+    if (asked > 0 && (asked > amountOf(free, name) || (barred.size > 0 && barred.has(name)))) return false;
   }
   return true;
 };
@@ -54,10 +57,21 @@ export const createFitList = <T extends Entry & K, K>(isBefore: (a: K, b: K) => 
   const leaves = createLeaves<T, K>(isBefore);
   const tree = createLeastTree<T>();
 
-  const inLeaf = (leaf: number, key: K | undefined, room: Room): T | undefined => {
-    for (const entry of leaves.at(leaf))
-      if ((key === undefined || isBefore(key, entry)) && fitsInto(entry.asks, entry.timeRequest, room)) return entry;
+  const inLeaf = (leaf: number, from: number, room: Room): T | undefined => {
+    const entries = leaves.at(leaf);
+    for (let i = from; i < entries.length; i += 1) {
+      const entry = entries[i]!;
+      if (fitsInto(entry.asks, entry.timeRequest, room)) return entry;
+    }
     return undefined;
+  };
+
+  /** How many entries of a leaf do not come after `key`. */
+  const upTo = (leaf: number, key: K): number => {
+    const entries = leaves.at(leaf);
+    let count = 0;
+    while (count < entries.length && !isBefore(key, entries[count]!)) count += 1;
+    return count;
   };
 
   const after = (key: K): T | undefined => {
@@ -83,15 +97,22 @@ export const createFitList = <T extends Entry & K, K>(isBefore: (a: K, b: K) => 
       if (leaves.shrink()) tree.build(leaves.all());
       else tree.removed(entry, leaf, leaves.at(leaf));
     },
-    next: (key, room) => {
+    next: (key, room, at) => {
       tree.lookFor(room);
       if (leaves.size === 0 || !tree.mayFitAny()) return undefined;
-      let leaf = key === undefined ? 0 : leaves.behind(key);
-      let from = key;
+      let leaf: number | undefined = 0;
+      let from = 0;
+      if (at !== undefined && at.leaf >= 0 && key !== undefined && !isBefore(key, at) && !isBefore(at, key)) {
+        leaf = at.leaf;
+        from = leaves.at(leaf).indexOf(at) + 1;
+      } else if (key !== undefined) {
+        leaf = leaves.behind(key);
+        if (leaf !== undefined) from = upTo(leaf, key);
+      }
       while (leaf !== undefined) {
         const found = tree.mayFitIn(leaf) ? inLeaf(leaf, from, room) : undefined;
         if (found !== undefined) return found;
-        from = undefined;
+        from = 0;
         leaf = tree.leafBehind(leaf);
       }
       return undefined;

@@ -106,7 +106,7 @@ export const createLeastTree = <T extends Entry>(): LeastTree<T> => {
       bounds[0] = seconds;
       for (let i = 1; i < columns.length; i += 1) {
         const { name } = columns[i]!;
-        bounds[i] = barred.has(name) ? 0 : Math.max(0, amountOf(free, name));
+        bounds[i] = barred.size > 0 && barred.has(name) ? 0 : Math.max(0, amountOf(free, name));
       }
     },
     mayFitAny: () => mayFit(1),

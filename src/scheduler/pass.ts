@@ -3,15 +3,16 @@ import type { RowRanges } from "../core/events.ts";
 import type { Resources } from "../core/resources.ts";
 import { type AgentLoad, type Placed, placedOf } from "./agent-load.ts";
 import { type AgentPool, secondsLeft } from "./agent-pool.ts";
-import type { Batch, Stretch } from "./batch.ts";
-import { type PrefetchPolicy, prefetchLoad } from "./capacity.ts";
+import type { Batch } from "./batch.ts";
+import { type PrefetchPolicy, concurrency, prefetchLoad } from "./capacity.ts";
 import type { Room } from "./fit-list.ts";
 import { type RankPlacement, placeRanks } from "./gangs.ts";
 import type { Kept } from "./keeping.ts";
 import type { Place } from "./places.ts";
 import { type Shelf, firstBatch } from "./shelf.ts";
+import type { Tally } from "./tallies.ts";
 import { type Waiting, visitFitting } from "./waiting.ts";
-import type { AgentId, RunId } from "../core/ids.ts";
+import type { AgentId, Row, RunId } from "../core/ids.ts";
 
 /** One pass over what waits: fills slots in order, tasks with ranks in their turn; then the backlogs. */
 
@@ -77,12 +78,13 @@ const handOut = (
   agent: AgentLoad,
   placed: Placed,
   { run, group }: Batch,
-  rows: Stretch,
+  from: Row,
+  count: number,
 ): void => {
   placed.expectedMs = expectedMs(run, group);
   agent.givenAt = now;
-  pool.give(agent, placed, rows.count);
-  record(out, agent.offer.id, run.id, rows.from, rows.count);
+  pool.give(agent, placed, count);
+  record(out, agent.offer.id, run.id, from, count);
 };
 
 /** Fills one agent's slots with what comes before `end` in order. */
@@ -91,9 +93,9 @@ const fillAgent = (pass: Pass, agent: AgentLoad, end: Batch | undefined): void =
   let any = false;
   const view = pass.pool.accounts.view(agent);
   const roomFor = (_: Batch, shape: Shape): number => Math.max(0, pass.pool.roomFor(agent, shape));
-  const give = (batch: Batch, shape: Shape, rows: Stretch): void => {
+  const give = (batch: Batch, shape: Shape, from: Row, count: number): void => {
     any = true;
-    handOut(pass, agent, placedOf(agent, shape), batch, rows);
+    handOut(pass, agent, placedOf(agent, shape), batch, from, count);
   };
   visitFitting(placesFor(pass, agent), roomIn(pass, agent, view.free), end, (shelf) => {
     any = false;
@@ -108,30 +110,28 @@ const fillBacklog = (pass: Pass, agent: AgentLoad, share: number): void => {
   let misses = BACKLOG_MISSES;
   let budget = share;
   let full = false;
-  let placed: Placed;
   // what comes later does not overtake what came earlier in its own bucket
-  const passed = new Set<string>();
+  const passed: Tally[] = [];
   const roomFor = ({ run, group }: Batch, shape: Shape): number => {
-    placed = placedOf(agent, shape);
+    const atOnce = concurrency(agent.offer.resources, shape);
     // one that does not fit even an empty agent keeps nobody back
-    if (placed.most === 0) return 0;
-    const load = prefetchLoad(pass.prefetch, expectedMs(run, group), placed.most) - agent.backlogLoad;
-    const most = Math.min(budget, Math.floor(load * placed.most + EPSILON));
-    full = most <= 0 || !pass.pool.accounts.mayQueue(agent, placed);
+    if (atOnce === 0) return 0;
+    const load = prefetchLoad(pass.prefetch, expectedMs(run, group), atOnce) - agent.backlogLoad;
+    const most = Math.min(budget, Math.floor(load * atOnce + EPSILON));
+    full = most <= 0 || !pass.pool.accounts.mayQueue(agent, placedOf(agent, shape));
     return full ? NO_MORE : most;
   };
-  const give = (batch: Batch, _: Shape, rows: Stretch): void => {
-    budget -= rows.count;
-    handOut(pass, agent, placed, batch, rows);
+  const give = (batch: Batch, shape: Shape, from: Row, count: number): void => {
+    budget -= count;
+    handOut(pass, agent, placedOf(agent, shape), batch, from, count);
   };
   visitFitting(placesFor(pass, agent), roomIn(pass, agent, agent.offer.resources), undefined, (shelf) => {
-    const { key } = shelf.tally.bucket;
-    if (passed.has(key)) return (misses -= 1) > 0;
+    if (passed.includes(shelf.tally)) return (misses -= 1) > 0;
     full = false;
     pass.waiting.offer(shelf, undefined, roomFor, give);
     if (budget <= 0) return false;
     if (!full) return true;
-    passed.add(key);
+    passed.push(shelf.tally);
     return (misses -= 1) > 0;
   });
 };
@@ -165,7 +165,7 @@ const placeGangs = (pass: Pass, shelf: Shelf, refused: Set<string>): void => {
       if (gang === undefined) refused.add(shape.key);
       return gang === undefined ? 0 : 1;
     },
-    ({ run }, shape, { from }) => {
+    ({ run }, shape, from) => {
       pass.pool.giveRanks(shape, gang!);
       pass.gangs.push({ agent: gang!.agents[0]!, parts: [{ run: run.id, ranges: [from, 1] }], gang: gang! });
     },

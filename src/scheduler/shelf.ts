@@ -81,8 +81,9 @@ const move = (batch: Batch, to: Partial<Standing>): void => {
 
 /** Puts a batch where its first row stands now. */
 export const settleBatch = (batch: Batch): void => {
-  const row = batch.rows.at(0)?.from ?? batch.row;
-  if (batch.shape === undefined && row !== batch.row) move(batch, { row });
+  if (batch.shape !== undefined) return;
+  const row = batch.rows.rowAt(0) ?? batch.row;
+  if (row !== batch.row) move(batch, { row });
 };
 
 export const rankBatch = (batch: Batch, { start, pressure }: Rank): void => {

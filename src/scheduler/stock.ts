@@ -1,6 +1,6 @@
 import type { Row } from "../core/ids.ts";
 import { type Group, type Run, type Shape, shapeOfRow } from "../core/run.ts";
-import { type Batch, type Stretch, createRowQueue, stillWaits } from "./batch.ts";
+import { type Batch, createRowQueue, stillWaits } from "./batch.ts";
 import { createGroupBatches, sharedShape } from "./group-batches.ts";
 import { type Lane, type Places, createPlaces } from "./places.ts";
 import type { Order } from "./order.ts";
@@ -16,8 +16,8 @@ export interface Stock {
   readonly tallies: ReadonlyMap<string, Tally>;
   find(group: Group, shape: Shape): Batch | undefined;
   push(run: Run, group: Group, shape: Shape, from: Row, rows: number): void;
-  /** Rows of one shape at `index` that still wait, `most` at most; those before them that do not are dropped. */
-  waitingAt(batch: Batch, index: number, most: number): { readonly shape: Shape; readonly rows: Stretch } | undefined;
+  /** How many rows of one shape at `index` still wait, `most` at most; those before them that do not are dropped. */
+  waitingAt(batch: Batch, index: number, most: number): number;
   /** Takes rows away; true if the batch has no others. */
   drop(batch: Batch, index: number, shape: Shape, rows: number): boolean;
   /** Takes out all rows of a batch whose shape is wanted. */
@@ -82,20 +82,17 @@ export const createStock = (order: Order): Stock => {
     return true;
   };
 
-  /** Rows of one shape at `index` that still wait, `most` at most; those before them that do not are dropped. */
-  const waitingAt = (batch: Batch, index: number, most: number): { shape: Shape; rows: Stretch } | undefined => {
+  const waitingAt = (batch: Batch, index: number, most: number): number => {
     const { rows, group } = batch;
-    const shapeAt = (row: Row): Shape => batch.shape ?? shapeOfRow(group, row);
-    for (let here = rows.at(index); here !== undefined; here = rows.at(index)) {
-      const { from } = here;
-      const shape = shapeAt(from);
-      const end = from + Math.min(most, here.count);
+    for (let from = rows.rowAt(index); from !== undefined; from = rows.rowAt(index)) {
+      const shape = batch.shape ?? shapeOfRow(group, from);
+      const end = from + Math.min(most, rows.countAt(index));
       let row = from;
-      while (row < end && stillWaits(batch, row) && shapeAt(row) === shape) row += 1;
-      if (row > from) return { shape, rows: { from, count: row - from } };
-      if (drop(batch, index, shape, 1)) return undefined;
+      while (row < end && stillWaits(batch, row) && (batch.shape ?? shapeOfRow(group, row)) === shape) row += 1;
+      if (row > from) return row - from;
+      if (drop(batch, index, shape, 1)) return 0;
     }
-    return undefined;
+    return 0;
   };
 
   return {

@@ -2,7 +2,7 @@ import type { RowRanges } from "../core/events.ts";
 import type { Resources } from "../core/resources.ts";
 import { type Group, type Run, type Shape, shapeOfRow } from "../core/run.ts";
 import type { Row } from "../core/ids.ts";
-import { type Batch, type Standing, type Stretch, standingOf, standsBefore } from "./batch.ts";
+import { type Batch, type Standing, standingOf, standsBefore } from "./batch.ts";
 import type { Room } from "./fit-list.ts";
 import type { GroupOfRun, Order } from "./order.ts";
 import type { Place } from "./places.ts";
@@ -17,7 +17,7 @@ import { type WaitingShape, demandOf } from "./tallies.ts";
  */
 
 type RoomFor = (batch: Batch, shape: Shape) => number;
-type Give = (batch: Batch, shape: Shape, rows: Stretch) => void;
+type Give = (batch: Batch, shape: Shape, from: Row, count: number) => void;
 
 export interface Waiting {
   /** Tasks that wait, and those of them without ranks. */
@@ -73,67 +73,74 @@ export const visitFitting = (
     let behind = first + 1;
     while (behind < lanes.length && lanes[behind]!.priority === lanes[first]!.priority) behind += 1;
     let last: Standing | undefined;
+    let visited: Shelf | undefined;
     for (;;) {
       let best: Shelf | undefined;
       for (let i = first; i < behind; i += 1) {
-        const next = lanes[i]!.shelves.next(last, room);
+        const lane = lanes[i]!;
+        const next = lane.shelves.next(last, room, visited?.lane === lane ? visited : undefined);
         if (next !== undefined && (best === undefined || standsBefore(next, best))) best = next;
       }
       if (best === undefined) break;
       if (end !== undefined && !isBefore(firstBatch(best)!, end)) return;
       last = standingOf(best);
+      visited = best;
       if (!visit(best)) return;
     }
     first = behind;
   }
 };
 
-/** Whether what lies behind a task that does not fit is tried: `most` is the room that was found for it. */
-const triesBehind = ({ shelf }: Batch, most: number, misses: { left: number }): boolean => {
-  misses.left -= 1;
-  return most === 0 && shelf.tally.mixed && misses.left >= 0;
-};
-
 export const createWaiting = (order: Order): Waiting => {
   const stock = createStock(order);
   const { places, tallies } = stock;
+  /** How many more tasks that do not fit are passed over in this offer. */
+  let overlooked = 0;
+
+  /** Whether what lies behind a task that does not fit is tried: `most` is the room that was found for it. */
+  const triesBehind = ({ shelf }: Batch, most: number): boolean => {
+    overlooked -= 1;
+    return most === 0 && shelf.tally.mixed && overlooked >= 0;
+  };
 
   /** Offers a batch of one shape; false if nothing behind it is to be tried. */
-  const offerWhole = (batch: Batch, shape: Shape, misses: { left: number }, room: RoomFor, give: Give): boolean => {
+  const offerWhole = (batch: Batch, shape: Shape, room: RoomFor, give: Give): boolean => {
     for (;;) {
       const most = room(batch, shape);
-      if (most <= 0) return triesBehind(batch, most, misses);
-      const found = stock.waitingAt(batch, 0, most);
-      if (found === undefined) return true;
-      const used = stock.drop(batch, 0, shape, found.rows.count);
-      give(batch, shape, found.rows);
+      if (most <= 0) return triesBehind(batch, most);
+      const count = stock.waitingAt(batch, 0, most);
+      if (count === 0) return true;
+      const from = batch.rows.rowAt(0)!;
+      const used = stock.drop(batch, 0, shape, count);
+      give(batch, shape, from, count);
       if (used) return true;
     }
   };
 
   /** The same row by row. */
-  const offerRows = (batch: Batch, misses: { left: number }, room: RoomFor, give: Give): boolean => {
-    for (let index = 0; ;) {
-      const head = stock.waitingAt(batch, index, 1);
-      if (head === undefined) return true;
-      const { shape } = head;
+  const offerRows = (batch: Batch, room: RoomFor, give: Give): boolean => {
+    for (let index = 0; stock.waitingAt(batch, index, 1) > 0;) {
+      const from = batch.rows.rowAt(index)!;
+      const shape = shapeOfRow(batch.group, from);
       const most = room(batch, shape);
       if (most > 0) {
-        const { rows } = most === 1 ? head : stock.waitingAt(batch, index, most)!;
-        stock.drop(batch, index, shape, rows.count);
-        give(batch, shape, rows);
+        const count = most === 1 ? 1 : stock.waitingAt(batch, index, most);
+        stock.drop(batch, index, shape, count);
+        give(batch, shape, from, count);
         continue;
       }
-      if (!triesBehind(batch, most, misses)) return false;
+      if (!triesBehind(batch, most)) return false;
       if (index === batch.rows.aside) batch.rows.setAside();
       index += 1;
     }
+    return true;
   };
 
   const dropBatch = (batch: Batch): void => {
-    for (let here = batch.rows.at(0); here !== undefined; here = batch.rows.at(0)) {
-      const shape = batch.shape ?? shapeOfRow(batch.group, here.from);
-      if (stock.drop(batch, 0, shape, batch.shape === undefined ? 1 : here.count)) return;
+    const { rows, group } = batch;
+    for (let row = rows.rowAt(0); row !== undefined; row = rows.rowAt(0)) {
+      const shape = batch.shape ?? shapeOfRow(group, row);
+      if (stock.drop(batch, 0, shape, batch.shape === undefined ? 1 : rows.countAt(0))) return;
     }
   };
 
@@ -150,16 +157,14 @@ export const createWaiting = (order: Order): Waiting => {
     places: places.values,
     push: stock.push,
     offer: (shelf, end, room, give) => {
-      const misses = { left: MOST_BEHIND };
+      overlooked = MOST_BEHIND;
       let batch = firstBatch(shelf);
       while (batch !== undefined && (end === undefined || isBefore(batch, end))) {
-        const standing = standingOf(batch);
+        const standing = shelf.several === undefined ? undefined : standingOf(batch);
         const goesOn =
-          batch.shape === undefined
-            ? offerRows(batch, misses, room, give)
-            : offerWhole(batch, batch.shape, misses, room, give);
+          batch.shape === undefined ? offerRows(batch, room, give) : offerWhole(batch, batch.shape, room, give);
         if (batch.rows.size > 0) settleBatch(batch);
-        if (!goesOn || misses.left === MOST_BEHIND) return;
+        if (!goesOn || overlooked === MOST_BEHIND || standing === undefined) return;
         batch = batchAfter(shelf, standing);
       }
     },
@@ -171,8 +176,7 @@ export const createWaiting = (order: Order): Waiting => {
           if (best === undefined || isBefore(first, best)) best = first;
         }
         if (best === undefined) return undefined;
-        const head = stock.waitingAt(best, 0, 1);
-        if (head !== undefined) return { batch: best, row: head.rows.from };
+        if (stock.waitingAt(best, 0, 1) > 0) return { batch: best, row: best.rows.rowAt(0)! };
       }
     },
     dropRun: (run) => {
