@@ -44,7 +44,7 @@ export const ask = (seed: number): Asked => {
   const now = driven.until(() => driven.done >= tenth);
   const work = openWork(run, now, expected, {
     atOnce: ({ resources }) =>
-      world.agents.reduce((sum, { cores }) => sum + concurrency({ cpus: cores * FRACTION }, { resources }), 0),
+      world.agents.reduce((sum, { cores }) => sum + concurrency({ cpus: cores * FRACTION }, resources), 0),
     units: 1,
     arrivals: [],
     aheadMs: 0,

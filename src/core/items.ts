@@ -124,13 +124,21 @@ const unitsOf = (amounts: Amounts, item: Item | undefined, attempt: number): num
     }
   });
 
-/** `base` with these amounts in place of its own; an amount of zero is left out, but for cpus. */
+/**
+ * `base` with these amounts in place of its own; an amount of zero is left out, but for cpus. Made name by name: a copy of
+ * `base` would keep what is added outside the object, and there may be a million of them.
+ */
 const withUnits = (base: Resources, amounts: Amounts, units: readonly number[]): Resources => {
-  const resources: Record<string, number> = { ...base };
-  for (const [i, [name]] of amounts.entries()) {
-    if (units[i]! > 0 || name === "cpus") resources[name] = units[i]!;
-    else delete resources[name];
+  const resources: Record<string, number> = {};
+  const set = (name: string, at: number): void => {
+    if (units[at]! > 0 || name === "cpus") resources[name] = units[at]!;
+  };
+  for (const name in base) {
+    const at = amounts.findIndex(([own]) => own === name);
+    if (at < 0) resources[name] = base[name]!;
+    else set(name, at);
   }
+  for (let at = 0; at < amounts.length; at += 1) if (!(amounts[at]![0] in resources)) set(amounts[at]![0], at);
   return resources;
 };
 

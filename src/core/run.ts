@@ -20,6 +20,8 @@ export interface Bucket {
 /** What placement needs to know about a task; equal shapes share one object within a run. */
 export interface Shape {
   readonly key: string;
+  /** A number made from the key: equal for equal keys, and rarely for others. */
+  readonly hash: number;
   readonly bucket: Bucket;
   readonly resources: Resources;
   readonly timeRequest: number;
@@ -149,6 +151,12 @@ const leastOf = (resources: Resources): Resources => {
   return least;
 };
 
+const hashOf = (text: string): number => {
+  let hash = 0;
+  for (let i = 0; i < text.length; i += 1) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0;
+  return hash;
+};
+
 /** Shapes of one run: equal ones are one object, and so are equal buckets. */
 export interface ShapeSet {
   /** A shape from a group's spec and the resources of one task; `alone` whatever it asks for, as its first attempt was. */
@@ -177,7 +185,8 @@ export const createShapeSet = (): ShapeSet => {
       let shape = shapes.get(key);
       if (shape === undefined) {
         const bucket = bucketOf(place, resources);
-        shape = { key, bucket, resources, timeRequest, cluster, queue, ranks, ...(alone ? { alone } : {}) };
+        shape = { key, hash: hashOf(key), bucket, resources, timeRequest, cluster, queue, ranks };
+        if (alone) shape = { ...shape, alone };
         shapes.set(key, shape);
       }
       return shape;
@@ -303,7 +312,10 @@ export const waitingShapeOf = (group: Group): Shape =>
   group.learned === undefined ? group.shape : versionOf(group, group.shape, group.learned.versions.at(-1)!);
 
 /** What the latest attempt of a row asks for, or the next one if that has ended. */
-export const shapeOfRow = (group: Group, row: Row): Shape => group.laterShapes.get(row) ?? baseShapeOf(group, row);
+export const shapeOfRow = (group: Group, row: Row): Shape => {
+  const { laterShapes } = group;
+  return (laterShapes.size === 0 ? undefined : laterShapes.get(row)) ?? baseShapeOf(group, row);
+};
 
 /** Whether all rows of a group ask for the same, and always did. */
 export const isUniform = ({ rowShapes, laterShapes, learned }: Group): boolean =>

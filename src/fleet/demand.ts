@@ -30,17 +30,15 @@ export interface Candidate {
 }
 
 /** The part of a shape's resources that can be compared with an offer. */
-const comparable = (shape: Shape, offer: Resources): Shape => ({
-  ...shape,
-  resources: Object.fromEntries(Object.entries(shape.resources).filter(([name]) => Object.hasOwn(offer, name))),
-});
+const comparable = ({ resources }: Shape, offer: Resources): Resources =>
+  Object.fromEntries(Object.entries(resources).filter(([name]) => Object.hasOwn(offer, name)));
 
 /** How many tasks of a shape one pilot runs at once; one per node while nothing is known about its nodes. */
 export const slotsOf = (
   shape: Shape,
   { nodes, offer, untold }: Pick<Candidate, "nodes" | "offer" | "untold">,
 ): number => {
-  const perNode = offer === undefined ? 1 : concurrency(offer, untold ? comparable(shape, offer) : shape);
+  const perNode = offer === undefined ? 1 : concurrency(offer, untold ? comparable(shape, offer) : shape.resources);
   const { ranks } = shape;
   if (ranks === undefined) return perNode * nodes;
   if (offer === undefined) return ranks.nodes === undefined || ranks.nodes <= nodes ? 1 : 0;

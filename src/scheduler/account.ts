@@ -1,6 +1,6 @@
 import { type Resources, amountOf } from "../core/resources.ts";
 import type { Shape } from "../core/run.ts";
-import type { AgentLoad, AgentOffer, Placed } from "./agent-load.ts";
+import { type AgentLoad, type AgentOffer, type Placed, allPlaced } from "./agent-load.ts";
 
 /**
  * Amounts that several agents share: those of this machine, and the licences of a cluster. Each agent offers them all;
@@ -215,7 +215,7 @@ export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => 
         const member = members.get(agent)!;
         for (const name in free) free[name]! += chargeOf(agent, member, name);
         if (rule.machine === true)
-          for (const { shape, count, most } of agent.placed.values())
+          for (const { shape, count, most } of allPlaced(agent))
             if (shape.alone === true) account.alone -= Math.min(count, most);
         members.delete(agent);
       }

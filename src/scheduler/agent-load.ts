@@ -36,13 +36,15 @@ export interface Placed extends Entry, Arrival {
   slotted: number;
   /** What the last ones placed were expected to take; -1 if unknown. */
   expectedMs: number;
+  /** Another one whose shape has the same hash. */
+  other: Placed | undefined;
 }
 
 export interface AgentLoad {
   readonly offer: AgentOffer;
   endsAt: number;
-  /** Only shapes that it has tasks of. */
-  readonly placed: Map<string, Placed>;
+  /** Only shapes that it has tasks of, by their hash: there may be a million keys, and each lies somewhere else. */
+  readonly placed: Map<number, Placed>;
   /** The shapes with tasks that wait there for a slot, in order of arrival. */
   readonly queued: FitList<Placed, Arrival>;
   arrivals: number;
@@ -77,33 +79,66 @@ export const createLoad = (offer: AgentOffer): AgentLoad => {
   };
 };
 
+/** What an agent has of a shape, if it has some. */
+export const knownOf = (agent: AgentLoad, shape: Shape): Placed | undefined => {
+  let placed = agent.placed.get(shape.hash);
+  while (placed !== undefined && placed.shape !== shape && placed.shape.key !== shape.key) placed = placed.other;
+  return placed;
+};
+
+export function* allPlaced(agent: AgentLoad): Generator<Placed> {
+  for (const first of agent.placed.values())
+    for (let placed: Placed | undefined = first; placed !== undefined; placed = placed.other) yield placed;
+}
+
+/** It has none of this shape yet. */
+const remember = ({ placed: known }: AgentLoad, placed: Placed): void => {
+  placed.other = known.get(placed.shape.hash);
+  known.set(placed.shape.hash, placed);
+};
+
+/** It has no more of this shape. */
+const forget = ({ placed: known }: AgentLoad, placed: Placed): void => {
+  const { hash } = placed.shape;
+  const first = known.get(hash);
+  if (first === placed && placed.other === undefined) known.delete(hash);
+  else if (first === placed) known.set(hash, placed.other!);
+  else {
+    let before = first;
+    while (before !== undefined && before.other !== placed) before = before.other;
+    if (before !== undefined) before.other = placed.other;
+  }
+  placed.other = undefined;
+};
+
 /** What an agent has of a shape; kept only while it has some. */
 export const placedOf = (agent: AgentLoad, shape: Shape): Placed =>
-  agent.placed.get(shape.key) ?? {
+  knownOf(agent, shape) ?? {
     shape,
     asks: shape.resources,
     timeRequest: shape.timeRequest,
-    most: concurrency(agent.offer.resources, shape),
+    most: concurrency(agent.offer.resources, shape.resources),
     count: 0,
     slotted: 0,
     expectedMs: -1,
     leaf: -1,
     arrived: 0,
+    other: undefined,
   };
 
 const slot = (agent: AgentLoad, placed: Placed, count: number): void => {
   placed.slotted += count;
-  for (const name in placed.shape.resources)
-    agent.free[name] = (agent.free[name] ?? 0) - count * placed.shape.resources[name]!;
+  const { asks } = placed;
+  for (const name in asks) agent.free[name] = (agent.free[name] ?? 0) - count * asks[name]!;
 };
 
 const room = (agent: AgentLoad, placed: Placed): number =>
-  Math.min(concurrency(agent.free, placed.shape), placed.most - placed.slotted);
+  Math.min(concurrency(agent.free, placed.asks), placed.most - placed.slotted);
 
 /** How many more tasks of a shape fit into an agent's slots. */
 export const roomFor = (agent: AgentLoad, shape: Shape): number => {
-  const placed = agent.placed.get(shape.key);
-  return placed === undefined ? concurrency(agent.free, shape) : room(agent, placed);
+  const placed = knownOf(agent, shape);
+  return placed === undefined ? concurrency(agent.free, shape.resources) : room(agent, placed);
 };
 
 const setBacklog = (agent: AgentLoad, placed: Placed, change: number): void => {
@@ -122,7 +157,7 @@ const setBacklog = (agent: AgentLoad, placed: Placed, change: number): void => {
 };
 
 export const add = (agent: AgentLoad, placed: Placed, count: number): void => {
-  if (placed.count === 0) agent.placed.set(placed.shape.key, placed);
+  if (placed.count === 0) remember(agent, placed);
   placed.count += count;
   agent.count += count;
   const slotted = Math.max(0, Math.min(count, room(agent, placed)));
@@ -151,7 +186,7 @@ export const release = (agent: AgentLoad, placed: Placed, count: number): void =
   agent.count -= left;
   if (waiting > 0) setBacklog(agent, placed, -waiting);
   if (left > waiting) slot(agent, placed, waiting - left);
-  if (placed.count === 0) agent.placed.delete(placed.shape.key);
+  if (placed.count === 0) forget(agent, placed);
   if (left > waiting && agent.backlog > 0) promote(agent);
 };
 
@@ -159,7 +194,7 @@ export const release = (agent: AgentLoad, placed: Placed, count: number): void =
 export const occupancyOf = (agent: AgentLoad | undefined, unknown: number): { used: number; seconds: number } => {
   let used = 0;
   let seconds = 0;
-  for (const { count, most, expectedMs: each } of agent?.placed.values() ?? []) {
+  for (const { count, most, expectedMs: each } of agent === undefined ? [] : allPlaced(agent)) {
     if (count === 0) continue;
     used += count / Math.max(1, most);
     seconds += (count / Math.max(1, most)) * (each < 0 ? unknown : each / 1000);

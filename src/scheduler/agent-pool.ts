@@ -6,6 +6,7 @@ import {
   type Placed,
   add,
   createLoad,
+  knownOf,
   placedOf,
   release,
   roomFor,
@@ -125,8 +126,9 @@ export const createAgentPool = (
     takeRanks: (shape, { agents: ids, ranks }) => {
       for (const [i, id] of ids.entries()) {
         const agent = agents.get(id);
-        const placed = agent?.placed.get(shape.key);
-        if (agent !== undefined && placed !== undefined) take(agent, placed, ranks[i]!);
+        if (agent === undefined) continue;
+        const placed = knownOf(agent, shape);
+        if (placed !== undefined) take(agent, placed, ranks[i]!);
       }
     },
     candidates: (all) => {

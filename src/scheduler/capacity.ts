@@ -4,11 +4,11 @@ import type { Shape } from "../core/run.ts";
 /** Tasks that ask for nothing countable still share an agent: at most this many at once. */
 const MOST_AT_ONCE = 1024;
 
-/** How many tasks of a shape fit into these resources at once; 0 if not even one. */
-export const concurrency = (capacity: Resources, shape: Pick<Shape, "resources">): number => {
+/** How many tasks that ask for this fit into these resources at once; 0 if not even one. */
+export const concurrency = (capacity: Resources, asks: Resources): number => {
   let most = MOST_AT_ONCE;
-  for (const name in shape.resources) {
-    const asked = shape.resources[name]!;
+  for (const name in asks) {
+    const asked = asks[name]!;
     if (asked > 0) most = Math.min(most, Math.floor(amountOf(capacity, name) / asked));
   }
   return most;

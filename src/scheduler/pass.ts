@@ -113,7 +113,7 @@ const fillBacklog = (pass: Pass, agent: AgentLoad, share: number): void => {
   // what comes later does not overtake what came earlier in its own bucket
   const passed: Tally[] = [];
   const roomFor = ({ run, group }: Batch, shape: Shape): number => {
-    const atOnce = concurrency(agent.offer.resources, shape);
+    const atOnce = concurrency(agent.offer.resources, shape.resources);
     // one that does not fit even an empty agent keeps nobody back
     if (atOnce === 0) return 0;
     const load = prefetchLoad(pass.prefetch, expectedMs(run, group), atOnce) - agent.backlogLoad;

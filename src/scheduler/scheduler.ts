@@ -2,7 +2,7 @@ import type { RowRanges } from "../core/events.ts";
 import { partsByShape } from "../core/later-shapes.ts";
 import { type Group, type Run, type Shape, expectedMs, groupOf, isUniform, shapeOfRow } from "../core/run.ts";
 import { type AccountRule, createAccounts } from "./account.ts";
-import { type AgentOffer, occupancyOf, placedOf } from "./agent-load.ts";
+import { type AgentOffer, knownOf, occupancyOf, placedOf } from "./agent-load.ts";
 import { createAgentPool } from "./agent-pool.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy } from "./capacity.ts";
 import type { RankPlacement } from "./gangs.ts";
@@ -200,7 +200,7 @@ export const createScheduler = (
       const shape = shapeOfRow(groupOf(run.groups, row), row);
       // when a gang is over, all its agents release what they hold for it
       if (shape.ranks !== undefined) return;
-      const placed = agent.placed.get(shape.key);
+      const placed = knownOf(agent, shape);
       if (placed === undefined || placed.count === 0) return;
       ended += 1;
       pool.take(agent, placed, 1);

@@ -88,7 +88,7 @@ export const createStock = (order: Order): Stock => {
       const shape = batch.shape ?? shapeOfRow(group, from);
       const end = from + Math.min(most, rows.countAt(index));
       let row = from;
-      while (row < end && stillWaits(batch, row) && (batch.shape ?? shapeOfRow(group, row)) === shape) row += 1;
+      while (row < end && (batch.shape ?? shapeOfRow(group, row)) === shape && stillWaits(batch, row)) row += 1;
       if (row > from) return row - from;
       if (drop(batch, index, shape, 1)) return 0;
     }

@@ -124,7 +124,8 @@ export const createWaiting = (order: Order): Waiting => {
       const shape = shapeOfRow(batch.group, from);
       const most = room(batch, shape);
       if (most > 0) {
-        const count = most === 1 ? 1 : stock.waitingAt(batch, index, most);
+        const alone = most === 1 || batch.rows.countAt(index) === 1;
+        const count = alone ? 1 : stock.waitingAt(batch, index, most);
         stock.drop(batch, index, shape, count);
         give(batch, shape, from, count);
         continue;

@@ -62,7 +62,7 @@ export const createFitCheck = ({ state, clusters, largest, shared }: FitOptions)
     const queues = [...clusters.clusters.get(cluster)!.queues.values()];
     const nodes = Math.max(...queues.filter(({ name }) => (queue ?? name) === name).map((each) => each.nodes));
     if (ranks.nodes !== undefined && ranks.nodes > nodes) return { name: "nodes", asked: ranks.nodes, has: nodes };
-    const room = concurrency(node, { resources });
+    const room = concurrency(node, resources);
     const most = ranks.nodes === undefined ? room * nodes : room * ranks.nodes;
     return ranks.count > most ? { name: "ranks", asked: ranks.count, has: most } : undefined;
   };
@@ -78,7 +78,7 @@ export const createFitCheck = ({ state, clusters, largest, shared }: FitOptions)
     let most = ranks.count;
     for (const { capacity } of shared.filter((rule) => rule.cluster === cluster)) {
       const counted = Object.entries(resources).filter(([name]) => Object.hasOwn(capacity, name));
-      most = Math.min(most, concurrency(capacity, { resources: Object.fromEntries(counted) }));
+      most = Math.min(most, concurrency(capacity, Object.fromEntries(counted)));
     }
     return ranks.count > most ? { name: "ranks", asked: ranks.count, has: most } : undefined;
   };

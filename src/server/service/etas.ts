@@ -71,10 +71,10 @@ const createPlaces = (context: ServiceContext, now: number): Omit<Places, "ahead
     const able = taking.filter(
       (agent) => agent.cluster === cluster && (shape.queue === undefined || agent.queue === shape.queue),
     );
-    let sum = able.reduce((all, { resources }) => all + concurrency(resources, shape), 0);
+    let sum = able.reduce((all, { resources }) => all + concurrency(resources, shape.resources), 0);
     const machine = clusters.clusters.get(cluster)?.type === "local" ? largest.get(cluster) : undefined;
     // agents of this machine share what it has
-    if (machine !== undefined) sum = Math.min(sum, concurrency(machine, shape));
+    if (machine !== undefined) sum = Math.min(sum, concurrency(machine, shape.resources));
     return shape.ranks === undefined ? sum : Math.floor(sum / shape.ranks.count);
   };
 

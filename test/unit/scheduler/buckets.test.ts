@@ -73,6 +73,38 @@ const arbNode: fc.Arbitrary<Resources> = fc.record({
   tmp: fc.integer({ min: 10 * GB, max: 60 * GB }),
 });
 
+describe("shapes with equal hashes", () => {
+  it("are counted apart, in whatever order they end", () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(), { minLength: 12, maxLength: 12 }), (choices) => {
+        const names = ["AaAa", "AaBB", "BBAa"] as const;
+        const amounts = Array.from({ length: 12 }, (_, i) => ({ cpus: 0, [names[i % 3]!]: FRACTION }));
+        const run = makeRun(1, amounts);
+        const { hash } = shapeOfRow(run.groups[0]!, 0);
+        for (const row of [1, 2]) {
+          expect(shapeOfRow(run.groups[0]!, row).hash).toBe(hash);
+          expect(shapeOfRow(run.groups[0]!, row).key).not.toBe(shapeOfRow(run.groups[0]!, 0).key);
+        }
+        const scheduler = createScheduler();
+        addAgent(scheduler, 1, Object.fromEntries(names.map((name) => [name, FRACTION])));
+        scheduler.ready(run, 0, 12);
+        let running = begin(run, scheduler.pass(0));
+        expect(running.map(({ row }) => row)).toEqual([0, 1, 2]);
+        for (const choice of choices) {
+          const over = running[choice % running.length]!;
+          end(scheduler, run, over);
+          running = running.filter((each) => each !== over);
+          const next = begin(run, scheduler.pass(0));
+          expect(next.map(({ row }) => row)).toEqual(over.row + 3 < 12 ? [over.row + 3] : []);
+          running.push(...next);
+          expect(scheduler.loadOf(1)?.count).toBe(running.length);
+        }
+        expect(running).toEqual([]);
+      }),
+    );
+  });
+});
+
 describe("buckets", () => {
   it("row 001-19: memory and tmp are rounded up by at most an eighth, to amounts with four significant bits", () => {
     fc.assert(
