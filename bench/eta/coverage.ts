@@ -1,6 +1,8 @@
 import { FRACTION } from "../../src/core/resources.ts";
 import { estimate, replays, type Estimate } from "../../src/eta/estimate.ts";
 import { openWork } from "../../src/eta/open-work.ts";
+import { inOrder } from "../../src/eta/order.ts";
+import { whole } from "../../src/eta/steps.ts";
 import { createExpected } from "../../src/learned/expected.ts";
 import { createLearned } from "../../src/learned/learned.ts";
 import { concurrency } from "../../src/scheduler/capacity.ts";
@@ -42,7 +44,7 @@ export const ask = (seed: number): Asked => {
   const { run } = driven;
   const tenth = SHARE * allWork(driven, (row) => durationOf(run, row));
   const now = driven.until(() => driven.done >= tenth);
-  const work = openWork(run, now, expected, {
+  const work = openWork(run, whole(inOrder(run)), now, expected, {
     atOnce: ({ resources }) =>
       world.agents.reduce((sum, { cores }) => sum + concurrency({ cpus: cores * FRACTION }, resources), 0),
     units: 1,
@@ -51,7 +53,7 @@ export const ask = (seed: number): Asked => {
   });
   if (work === undefined) throw new Error("a simulated run fits nowhere");
   const ended = run.groups.reduce((sum, { done }) => sum + done, 0);
-  const { mean, sd } = replays(work, seed);
+  const { mean, sd } = whole(replays(work, seed));
   return {
     seed,
     family: world.family,

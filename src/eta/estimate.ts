@@ -1,5 +1,6 @@
 import { createRandom } from "./random.ts";
 import { orderOf, replay } from "./replay.ts";
+import { type Steps, whole } from "./steps.ts";
 import { type OpenGroup, type OpenWork, leastMs, pathsOf } from "./work.ts";
 
 /** When a run ends: milliseconds from now that it takes at most, with these probabilities. */
@@ -54,8 +55,13 @@ const coarser = (work: OpenWork): OpenWork => {
   return { ...work, groups: work.groups.map(thinned) };
 };
 
-/** Mean and standard deviation of the logarithms of what the replays took. */
-export const replays = (given: OpenWork, seed: number): { readonly mean: number; readonly sd: number } => {
+/** Mean and standard deviation of the logarithms of what replays took. */
+interface Logarithms {
+  readonly mean: number;
+  readonly sd: number;
+}
+
+export function* replays(given: OpenWork, seed: number): Steps<Logarithms> {
   const work = coarser(given);
   const order = orderOf(work.groups, pathsOf(work.groups));
   const rank = new Uint32Array(order.length);
@@ -65,19 +71,24 @@ export const replays = (given: OpenWork, seed: number): { readonly mean: number;
   let sum = 0;
   let squares = 0;
   for (let n = 0; n < count; n += 1) {
+    yield;
     const took = Math.log(Math.max(1, replay(work, rank, random)));
     sum += took;
     squares += took * took;
   }
   const mean = sum / count;
   return { mean, sd: Math.sqrt(Math.max(0, squares / count - mean * mean)) };
-};
+}
 
 /** From mean and standard deviation of logarithms, and a bound below. */
-export const calibrated = ({ mean, sd }: ReturnType<typeof replays>, least: number): Estimate => {
+export const calibrated = ({ mean, sd }: Logarithms, least: number): Estimate => {
   const at = (z: number): number => Math.exp(mean + z * Math.max(LEAST_SD, sd));
   const p50 = Math.max(at(CALIBRATED.p50), least);
   return { p10: Math.min(at(CALIBRATED.p10), p50), p50, p90: Math.max(at(CALIBRATED.p90), p50) };
 };
 
-export const estimate = (work: OpenWork, seed: number): Estimate => calibrated(replays(work, seed), leastMs(work));
+export function* estimateSteps(work: OpenWork, seed: number): Steps<Estimate> {
+  return calibrated(yield* replays(work, seed), leastMs(work));
+}
+
+export const estimate = (work: OpenWork, seed: number): Estimate => whole(estimateSteps(work, seed));

@@ -4,7 +4,7 @@ import { peek } from "../core/table.ts";
 import type { Expected } from "../learned/expected.ts";
 import { WINDOW } from "../learned/window.ts";
 import { guessFor, withRunning } from "./guesses.ts";
-import { inOrder, isOpen } from "./order.ts";
+import { type Ordered, isOpen } from "./order.ts";
 import { runningOf } from "./running.ts";
 import type { OpenGroup, OpenWork, Times } from "./work.ts";
 
@@ -53,8 +53,13 @@ const timesOf = (
 };
 
 /** Undefined where a task could run nowhere that is known. */
-export const openWork = (run: Run, now: number, expected: Expected, capacity: Capacity): OpenWork | undefined => {
-  const { ordered: all, levels } = inOrder(run);
+export const openWork = (
+  run: Run,
+  { ordered: all, levels }: Ordered,
+  now: number,
+  expected: Expected,
+  capacity: Capacity,
+): OpenWork | undefined => {
   const ordered = all.filter(isOpen);
   const places = new Map(ordered.map((group, i) => [group.index, i]));
   const groups: OpenGroup[] = [];

@@ -2,7 +2,8 @@ import { type Run, shapeOfRow } from "../core/run.ts";
 import type { Expected } from "../learned/expected.ts";
 import { type Estimate, calibrated } from "./estimate.ts";
 import type { Capacity } from "./open-work.ts";
-import { inOrder, isOpen } from "./order.ts";
+import { type Ordered, isOpen } from "./order.ts";
+import { PIECE, type Steps } from "./steps.ts";
 
 /**
  * An estimate from the bounds alone, the critical path and the work over all cores: for graphs of so many groups that
@@ -13,13 +14,18 @@ const SD = 0.15;
 /** The larger, the nearer to the larger bound. */
 const POWER = 4;
 
-export const roughly = (run: Run, expected: Expected, { atOnce, units, arrivals, aheadMs }: Capacity): Estimate => {
-  const { ordered } = inOrder(run);
+export function* roughly(
+  run: Run,
+  { ordered }: Ordered,
+  expected: Expected,
+  { atOnce, units, arrivals, aheadMs }: Capacity,
+): Steps<Estimate> {
   const paths = new Float64Array(run.groups.length);
   const all = units + arrivals.reduce((sum, each) => sum + each.units, 0);
   let work = 0;
   let path = 0;
   for (let i = ordered.length - 1; i >= 0; i -= 1) {
+    if (i % PIECE === 0) yield;
     const group = ordered[i]!;
     if (!isOpen(group)) continue;
     const { index, count, done, failed, canceled, dependents } = group;
@@ -35,4 +41,4 @@ export const roughly = (run: Run, expected: Expected, { atOnce, units, arrivals,
   const least = Math.max(path, cores);
   const ms = (path ** POWER + cores ** POWER) ** (1 / POWER) + aheadMs + wait;
   return calibrated({ mean: Math.log(Math.max(1, ms)), sd: SD }, least);
-};
+}

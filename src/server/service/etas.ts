@@ -2,7 +2,9 @@ import { type Group, type Run, type Shape, isFinishedRun, shapeOfRow } from "../
 import type { Pilot } from "../../core/state.ts";
 import { isFinalPilot } from "../../core/states.ts";
 import type { FleetFacts, Places } from "../../eta/capacity.ts";
-import { type Eta, etaOf } from "../../eta/eta.ts";
+import { type Eta, etaSteps } from "../../eta/eta.ts";
+import { PIECE, type Steps } from "../../eta/steps.ts";
+import { createTurns } from "../../eta/turns.ts";
 import { slotsOf } from "../../fleet/demand.ts";
 import type { Fleet } from "../../pilots/fleet.ts";
 import { concurrency } from "../../scheduler/capacity.ts";
@@ -109,6 +111,10 @@ export const createEtas = (context: ServiceContext): Etas => {
   const { state } = engine;
   const kept = new Map<number, Kept>();
   let places: { readonly of: ReturnType<typeof createPlaces>; readonly until: number } | undefined;
+  const turns = createTurns<Eta>(
+    () => performance.now(),
+    (next) => void setImmediate(next).unref(),
+  );
   /** Milliseconds spent on estimates since `since`. */
   let spent = 0;
   let since = 0;
@@ -119,7 +125,7 @@ export const createEtas = (context: ServiceContext): Etas => {
   };
 
   /** Runs of higher priority, and those that came first, get their slots first. */
-  const aheadMs = (run: Run, at: ReturnType<typeof createPlaces>): number => {
+  function* aheadMs(run: Run, at: ReturnType<typeof createPlaces>): Steps<number> {
     const priority = highest(run);
     const clusters = new Set(run.groups.map(({ spec }) => spec.cluster ?? context.clusters.default));
     let sum = 0;
@@ -127,20 +133,27 @@ export const createEtas = (context: ServiceContext): Etas => {
       if (other === run || isFinishedRun(other)) continue;
       const first = highest(other);
       if (first < priority || (first === priority && other.id > run.id)) continue;
-      for (const group of other.groups) {
+      for (const [n, group] of other.groups.entries()) {
+        if (n % PIECE === 0) yield;
         const left = clusters.has(group.spec.cluster ?? context.clusters.default) ? leftOf(group) : 0;
         const atOnce = left === 0 ? 0 : at.atOnce(shapeOfRow(group, group.first));
         if (atOnce > 0) sum += (left * expected.ofGroup(other, group)) / atOnce;
       }
     }
     return sum;
-  };
+  }
 
   const dated = (eta: Eta, now: number): Kept["eta"] => {
     if ("reason" in eta) return eta;
     const { p10, p50, p90 } = eta.estimate;
     return { dates: { p10: now + p10, p50: now + p50, p90: now + p90 } };
   };
+
+  function* stepsFor(run: Run, now: number, rough: boolean): Steps<Eta> {
+    const at = placesAt(now);
+    const ahead = rough ? 0 : yield* aheadMs(run, at);
+    return yield* etaSteps(run, now, expected, { ...at, aheadMs: ahead }, rough);
+  }
 
   return {
     of: (run) => {
@@ -151,18 +164,19 @@ export const createEtas = (context: ServiceContext): Etas => {
       const now = engine.clock();
       const known = kept.get(run.id);
       if (known !== undefined && now < known.until) return known.eta;
+      const before = known?.eta ?? { reason: "it is being worked out" };
+      if (turns.isUnderWay(run.id)) return before;
       if (now >= since + 1000) [since, spent] = [now, 0];
-      const began = performance.now();
       const rough = spent > MOST_MS;
       // better an old estimate than a rough one
       if (rough && known !== undefined) return known.eta;
-      const at = placesAt(now);
-      const eta = dated(etaOf(run, now, expected, { ...at, aheadMs: rough ? 0 : aheadMs(run, at) }, rough), now);
-      const cost = performance.now() - began;
-      spent += cost;
-      if (kept.size >= MOST_KEPT) kept.clear();
-      kept.set(run.id, { eta, until: now + Math.max(KEPT_MS, cost * KEPT_FOR_COST) });
-      return eta;
+      turns.work(run.id, stepsFor(run, now, rough), (eta, cost) => {
+        spent += cost;
+        if (kept.size >= MOST_KEPT) kept.clear();
+        if (!isFinishedRun(run))
+          kept.set(run.id, { eta: dated(eta, now), until: now + Math.max(KEPT_MS, cost * KEPT_FOR_COST) });
+      });
+      return kept.get(run.id)?.eta ?? before;
     },
   };
 };

@@ -1,0 +1,13 @@
+/** Work in pieces of about a millisecond: between two of them, whoever does it may let others have their turn. */
+export type Steps<T> = Generator<undefined, T, undefined>;
+
+/** How many groups one piece looks at. */
+export const PIECE = 512;
+
+/** All pieces at once. */
+export const whole = <T>(steps: Steps<T>): T => {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+};
