@@ -10,7 +10,8 @@ import {
   type AgentsLost,
 } from "./events.ts";
 import { cpuOfOthers, formGang, gangsWithout, leave } from "./gangs.ts";
-import { forEachHeld, holds } from "./held.ts";
+import { applyAhead } from "./ahead.ts";
+import { forEachAt, holds, isAhead, isAt } from "./held.ts";
 import { keepAmounts, releaseAmounts } from "./learned-amounts.ts";
 import { setLaterShape } from "./later-shapes.ts";
 import { type Verdict, isLoss, verdictOf, lossesInCompany } from "./losses.ts";
@@ -47,6 +48,7 @@ export const applyAssigned: Apply<TasksAssigned> = (state, event) => {
       }
     }
   }
+  applyAhead(state, event);
 };
 
 export const applyReturned: Apply<TasksReturned> = (state, event, effects) => {
@@ -59,14 +61,15 @@ export const applyReturned: Apply<TasksReturned> = (state, event, effects) => {
         // no agent has a row of a page that was never touched
         const page = peek(run.table, row);
         const slot = row % run.table.pageRows;
-        if (page === undefined || !holds(page, slot, event.agent)) continue;
-        leave(state, run, row, event.agent, effects);
+        if (page === undefined || !isAt(page, slot, event.agent)) continue;
+        const ahead = isAhead(page, slot);
+        if (!ahead) leave(state, run, row, event.agent, effects);
         page.agent[slot] = 0;
         page.attempt[slot]! -= 1;
         releaseAmounts(run, row);
         if ((page.flags[slot]! & Flag.CANCEL) === 0) {
-          // it stays in TMGR_SCHEDULING: a task never moves backward within an attempt
-          effects.ready(run, row, 1);
+          // it stays in TMGR_SCHEDULING, or in NEW: a task never moves backward within an attempt
+          if (!ahead) effects.ready(run, row, 1);
           continue;
         }
         const group = groupOf(run.groups, row);
@@ -139,13 +142,23 @@ const applyColumns = (
   const details = new Map(columns.details);
   const lost = new Map(columns.lost?.map(([i, stdout, stderr, reason]) => [i, { stdout, stderr, reason }]));
   const moved = new Set<Group>();
+  let any = false;
   let group = run.groups[0]!;
+  const settle = (): void => {
+    if (moved.size === 0) return;
+    any = true;
+    const groups = [...moved];
+    moved.clear();
+    cascade(state, run, groups, at, effects);
+  };
   for (let i = 0; i < columns.rows.length; i += 1) {
     const row = columns.rows[i]!;
     if (row >= run.total) continue;
     const page = peek(run.table, row);
     const slot = row % run.table.pageRows;
     if (page === undefined) continue;
+    // what it was handed ahead behind ended before it, in this very message
+    if (isAhead(page, slot)) settle();
     // the result of a superseded attempt, or one that was already applied: no change
     if (page.attempt[slot] !== valueAt(columns.attempt, i) || !holds(page, slot, agent)) continue;
     if (row < group.first || row >= group.first + group.count) group = groupOf(run.groups, row);
@@ -220,9 +233,8 @@ const applyColumns = (
     endTask(state, run, group, row, Task.FAILED, at, effects);
     moved.add(group);
   }
-  if (moved.size === 0) return;
-  cascade(state, run, [...moved], at, effects);
-  enforceMaxFails(state, run, at, effects);
+  settle();
+  if (any) enforceMaxFails(state, run, at, effects);
 };
 
 export const enforceMaxFails = (state: State, run: Run, at: number, effects: Effects): void => {
@@ -274,8 +286,9 @@ const reopenLost = (state: State, run: Run, row: Row, verdict: Verdict, effects:
     page.reason[slot] = internReason(run, `lost ${losses} times, the last time: ${last}`);
     return false;
   }
-  reopen(state, run, row, true, Task.PENDING, effects);
-  effects.ready(run, row, 1);
+  const ahead = isAhead(page, slot);
+  reopen(state, run, row, true, ahead ? Task.NEW : Task.PENDING, effects);
+  if (!ahead) effects.ready(run, row, 1);
   return true;
 };
 
@@ -316,7 +329,7 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
       const group = loseRow(state, run, row, page, slot, event, verdict, effects);
       if (group !== undefined) moved.add(group);
     };
-    forEachHeld(run, gone, lose);
+    forEachAt(run, gone, lose);
     for (const row of crippled.get(run) ?? []) lose(row, touch(run.table, row), row % run.table.pageRows);
     if (moved.size === 0) continue;
     cascade(state, run, [...moved], event.at, effects);
@@ -336,7 +349,7 @@ const loseRow = (
   effects: Effects,
 ): Group | undefined => {
   const group = groupOf(run.groups, row);
-  leave(state, run, row, page.agent[slot]!, effects);
+  if (!isAhead(page, slot)) leave(state, run, row, page.agent[slot]!, effects);
   page.finished[slot] = at;
   if ((page.flags[slot]! & Flag.CANCEL) !== 0) {
     endTask(state, run, group, row, Task.CANCELED, at, effects);

@@ -155,6 +155,7 @@ const SHAPES: Readonly<Record<Event["type"], Shape>> = {
     at: number,
     agent: id,
     parts: rowRanges,
+    ahead: optional(rowRanges),
     gang: optional(object({ agents: listOf(id), ranks: listOf(id) })),
   }),
   "tasks.returned": object({ at: number, agent: id, parts: rowRanges }),

@@ -110,6 +110,11 @@ export interface TasksAssigned {
   readonly at: number;
   readonly agent: AgentId;
   readonly parts: readonly RowRanges[];
+  /**
+   * Tasks handed ahead, which the agent begins when the one task that each still waits for, which it has too, has ended
+   * there with exit code 0. In order: none stands before the one it waits for.
+   */
+  readonly ahead?: readonly RowRanges[];
   /** One task whose ranks run on several agents of one pilot, `agent` first: how many ranks each has. */
   readonly gang?: { readonly agents: readonly number[]; readonly ranks: readonly number[] };
 }

@@ -3,18 +3,25 @@ import { Task, isFinalTask } from "./states.ts";
 import type { Page } from "./table.ts";
 import type { AgentId, Row } from "./ids.ts";
 
-/** Which rows agents have. */
+/**
+ * Which rows agents have. One that was handed ahead lies at its agent in NEW, behind the one task it still waits for
+ * (decision 0034); all others may run there.
+ */
 
-/** Whether this agent has this row now, in an attempt that has not ended. */
+/** Whether it was handed ahead, and what it waits for is not known to have ended well. */
+export const isAhead = (page: Page, slot: number): boolean => page.state[slot] === Task.NEW && page.agent[slot] !== 0;
+
+/** Whether this agent has this row now and may run it, in an attempt that has not ended. */
 export const holds = (page: Page, slot: number, agent: AgentId): boolean =>
   page.agent[slot] === agent && page.state[slot]! >= Task.SCHEDULING && !isFinalTask(page.state[slot]!);
 
-/** Visits every row that one of these agents has now. */
-export const forEachHeld = (
-  run: Run,
-  agents: ReadonlySet<number>,
-  visit: (row: Row, page: Page, slot: number) => void,
-): void => {
+/** Whether this agent has this row now, be it handed ahead. */
+export const isAt = (page: Page, slot: number, agent: AgentId): boolean =>
+  holds(page, slot, agent) || (isAhead(page, slot) && page.agent[slot] === agent);
+
+type Visit = (row: Row, page: Page, slot: number) => void;
+
+const forEach = (run: Run, agents: ReadonlySet<number>, has: typeof holds, visit: Visit): void => {
   const { table } = run;
   for (let index = 0; index < table.pages.length; index += 1) {
     const page = table.pages[index];
@@ -22,8 +29,15 @@ export const forEachHeld = (
     const rows = Math.min(table.pageRows, run.total - index * table.pageRows);
     for (let slot = 0; slot < rows; slot += 1) {
       const agent = page.agent[slot]!;
-      if (agent !== 0 && agents.has(agent) && holds(page, slot, agent))
-        visit(index * table.pageRows + slot, page, slot);
+      if (agent !== 0 && agents.has(agent) && has(page, slot, agent)) visit(index * table.pageRows + slot, page, slot);
     }
   }
 };
+
+/** Visits every row that one of these agents may run now. */
+export const forEachHeld = (run: Run, agents: ReadonlySet<number>, visit: Visit): void =>
+  forEach(run, agents, holds, visit);
+
+/** Visits every row that one of these agents has now, those handed ahead too. */
+export const forEachAt = (run: Run, agents: ReadonlySet<number>, visit: Visit): void =>
+  forEach(run, agents, isAt, visit);

@@ -1,5 +1,5 @@
 import type { RunRequests } from "./events.ts";
-import { holds } from "./held.ts";
+import { isAt } from "./held.ts";
 import { setLaterShape } from "./later-shapes.ts";
 import { type Group, type LearnedAmounts, type Run, groupOf, isFinishedRun } from "./run.ts";
 import type { Apply } from "./state.ts";
@@ -23,7 +23,7 @@ const beginLearned = (run: Run, group: Group): LearnedAmounts => {
     const page = peek(table, row);
     const slot = row % table.pageRows;
     if (page === undefined || page.attempt[slot] === 0) continue;
-    if (isFinalTask(page.state[slot]!) || holds(page, slot, page.agent[slot]!)) rows[row - group.first] = 1;
+    if (isFinalTask(page.state[slot]!) || isAt(page, slot, page.agent[slot]!)) rows[row - group.first] = 1;
   }
   return { versions: [{ mem: undefined, timeRequest: undefined, shapes: new Map() }], rows };
 };

@@ -1,6 +1,6 @@
 import { valueAt } from "./columns.ts";
 import { Ending, type Event, type Grown, type TasksEnded } from "./events.ts";
-import { holds } from "./held.ts";
+import { isAt } from "./held.ts";
 import { setLaterShape } from "./later-shapes.ts";
 import { formatSize } from "./quantities.ts";
 import { amountOf } from "./resources.ts";
@@ -86,7 +86,7 @@ export const decideMemory = (state: State, event: Event, advice: MemoryAdvice): 
       const page = peek(run.table, row);
       const slot = row % run.table.pageRows;
       if (page === undefined || page.attempt[slot] !== valueAt(part.attempt, i)) continue;
-      if (!holds(page, slot, event.agent) || (page.flags[slot]! & Flag.CANCEL) !== 0) continue;
+      if (!isAt(page, slot, event.agent) || (page.flags[slot]! & Flag.CANCEL) !== 0) continue;
       const bytes = decideRow(run, groupOf(run.groups, row), row, largestFor, advice.learned);
       if (bytes === undefined) continue;
       rows.push(row);

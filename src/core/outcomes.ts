@@ -1,6 +1,7 @@
 import { type Group, type Run, internReason, isFinishedRun, runState } from "./run.ts";
 import type { Condition } from "./spec.ts";
 import { advance, advanceUntouched } from "./moves.ts";
+import { isAhead } from "./held.ts";
 import { Task, isFinalTask } from "./states.ts";
 import type { Effects, State } from "./state.ts";
 import { Flag, peek, touch } from "./table.ts";
@@ -26,7 +27,7 @@ export const judge = (group: Group, on: Condition): "met" | "never" | "open" => 
 export const judgeRun = (outcome: "DONE" | "FAILED" | "CANCELED", on: Condition): "met" | "never" =>
   on === "any" || (on === "ok") === (outcome === "DONE") ? "met" : "never";
 
-/** All rows of a group become placeable. */
+/** All rows of a group become placeable; one that was handed ahead is with its agent already. */
 const release = (state: State, run: Run, group: Group, effects: Effects): void => {
   const { table } = run;
   let untouched = 0;
@@ -43,13 +44,16 @@ const release = (state: State, run: Run, group: Group, effects: Effects): void =
     }
     for (; row < pageEnd; row += 1) {
       const slot = row % table.pageRows;
-      if (page.state[slot] === Task.NEW) {
+      if (page.state[slot] === Task.NEW && page.agent[slot] === 0) {
         advance(state, run, row, Task.PENDING);
         if (from < 0) from = row;
-      } else if (from >= 0) {
-        effects.ready(run, from, row - from);
-        from = -1;
+        continue;
       }
+      if (from >= 0) effects.ready(run, from, row - from);
+      from = -1;
+      if (!isAhead(page, slot)) continue;
+      advance(state, run, row, Task.SCHEDULING);
+      effects.arrived(run, row, page.agent[slot]!);
     }
   }
   advanceUntouched(run, group, untouched);
@@ -76,7 +80,7 @@ export const cancelRows = (
     const page = touch(table, row);
     const slot = row % table.pageRows;
     const now = page.state[slot]!;
-    const running = now >= Task.SCHEDULING && page.agent[slot] !== 0;
+    const running = page.agent[slot] !== 0 && (now >= Task.SCHEDULING || isAhead(page, slot));
     if (isFinalTask(now) || running) {
       if (running && !isFinalTask(now) && (page.flags[slot]! & Flag.CANCEL) === 0) {
         page.flags[slot]! |= Flag.CANCEL;

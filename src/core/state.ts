@@ -147,6 +147,8 @@ export interface Effects {
   requeue(run: Run): void;
   /** A row that may be placed at a later time. */
   delayed(run: Run, row: Row, until: number): void;
+  /** A row that was handed ahead waits for nothing more: it counts at its agent from now on, like any other. */
+  arrived(run: Run, row: Row, agent: AgentId): void;
   /** A row that an agent no longer has. */
   left(run: Run, row: Row, agent: AgentId): void;
   /** The agents of a gang have nothing more to do for it. */
@@ -169,6 +171,7 @@ export const NO_EFFECTS: Effects = {
   unqueue: nothing,
   requeue: nothing,
   delayed: nothing,
+  arrived: nothing,
   left: nothing,
   gangOver: nothing,
   stop: nothing,

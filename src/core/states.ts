@@ -11,7 +11,8 @@
  *        ─► AGENT_EXECUTING_PENDING ─► AGENT_EXECUTING ─► [staging out] ─► DONE | CANCELED | FAILED
  *
  * A new attempt starts again at TMGR_SCHEDULING_PENDING. Only `retry` reopens a final task: it waits for its
- * dependencies again, in NEW. Who moves what is in moves.ts.
+ * dependencies again, in NEW. A task that was handed ahead (held.ts) is in NEW until what it waits for is done, and goes
+ * on to TMGR_SCHEDULING; lost before that, it waits in NEW for its next attempt. Who moves what is in moves.ts.
  *
  * Launch: pending ─► running ─► succeeded | failed | cancelled | lost
  *
@@ -78,9 +79,14 @@ export const taskStateName = (code: number): TaskState => TASK_STATES[code] ?? "
 /** Whether a task may go from one state to another within an attempt: forward only, and never out of a final state. */
 export const mayAdvanceTask = (from: number, to: number): boolean => to > from && !isFinalTask(from);
 
-/** Whether an attempt may be over and its task wait for the next one: in PENDING, or after `retry` in NEW. */
+/**
+ * Whether an attempt may be over and its task wait for the next one: in PENDING, or in NEW after `retry` and where what
+ * it waits for is not done.
+ */
 export const mayReopenTask = (from: number, to: number): boolean =>
-  to === Task.PENDING ? from >= Task.SCHEDULING && !isFinalTask(from) : to === Task.NEW && isFinalTask(from);
+  to === Task.PENDING
+    ? from >= Task.SCHEDULING && !isFinalTask(from)
+    : to === Task.NEW && (from === Task.NEW || isFinalTask(from));
 
 /** The same for a pilot: forward only. */
 export const mayAdvancePilot = (from: PilotState, to: PilotState): boolean =>

@@ -27,8 +27,9 @@ import { type SegmentId, baseName } from "./names.ts";
  *   2   losses say whether the task was given up (`givenUp`, `losses.judged`); snapshots hold the links between runs
  *   3   results say how much memory attempts had (`peak`) and which get more (`grown`);
  *       requests are learned (`run.requests`); snapshots hold all three
+ *   4   tasks may be handed ahead (`ahead` of `tasks.assigned`): an agent may have one that waits for another
  */
-export const FORMAT_VERSION = 3;
+export const FORMAT_VERSION = 4;
 export const HEADER_BYTES = 40;
 export const FRAME_BYTES = 11;
 export const MAX_RECORD = 256 * 1024 * 1024;

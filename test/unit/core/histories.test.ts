@@ -10,7 +10,9 @@ import { type Shape, groupOf, runState, shapeOfRow } from "../../../src/core/run
 import type { StateRecord } from "../../../src/core/snapshot.ts";
 import type { Dependency } from "../../../src/core/spec.ts";
 import { TASK_STATES, isFinalTask, mayAdvanceTask } from "../../../src/core/states.ts";
-import { peek } from "../../../src/core/table.ts";
+import { followerOf, mayGoAhead } from "../../../src/core/ahead.ts";
+import { isAhead } from "../../../src/core/held.ts";
+import { Flag, isReady, peek } from "../../../src/core/table.ts";
 import { type Driver, after, createDriver, group, runToEnd, spec } from "./model.ts";
 import { replayAll, same, snapshotOf } from "./replays.ts";
 
@@ -72,6 +74,18 @@ const check = (driver: Driver, before: Map<string, Seen>): void => {
       const total = attemptsOf(run, row).at(-1)?.n ?? 0;
       expect(attemptsOf(run, row).length + droppedOf(run, row)).toBe(total);
     }
+    for (let row = 0; row < run.total; row += 1) {
+      const page = peek(run.table, row);
+      const slot = row % run.table.pageRows;
+      const { waits } = groupOf(run.groups, row);
+      const state = driver.stateOf(run, row);
+      if (state > 0 && !isFinalTask(state)) expect(waits, "what began waits for nothing").toBe(0);
+      if (page !== undefined && isAhead(page, slot) && (page.flags[slot]! & Flag.CANCEL) === 0)
+        expect(waits, "handed ahead behind one task").toBe(1);
+      expect(driver.ready.get(run.id)?.has(row) === true, `row ${row} is queued exactly while it may be placed`).toBe(
+        isReady(state, page?.agent[slot] ?? 0),
+      );
+    }
     expect([...run.counts]).toEqual(counted);
     for (const each of run.groups) expect(each.done + each.failed + each.canceled).toBeLessThanOrEqual(each.count);
     const lost = Array.from({ length: run.total }, (_, row) => lostOf(run, row)).filter((each) => each !== undefined);
@@ -87,7 +101,7 @@ const condition = fc.constantFrom("ok" as const, "any" as const, "failed" as con
 
 const groups = fc.array(
   fc.record({
-    count: fc.integer({ min: 1, max: 12 }),
+    count: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 12 })),
     retries: fc.integer({ min: 0, max: 2 }),
     /** Its mem grows with each failure. */
     grows: fc.boolean(),
@@ -96,6 +110,8 @@ const groups = fc.array(
     auto: fc.boolean(),
     memRetry: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined }),
     ranks: fc.boolean(),
+    /** One task behind the one before it: it may be handed ahead. */
+    link: fc.boolean(),
     deps: fc.array(fc.tuple(fc.nat(), condition), { maxLength: 2 }),
     /** On earlier runs. */
     runs: fc.array(fc.tuple(fc.nat(3), condition), { maxLength: 2 }),
@@ -108,6 +124,17 @@ const step = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({ do: fc.constant("end" as const), pick: fc.nat(), code: fc.constantFrom(0, 0, 0, 1, -9) }),
+  },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("ahead" as const), pick: fc.nat(), deep: fc.nat(3) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant("link" as const),
+      pick: fc.nat(),
+      deep: fc.nat(3),
+      code: fc.nat(1),
+      ending: fc.constantFrom(Ending.EXIT, Ending.EXIT, Ending.MEMORY, Ending.INTERRUPTED, Ending.CUT_OFF),
+    }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("interrupt" as const), pick: fc.nat() }) },
   {
@@ -146,9 +173,33 @@ const heldBy = (driver: Driver): { run: number; row: number; agent: number }[] =
       const page = peek(run.table, row);
       const agent = page?.agent[row % run.table.pageRows] ?? 0;
       const state = driver.stateOf(run, row);
-      return agent !== 0 && state >= 2 && !isFinalTask(state) ? [{ run: run.id, row, agent }] : [];
+      return agent !== 0 && state !== 1 && !isFinalTask(state) ? [{ run: run.id, row, agent }] : [];
     }),
   );
+
+/** The rows at an agent behind one, in order. */
+const behind = (driver: Driver, { run: id, row, agent }: { run: number; row: number; agent: number }): number[] => {
+  const run = driver.state.runs.get(id)!;
+  const rows: number[] = [];
+  let last = groupOf(run.groups, row);
+  if (last.count > 1) return rows;
+  for (let next = followerOf(run, last, agent); next !== undefined; next = followerOf(run, last, agent)) {
+    rows.push(next.first);
+    last = next;
+  }
+  return rows;
+};
+
+/** Hands tasks ahead, behind those that are there already. */
+const handAhead = (driver: Driver, head: { run: number; row: number; agent: number }, deep: number): void => {
+  const run = driver.state.runs.get(head.run)!;
+  for (let nth = 0; nth <= deep; nth += 1) {
+    const last = groupOf(run.groups, behind(driver, head).at(-1) ?? head.row);
+    const next = last.dependents.find(({ group: index, on }) => on === "ok" && mayGoAhead(run, run.groups[index]!));
+    if (last.count > 1 || last.spec.ranks !== undefined || next === undefined) return;
+    driver.ahead(head.agent, run.id, run.groups[next.group]!.first);
+  }
+};
 
 const play = (
   steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T : never)[],
@@ -166,9 +217,9 @@ const play = (
           const earlier = new Map(each.runs.filter(([back]) => back < newest).map(([back, on]) => [newest - back, on]));
           const runs = [...earlier].map(([run, on]): Dependency => ({ run, on }));
           const seen = new Map(each.deps.filter(() => i > 0).map(([n, on]) => [n % Math.max(1, i), on]));
-          return group(`g${i}`, each.count, {
+          return group(`g${i}`, each.link ? 1 : each.count, {
             retries: each.retries,
-            after: [...after(...seen), ...runs],
+            after: each.link ? after(...(i === 0 ? [] : [i - 1])) : [...after(...seen), ...runs],
             ...(each.grows
               ? { resources: { cpus: FRACTION, mem: 4 }, attemptResources: { mem: "{attempt * 4}B" } }
               : {}),
@@ -176,7 +227,7 @@ const play = (
             ...(each.memRetry === undefined || each.grows
               ? {}
               : { resources: { cpus: FRACTION, mem: 4 }, memRetry: each.memRetry }),
-            ...(each.ranks ? { ranks: { count: 4, by: "agents" as const } } : {}),
+            ...(each.ranks && !each.link ? { ranks: { count: 4, by: "agents" as const } } : {}),
           });
         }),
         maxFails === null ? {} : { maxFails },
@@ -201,6 +252,24 @@ const play = (
       case "end":
         if (pick !== undefined) driver.end(pick.agent, pick.run, [pick.row], each.code);
         break;
+      case "ahead": {
+        const heads = list.filter(({ run, row }) => {
+          const { count, dependents } = groupOf(driver.state.runs.get(run)!.groups, row);
+          return count === 1 && dependents.length > 0;
+        });
+        const head = heads[each.pick % Math.max(1, heads.length)];
+        if (head !== undefined) handAhead(driver, head, each.deep);
+        break;
+      }
+      case "link": {
+        const heads = list.filter((one) => behind(driver, one).length > 0);
+        const head = heads[each.pick % Math.max(1, heads.length)];
+        if (head === undefined) break;
+        const rows = [head.row, ...behind(driver, head)].slice(0, each.deep + 2);
+        // the last of them may have ended otherwise
+        driver.end(head.agent, head.run, rows, each.code, each.ending, rows.length - 1);
+        break;
+      }
       case "learn": {
         const run = [...driver.state.runs.values()][each.pick % driver.state.runs.size]!;
         const { index } = run.groups[each.pick % run.groups.length]!;
@@ -263,6 +332,7 @@ const play = (
         break;
       case "cancel": {
         const run = [...driver.state.runs.values()][each.pick % driver.state.runs.size]!;
+        const held = list.filter((one) => one.run === run.id);
         driver.send({
           type: "run.canceled",
           at: 7000,
@@ -270,6 +340,8 @@ const play = (
           reason: "test",
           ...(each.all ? {} : { rows: [each.pick % run.total] }),
         });
+        for (const { row } of held)
+          expect(isFinalTask(driver.stateOf(run, row)), "what an agent has ends with its word alone").toBe(false);
         break;
       }
       case "retry": {
@@ -348,7 +420,13 @@ describe("any history", () => {
       fc.property(groups, fc.array(step, { maxLength: 60 }), fc.nat(2), which, (first, steps, code, retries) => {
         const driver = play(steps, first, null);
         const runs = [...driver.state.runs.values()];
-        for (const { run, row, agent } of heldBy(driver)) driver.end(agent, run, [row], code);
+        for (const { run, row, agent } of heldBy(driver)) {
+          // an agent gives back what lies behind a task that did not end well
+          const held = driver.state.runs.get(run)!;
+          if (isAhead(peek(held.table, row)!, row % held.table.pageRows))
+            driver.send({ type: "tasks.returned", at: 8000, agent, parts: [{ run, ranges: [row, 1] }] });
+          else driver.end(agent, run, [row], code);
+        }
         runToEnd(driver, (_, row) => row % 2);
         for (const each of retries) {
           for (const run of runs) driver.send({ type: "run.retried", at: 9000, run: run.id, which: each });

@@ -52,7 +52,10 @@ export interface Driver {
   join(): number;
   /** Others: agents that run some of its ranks. */
   assign(agent: number, run: number, row: number, others?: readonly number[]): void;
-  end(agent: number, run: number, rows: readonly number[], code: number, ending?: number): void;
+  /** Hands a task ahead to an agent that has what it waits for. */
+  ahead(agent: number, run: number, row: number): void;
+  /** From the row with this index on; those before it ended well. */
+  end(agent: number, run: number, rows: readonly number[], code: number, ending?: number, from?: number): void;
   stateOf(run: Run, row: number): number;
 }
 
@@ -153,7 +156,9 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
         ...(others.length === 0 ? {} : { gang: { agents: members, ranks: members.map(() => 2) } }),
       });
     },
-    end: (agent, run, rows, code, ending = code < 0 ? Ending.SIGNAL : Ending.EXIT) => {
+    ahead: (agent, run, row) =>
+      send({ type: "tasks.assigned", at: (at += 1), agent, parts: [], ahead: [{ run, ranges: [row, 1] }] }),
+    end: (agent, run, rows, code, ending = code < 0 ? Ending.SIGNAL : Ending.EXIT, from = 0) => {
       const seq = (seqs.get(agent) ?? 0) + 1;
       seqs.set(agent, seq);
       const n = rows.length;
@@ -168,8 +173,8 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
             run,
             rows: Uint32Array.from(rows),
             attempt: Uint16Array.from(rows, (row) => peek(table, row)?.attempt[row % table.pageRows] ?? 0),
-            ending: new Uint8Array(n).fill(ending),
-            code: new Int16Array(n).fill(ending >= Ending.CANCELED ? NO_CODE : code),
+            ending: new Uint8Array(n).fill(ending, from),
+            code: new Int16Array(n).fill(ending >= Ending.CANCELED ? NO_CODE : code, from),
             started: new Float64Array(n).fill(at),
             finished: new Float64Array(n).fill(at + 1),
             outAt: new Float64Array(n).fill(-1),
