@@ -35,7 +35,7 @@ export interface Agents {
   accept(socket: Duplex, onKnown?: () => void): void;
   link(agent: AgentId): AgentLink | undefined;
   links(): Iterable<AgentLink>;
-  assign(agent: AgentId, parts: readonly RowRanges[]): void;
+  assign(agent: AgentId, parts: readonly RowRanges[], ahead?: readonly RowRanges[]): void;
   stop(agent: AgentId, run: Run, row: Row, attempt: number): void;
   takeBack(agent: AgentId, count: number): void;
   /** Agents that have ranks of it end them. */
@@ -107,12 +107,12 @@ export const createAgents = (options: AgentsOptions): Agents => {
     accept: handshakes.accept,
     link: links.get,
     links: links.values,
-    assign: (agent, parts) => {
+    assign: (agent, parts, ahead = []) => {
       const link = links.get(agent);
       // without a connection they stay assigned: the next hello shows that they never arrived
       if (link?.channel !== undefined) {
         tellInPassing(link);
-        sendAssignments(state, link, parts);
+        sendAssignments(state, link, parts, ahead);
       }
       for (const { run, ranges } of parts) {
         const gang = state.gangs.get(gangKey(run, ranges[0]!));

@@ -1,10 +1,13 @@
+import { oneBefore } from "../core/ahead.ts";
 import type { RowRanges } from "../core/events.ts";
+import { isAhead } from "../core/held.ts";
 import { type Group, type Run, groupOf, isUniform, shapeOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { Flag, touch } from "../core/table.ts";
 import { encodeFrame } from "../protocol/frames.ts";
-import type { Assign, Define, OutputLimits } from "../protocol/messages.ts";
+import type { Assign, Behind, Define, OutputLimits } from "../protocol/messages.ts";
 import type { AgentLink } from "./link.ts";
+import type { Row } from "../core/ids.ts";
 
 /** What an agent learns about its tasks: each group's template once per connection, then rows as ranges. */
 
@@ -85,7 +88,12 @@ const addRows = ({ ranges, attempts, alone }: Rows, link: AgentLink, run: Run, f
   }
 };
 
-const assignRows = (link: AgentLink, run: Run, { group, ranges, attempts, alone }: Rows): void => {
+const assignRows = (
+  link: AgentLink,
+  run: Run,
+  { group, ranges, attempts, alone }: Rows,
+  more: Pick<Assign, "behind" | "followed"> = {},
+): void => {
   if (attempts.length === 0) return;
   define(link, run, group);
   const rows = (): number[] => {
@@ -104,26 +112,95 @@ const assignRows = (link: AgentLink, run: Run, { group, ranges, attempts, alone 
     ...(items === undefined ? {} : { items: rows().map((row) => items.get(row - group.first)) }),
     ...(isUniform(group) ? {} : { resources: rows().map((row) => shapeOfRow(group, row).resources) }),
     ...(alone.length === 0 ? {} : { alone }),
+    ...more,
   };
   link.channel?.send(message);
 };
 
-/** Sends a connected agent the tasks assigned to it: consecutive rows of one group in one message. */
-export const sendAssignments = (state: State, link: AgentLink, parts: readonly RowRanges[]): void => {
+/** A task that was handed ahead. */
+interface Ahead {
+  readonly run: Run;
+  readonly group: Group;
+  /** Undefined where what it waited for has ended well meanwhile. */
+  readonly behind: Behind | undefined;
+}
+
+const behindOf = (run: Run, group: Group): Behind | undefined => {
+  const page = touch(run.table, group.first);
+  if (!isAhead(page, group.first % run.table.pageRows)) return undefined;
+  const before = oneBefore(run, group);
+  if (before === undefined) return undefined;
+  const attempt = touch(run.table, before.first).attempt[before.first % run.table.pageRows]!;
+  return { row: before.first, attempt, only: before.dependents.length === 1 };
+};
+
+function* aheadOf(state: State, parts: readonly RowRanges[]): Generator<Ahead> {
   for (const { run: id, ranges } of parts) {
     const run = state.runs.get(id);
     if (run === undefined) continue;
+    for (let i = 0; i < ranges.length; i += 2)
+      for (let row = ranges[i]!; row < ranges[i]! + ranges[i + 1]!; row += 1) {
+        const group = groupOf(run.groups, row);
+        yield { run, group, behind: behindOf(run, group) };
+      }
+  }
+}
+
+/** Rows of runs that tasks handed ahead lie behind. */
+const followedIn = (all: readonly Ahead[]): ReadonlyMap<Run, ReadonlySet<Row>> => {
+  const followed = new Map<Run, Set<Row>>();
+  for (const { run, behind } of all) {
+    if (behind === undefined) continue;
+    const rows = followed.get(run);
+    if (rows === undefined) followed.set(run, new Set([behind.row]));
+    else rows.add(behind.row);
+  }
+  return followed;
+};
+
+/**
+ * Sends a connected agent the tasks assigned to it: consecutive rows of one group in one message. Those handed ahead come
+ * after what they wait for, one by one.
+ */
+export const sendAssignments = (
+  state: State,
+  link: AgentLink,
+  parts: readonly RowRanges[],
+  handedAhead: readonly RowRanges[] = [],
+): void => {
+  const ahead = [...aheadOf(state, handedAhead)];
+  sendParts(state, link, parts, followedIn(ahead));
+  for (const { run, group, behind } of ahead) {
+    const rows: Rows = { group, ranges: [], attempts: [], alone: [] };
+    addRows(rows, link, run, group.first, group.first + 1);
+    // more may be handed ahead behind it, whether or not it may begin at once
+    assignRows(link, run, rows, behind === undefined ? { followed: true } : { behind });
+  }
+};
+
+const sendParts = (
+  state: State,
+  link: AgentLink,
+  parts: readonly RowRanges[],
+  followedRows: ReadonlyMap<Run, ReadonlySet<Row>>,
+): void => {
+  for (const { run: id, ranges } of parts) {
+    const run = state.runs.get(id);
+    if (run === undefined) continue;
+    const rowsOfRun = followedRows.get(run);
+    const send = (rows: Rows): void =>
+      assignRows(link, run, rows, rowsOfRun?.has(rows.group.first) === true ? { followed: true } : {});
     let gathered: Rows | undefined;
     for (let i = 0; i < ranges.length; i += 2) {
       for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end;) {
         const group = groupOf(run.groups, row);
         const groupEnd = Math.min(end, group.first + group.count);
-        if (gathered !== undefined && gathered.group !== group) assignRows(link, run, gathered);
+        if (gathered !== undefined && gathered.group !== group) send(gathered);
         if (gathered?.group !== group) gathered = { group, ranges: [], attempts: [], alone: [] };
         if (group.spec.ranks === undefined) addRows(gathered, link, run, row, groupEnd);
         row = groupEnd;
       }
     }
-    if (gathered !== undefined) assignRows(link, run, gathered);
+    if (gathered !== undefined) send(gathered);
   }
 };

@@ -47,6 +47,7 @@ const Message = z.discriminatedUnion("t", [
     // an agent of the previous version has none
     parts: z.array(held).max(100_000).default([]),
     endsInMs: z.number().min(-MOST_TIME).max(MOST_TIME).optional(),
+    ahead: z.boolean().optional(),
   }),
   z.object({
     t: z.literal("progress"),

@@ -42,7 +42,7 @@ export interface Links {
   /** A new link, suspect until it is connected; from now on the scheduler knows the agent. */
   add(agent: Agent): AgentLink;
   remove(agent: AgentId): void;
-  connect(link: AgentLink, channel: Channel<ServerMessage>, endsAt: number): void;
+  connect(link: AgentLink, channel: Channel<ServerMessage>, endsAt: number, ahead: boolean): void;
   /** The connection is gone; the agent keeps what it has. */
   suspect(link: AgentLink): void;
   /** It gets nothing new, because it is leaving. */
@@ -88,12 +88,13 @@ export const createLinks = ({ engine: { scheduler }, limitsOf, clusterOf }: Link
       return link;
     },
     remove: (agent) => void links.delete(agent),
-    connect: (link, channel, endsAt) => {
+    connect: (link, channel, endsAt, ahead) => {
       link.channel?.destroy("the agent connected again");
       link.channel = channel;
       link.suspectSince = undefined;
       link.endsAt = endsAt;
       scheduler.setEnd(link.id, endsAt);
+      scheduler.setAhead(link.id, ahead);
       link.defined = new Map();
       link.durable = 0;
       link.over = [];

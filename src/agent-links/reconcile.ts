@@ -1,4 +1,4 @@
-import { forEachHeld } from "../core/held.ts";
+import { forEachAt } from "../core/held.ts";
 import type { State } from "../core/state.ts";
 import { peek } from "../core/table.ts";
 import type { HeldTasks } from "../protocol/messages.ts";
@@ -43,7 +43,7 @@ export const giveBackAll = (engine: Engine, agent: AgentId, here?: ReadonlyMap<n
   for (const run of engine.state.runs.values()) {
     const ranges: number[] = [];
     const mine = here?.get(run.id);
-    forEachHeld(run, new Set([agent]), (row) => {
+    forEachAt(run, new Set([agent]), (row) => {
       if (mine?.has(row) !== true) ranges.push(row, 1);
     });
     if (ranges.length > 0) missing.push({ run: run.id, ranges });

@@ -44,7 +44,8 @@ export const welcome = (
   const { state, scheduler } = engine;
   const link = linkFor(context, hello);
   const { id } = link;
-  links.connect(link, channel, hello.endsInMs === undefined ? Infinity : engine.clock() + hello.endsInMs);
+  const endsAt = hello.endsInMs === undefined ? Infinity : engine.clock() + hello.endsInMs;
+  links.connect(link, channel, endsAt, hello.ahead === true);
   const drop = reconcile(engine, id, hello.held);
   engine.afterDurable(() => {
     // it left again before this was on disk: its next connection gets its own welcome

@@ -163,6 +163,8 @@ const report = (agent: Agent, { patienceMs, firstPatienceMs = patienceMs }: Agen
   const { connection, assignments, parts, session } = agent;
   const tasks = [...progressOf(assignments.running, agent.output, agent.clock), ...parts.progress()];
   const others = parts.progressOfOthers();
+  // the server learns first that what these lay behind has ended
+  if (tasks.length > 0) agent.pace.flush();
   if ((tasks.length > 0 || others.length > 0) && connection.open)
     connection.send({ t: "progress", tasks, ...(others.length > 0 ? { parts: others } : {}) });
   const patience = session.epoch === 0 ? firstPatienceMs : patienceMs;

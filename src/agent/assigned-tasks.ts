@@ -9,6 +9,8 @@ type NewTask = Pick<
   "owner" | "shape" | "priority" | "run" | "group" | "row" | "attempt" | "item" | "resources" | "alone"
 > & {
   readonly rank?: NonNullable<AgentTask["rank"]>;
+  readonly followed?: boolean;
+  readonly only?: boolean;
 };
 
 /** Turns what the server assigns into tasks, each with a number that is unique on this agent. */
@@ -32,7 +34,11 @@ export const createAssignedTasks = (): AssignedTasks => {
     nextId = nextId === LAST_ID ? 1 : nextId + 1;
     return {
       id,
+      followed: false,
+      only: false,
       ...facts,
+      follower: undefined,
+      before: undefined,
       chain: undefined,
       output: undefined,
       pid: 0,
@@ -61,6 +67,9 @@ export const createAssignedTasks = (): AssignedTasks => {
       const { source } = run.groups.get(message.group)!;
       const shape = shapeName(source.resources);
       const alone = new Set(message.alone);
+      // what was handed ahead may get something behind it at any time
+      const followed = message.followed === true || message.behind !== undefined;
+      const only = message.behind?.only === true;
       let nth = 0;
       for (let i = 0; i < message.ranges.length; i += 2) {
         for (let row = message.ranges[i]!, end = row + message.ranges[i + 1]!; row < end; row += 1, nth += 1) {
@@ -79,6 +88,8 @@ export const createAssignedTasks = (): AssignedTasks => {
             item: message.items?.[nth],
             resources: resources ?? source.resources,
             alone: alone.has(row),
+            followed,
+            only,
           });
         }
       }

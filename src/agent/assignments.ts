@@ -1,16 +1,14 @@
 import { Ending } from "../core/events.ts";
-import type { AgentMessage, Assign, AttemptName } from "../protocol/messages.ts";
+import type { Assign, AttemptName } from "../protocol/messages.ts";
 import type { AssignedTasks } from "./assigned-tasks.ts";
-import { createChains } from "./chains.ts";
-import type { Departure } from "./departure.ts";
+import { endedWell } from "./followers.ts";
 import type { Executor } from "./executor.ts";
-import { createLocalQueue } from "./local-queue.ts";
 import type { NodeClock } from "./node-clock.ts";
-import type { ResultPace } from "./result-pace.ts";
-import type { Result, ResultStore } from "./results.ts";
+import type { Result } from "./results.ts";
 import type { SlotLine, SlotTaker } from "./slot-line.ts";
-import type { Slot, SlotPool } from "./slots.ts";
-import { type AgentTask, taskKey, type TaskOwner, toRanges } from "./task.ts";
+import type { Slot } from "./slots.ts";
+import { type AgentTask, taskKey, type TaskOwner } from "./task.ts";
+import { type TasksHereOptions, createTasksHere } from "./tasks-here.ts";
 import type { RunTemplate } from "./templates.ts";
 import type { Row, RunId } from "../core/ids.ts";
 
@@ -24,26 +22,21 @@ export interface Assignments extends SlotTaker {
   /** Those that were handed to a spawner. */
   readonly running: ReadonlySet<AgentTask>;
   take(message: Assign, run: RunTemplate): void;
-  /** Gives back up to this many tasks that have not begun, the last first; all of them by default. */
+  /** Gives back up to this many tasks that wait for a slot, the last first; by default all that have not begun. */
   giveBack(count?: number): void;
-  /** Ends an attempt; returns it if it has not begun and must be given back. */
-  stop(run: RunId, row: Row, attempt: number, superseded: boolean): AgentTask | undefined;
+  /** Ends an attempt; if it has not begun, returns it and what lies behind it, to be given back unless superseded. */
+  stop(run: RunId, row: Row, attempt: number, superseded: boolean): readonly AgentTask[];
   endRunning(ending: number, reason: string): void;
   attempts(): Iterable<AttemptName>;
 }
 
-export interface AssignmentsOptions {
+export interface AssignmentsOptions extends TasksHereOptions {
   /** Answers every task at once, without starting it. */
   readonly nullOnly: boolean;
   readonly made: AssignedTasks;
-  readonly pool: SlotPool;
   readonly line: SlotLine;
   readonly executor: Executor;
-  readonly results: ResultStore;
-  readonly pace: ResultPace;
   readonly clock: NodeClock;
-  readonly departure: Departure;
-  readonly send: (message: AgentMessage) => void;
 }
 
 /** Null tasks answered before the loop gets a turn for its sockets. */
@@ -65,36 +58,26 @@ const nullResult = (task: AgentTask, now: number): Result => ({
 });
 
 export const createAssignments = (options: AssignmentsOptions): Assignments => {
-  const { pool, line, executor, results, pace, clock, departure, send } = options;
-  const queue = createLocalQueue<AgentTask>();
-  const held = new Map<number, AgentTask>();
-  const running = new Set<AgentTask>();
-  const chains = createChains(pool);
-
-  /** Leaves alone another attempt of the same task that has arrived since. */
-  const forget = (task: AgentTask): void => {
-    const key = taskKey(task.run.id, task.row);
-    if (held.get(key) === task) held.delete(key);
-  };
-
-  /** Returns whether that frees a slot. */
-  const conclude = (task: AgentTask): boolean => {
-    forget(task);
-    running.delete(task);
-    return chains.leave(task);
-  };
+  const { pool, line, executor, results, pace, clock, departure } = options;
+  const here = createTasksHere(options);
+  const { queue, held, running, chains, followers, conclude, giveBack, release } = here;
 
   const owner: TaskOwner = {
     ended: (task, result) => {
       const freed = conclude(task);
       chains.learn(task, result);
       if (!task.dropped) results.add(result);
+      const next = release(task, endedWell(task, result));
       const begun = line.serve();
-      pace.due(queue.size === 0 || (freed && begun === 0));
+      // its result can wait a moment with others, if nobody waits for it but what has begun here
+      const gathers = begun > 0 && next?.only === true && next.follower !== undefined;
+      pace.due(!gathers && (queue.size === 0 || (freed && begun === 0)));
     },
     dropped: (task) => {
+      const behind = followers.detach(task);
+      const tasks = task.dropped ? behind : [task, ...behind];
       conclude(task);
-      if (!task.dropped) send({ t: "returned", parts: toRanges([task]) });
+      if (tasks.length > 0) giveBack(tasks);
       departure.check();
       line.serve();
     },
@@ -118,7 +101,9 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
       if (options.nullOnly || isNull(task)) {
         pool.release(slot);
         held.delete(taskKey(task.run.id, task.row));
-        results.add(nullResult(task, clock.now()));
+        const result = nullResult(task, clock.now());
+        results.add(result);
+        release(task, endedWell(task, result));
         nulls += 1;
         if (nulls >= PER_TURN) {
           setImmediate(line.serve);
@@ -148,31 +133,37 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
       const isHeld = (row: Row): boolean => held.has(taskKey(message.run, row));
       for (const task of options.made.of(message, run, owner, isHeld)) {
         held.set(taskKey(message.run, task.row), task);
-        queue.push(task);
+        const { behind } = message;
+        const place =
+          behind === undefined ? "begins" : followers.place(task, held.get(taskKey(message.run, behind.row)), behind);
+        if (place === "begins") queue.push(task);
+        else if (place === "nowhere") giveBack([task]);
       }
     },
 
-    giveBack: (count = queue.size) => {
-      const tasks = queue.takeBack(count);
-      for (const task of tasks) conclude(task);
-      send({ t: "returned", parts: toRanges(tasks) });
-      departure.check();
+    giveBack: (count) => {
+      const tasks = queue.takeBack(count ?? queue.size).flatMap((task) => [task, ...followers.detach(task)]);
+      // those behind what runs stay, unless everything goes
+      if (count === undefined) for (const task of running) tasks.push(...followers.detach(task));
+      giveBack(tasks);
     },
 
     stop: (run, row, attempt, superseded) => {
       const task = held.get(taskKey(run, row));
-      if (task === undefined || task.attempt !== attempt) return undefined;
+      if (task === undefined || task.attempt !== attempt) return [];
       if (superseded) {
         // its successor may arrive at this very agent before it has ended
         task.dropped = true;
-        forget(task);
+        here.forget(task);
       }
-      if (queue.remove(task.id) === undefined) {
+      const lies = followers.leave(task);
+      if (!lies && queue.remove(task.id) === undefined) {
         executor.end(task, Ending.CANCELED, "cancelled");
-        return undefined;
+        return [];
       }
-      conclude(task);
-      return superseded ? undefined : task;
+      const tasks = [task, ...followers.detach(task)];
+      for (const each of tasks) conclude(each);
+      return tasks;
     },
 
     endRunning: (ending, reason) => {

@@ -12,6 +12,8 @@ const GATHER_MS = 20;
 export interface ResultPace {
   /** There are results; `idle`: the server could give us new work for them. */
   due(idle: boolean): void;
+  /** Sends them at once, before something that builds on them. */
+  flush(): void;
   stop(): void;
 }
 
@@ -34,6 +36,7 @@ export const createResultPace = (send: () => void): ResultPace => {
         setImmediate(flush);
       } else timer ??= setTimeout(flush, GATHER_MS);
     },
+    flush,
     stop: () => clearTimeout(timer),
   };
 };

@@ -105,12 +105,15 @@ export interface ResultStore {
   acknowledged(seq: number): void;
   readonly unacknowledged: readonly Results[];
   readonly seq: number;
+  /** All messages up to this one are on the server's disk. */
+  readonly acked: number;
 }
 
 export const createResultStore = (): ResultStore => {
   let batches = new Map<number, Batch>();
   let gathered = 0;
   let seq = 0;
+  let acked = 0;
   let unacknowledged: Results[] = [];
   let ready: Results[] = [];
   const close = (): void => {
@@ -159,6 +162,7 @@ export const createResultStore = (): ResultStore => {
       return out;
     },
     acknowledged: (upTo) => {
+      acked = Math.max(acked, upTo);
       unacknowledged = unacknowledged.filter((message) => message.seq > upTo);
     },
     get gathered() {
@@ -169,6 +173,9 @@ export const createResultStore = (): ResultStore => {
     },
     get seq() {
       return seq;
+    },
+    get acked() {
+      return acked;
     },
   };
 };

@@ -14,7 +14,7 @@ import { forgetProgress } from "./progress.ts";
 import type { RankParts } from "./ranks/parts.ts";
 import type { ResultStore } from "./results.ts";
 import type { SlotLine } from "./slot-line.ts";
-import { type AgentTask, toRanges } from "./task.ts";
+import { type AgentTask, taskKey, toRanges } from "./task.ts";
 import { type RunTemplate, defineRun } from "./templates.ts";
 import type { RunId } from "../core/ids.ts";
 
@@ -53,11 +53,13 @@ const stopTasks = (
   for (const { run, rows, attempts } of lists) {
     for (const [i, row] of rows.entries()) {
       if (parts.stop(run, row, attempts[i]!, superseded)) continue;
-      const task = assignments.stop(run, row, attempts[i]!, superseded);
-      if (task !== undefined) returned.push(task);
+      returned.push(...assignments.stop(run, row, attempts[i]!, superseded));
     }
   }
-  if (returned.length > 0) connection.send({ t: "returned", parts: toRanges(returned) });
+  // of those that the server has taken away it wants to hear nothing more
+  const taken = new Set(superseded ? lists.flatMap(({ run, rows }) => rows.map((row) => taskKey(run, row))) : []);
+  const rest = toRanges(returned.filter(({ run, row }) => !taken.has(taskKey(run.id, row))));
+  if (rest.length > 0) connection.send({ t: "returned", parts: rest });
 };
 
 /** What a server must know of this agent before it can welcome it. */
@@ -74,6 +76,7 @@ const helloOf = ({ identity, endsInMs, assignments, parts, results }: SessionOpt
     held: heldTasks([...assignments.attempts(), ...parts.own()], results.unacknowledged),
     endsInMs: endsInMs(),
     parts: heldTasks(parts.others(), []),
+    ahead: true,
   };
 };
 

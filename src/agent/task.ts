@@ -28,6 +28,13 @@ export interface AgentTask {
   readonly resources: Resources;
   /** It was lost with its spawner before: it gets a spawner of its own. */
   readonly alone: boolean;
+  /** The task that was handed ahead behind this one, and the one that this one lies behind. */
+  follower: AgentTask | undefined;
+  before: AgentTask | undefined;
+  /** Tasks may be handed ahead behind it when it has ended. */
+  readonly followed: boolean;
+  /** Nobody but this task waits for the result of the one it lay behind. */
+  readonly only: boolean;
   /** Process tasks that take turns in one slot; undefined while it waits for a slot. */
   chain: Chain | undefined;
   output: TaskOutput | undefined;

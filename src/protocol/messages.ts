@@ -41,6 +41,8 @@ export interface Hello {
   readonly parts: readonly HeldTasks[];
   /** Milliseconds until what still runs gets the signal to end with its pilot; absent: never. */
   readonly endsInMs?: number | undefined;
+  /** It takes tasks handed ahead; older agents do not, and do not say so. */
+  readonly ahead?: boolean | undefined;
 }
 
 /** One attempt. */
@@ -203,6 +205,18 @@ export interface Assign {
   readonly resources?: readonly Resources[];
   /** Rows that were lost with their spawner: each gets one of its own. */
   readonly alone?: readonly number[];
+  /** One task that was handed ahead: it begins when this attempt has ended here with exit code 0. */
+  readonly behind?: Behind;
+  /** Tasks that were handed ahead behind these follow in further messages. */
+  readonly followed?: boolean;
+}
+
+/** An attempt that another task lies behind. */
+export interface Behind {
+  readonly row: Row;
+  readonly attempt: number;
+  /** Nobody else waits for its result. */
+  readonly only: boolean;
 }
 
 /** An agent's part of a task whose ranks run on several. The first agent, node 0, has the attempt. */

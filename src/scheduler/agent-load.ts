@@ -59,6 +59,8 @@ export interface AgentLoad {
   givenAt: number;
   /** Gets nothing new: suspect, draining, or of an older version. */
   paused: boolean;
+  /** Tasks may be handed to it ahead. */
+  ahead: boolean;
 }
 
 export const createLoad = (offer: AgentOffer): AgentLoad => {
@@ -76,6 +78,7 @@ export const createLoad = (offer: AgentOffer): AgentLoad => {
     backlogLoad: 0,
     givenAt: -Infinity,
     paused: false,
+    ahead: false,
   };
 };
 

@@ -26,6 +26,7 @@ export interface AgentPool {
   leave(id: number): void;
   pause(id: number, paused: boolean): void;
   setEnd(id: number, endsAt: number): void;
+  setAhead(id: number, ahead: boolean): void;
   give(agent: AgentLoad, placed: Placed, count: number): void;
   take(agent: AgentLoad, placed: Placed, count: number): void;
   /** The same for the ranks of one task, spread over several agents. */
@@ -114,6 +115,10 @@ export const createAgentPool = (
     setEnd: (id, endsAt) => {
       const agent = agents.get(id);
       if (agent !== undefined) agent.endsAt = endsAt;
+    },
+    setAhead: (id, ahead) => {
+      const agent = agents.get(id);
+      if (agent !== undefined) agent.ahead = ahead;
     },
     give,
     take,

@@ -3,6 +3,7 @@ import type { RowRanges } from "../core/events.ts";
 import type { Resources } from "../core/resources.ts";
 import { type AgentLoad, type Placed, placedOf } from "./agent-load.ts";
 import { type AgentPool, secondsLeft } from "./agent-pool.ts";
+import { type Around, type Head, rowsBehind } from "./ahead.ts";
 import type { Batch } from "./batch.ts";
 import { type PrefetchPolicy, concurrency, prefetchLoad } from "./capacity.ts";
 import type { Room } from "./fit-list.ts";
@@ -19,6 +20,8 @@ import type { AgentId, Row, RunId } from "../core/ids.ts";
 export interface Assignment {
   readonly agent: AgentId;
   readonly parts: RowRanges[];
+  /** Tasks handed ahead, none before the one it waits for. */
+  readonly ahead?: RowRanges[];
   /** One task whose ranks several agents run together. */
   readonly gang?: RankPlacement;
 }
@@ -32,6 +35,8 @@ export interface Pass {
   readonly now: number;
   readonly out: Map<number, Assignment>;
   readonly gangs: Assignment[];
+  /** Tasks that others may be handed ahead behind. */
+  readonly heads: Head[];
 }
 
 /** How many entries that give an agent nothing are tried before its backlog, or its slots, count as full. */
@@ -45,18 +50,19 @@ const EPSILON = 1e-9;
 /** Nothing behind it is tried. */
 const NO_MORE = -1;
 
-const record = (out: Map<number, Assignment>, agent: AgentId, run: RunId, from: number, count: number): void => {
-  let assignment = out.get(agent);
-  if (assignment === undefined) {
-    assignment = { agent, parts: [] };
-    out.set(agent, assignment);
-  }
-  const last = assignment.parts.at(-1);
+const addRows = (parts: RowRanges[], run: RunId, from: number, count: number): void => {
+  const last = parts.at(-1);
   if (last?.run === run) {
     const ranges = last.ranges as number[];
     if (ranges.at(-2)! + ranges.at(-1)! === from) ranges[ranges.length - 1]! += count;
     else ranges.push(from, count);
-  } else assignment.parts.push({ run, ranges: [from, count] });
+  } else parts.push({ run, ranges: [from, count] });
+};
+
+const assignmentOf = (out: Map<number, Assignment>, agent: AgentId): Assignment => {
+  let assignment = out.get(agent);
+  if (assignment === undefined) out.set(agent, (assignment = { agent, parts: [] }));
+  return assignment;
 };
 
 /** The places where an agent finds tasks without ranks. */
@@ -74,7 +80,7 @@ const roomIn = ({ kept, now }: Pass, agent: AgentLoad, free: Resources): Room =>
 });
 
 const handOut = (
-  { pool, now, out }: Pass,
+  { pool, now, out, heads }: Pass,
   agent: AgentLoad,
   placed: Placed,
   { run, group }: Batch,
@@ -84,7 +90,8 @@ const handOut = (
   placed.expectedMs = expectedMs(run, group);
   agent.givenAt = now;
   pool.give(agent, placed, count);
-  record(out, agent.offer.id, run.id, from, count);
+  addRows(assignmentOf(out, agent.offer.id).parts, run.id, from, count);
+  if (group.count === 1 && group.dependents.length > 0) heads.push({ run, row: from, agent });
 };
 
 /** Fills one agent's slots with what comes before `end` in order. */
@@ -194,4 +201,23 @@ export const fillBacklogs = (pass: Pass, active: readonly AgentLoad[]): void => 
   if (waiting.singles === 0) return;
   const share = Math.ceil((waiting.singles + pool.backlog) / Math.max(1, pool.agents.size));
   for (const agent of active) if (agent.backlog < share) fillBacklog(pass, agent, share - agent.backlog);
+};
+
+/** Hands tasks ahead, behind those that were just placed and those that were handed ahead before and may begin. */
+export const handAhead = (
+  around: Around,
+  out: Map<number, Assignment>,
+  placed: readonly Head[],
+  arrived: readonly Head[],
+): void => {
+  const behind = (head: Head, isNew: boolean): void => {
+    const rows = rowsBehind(around, head, isNew);
+    if (rows.length === 0) return;
+    const { id } = head.agent.offer;
+    const { ahead = [], ...assignment } = assignmentOf(out, id);
+    out.set(id, { ...assignment, ahead });
+    for (const row of rows) addRows(ahead, head.run.id, row, 1);
+  };
+  for (const head of placed) behind(head, true);
+  for (const head of arrived) behind(head, false);
 };

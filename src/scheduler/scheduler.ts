@@ -2,16 +2,17 @@ import type { RowRanges } from "../core/events.ts";
 import { partsByShape } from "../core/later-shapes.ts";
 import { type Group, type Run, type Shape, expectedMs, groupOf, isUniform, shapeOfRow } from "../core/run.ts";
 import { type AccountRule, createAccounts } from "./account.ts";
-import { type AgentOffer, knownOf, occupancyOf, placedOf } from "./agent-load.ts";
+import { type AgentLoad, type AgentOffer, knownOf, occupancyOf, placedOf } from "./agent-load.ts";
 import { createAgentPool } from "./agent-pool.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy } from "./capacity.ts";
 import type { RankPlacement } from "./gangs.ts";
 import { createKept } from "./keeping.ts";
 import type { Order, Rank } from "./order.ts";
-import { type Assignment, type Pass, fillBacklogs, fillSlots } from "./pass.ts";
+import type { Around, Head } from "./ahead.ts";
+import { type Assignment, type Pass, fillBacklogs, fillSlots, handAhead } from "./pass.ts";
 import { createPressureOrder } from "./pressure-order.ts";
 import { NOTHING_TO_ASK, type Rebalance, takeBacks } from "./take-back.ts";
-import { createUnfolding } from "./unfolding.ts";
+import { type Unfolding, createUnfolding } from "./unfolding.ts";
 import type { WaitingShape } from "./tallies.ts";
 import { createWaiting } from "./waiting.ts";
 import { type Resources, amountOf } from "../core/resources.ts";
@@ -48,8 +49,12 @@ export interface Scheduler {
   pause(id: number, paused: boolean): void;
   /** When its pilot ends, as the agent itself says. */
   setEnd(id: number, endsAt: number): void;
+  /** Whether tasks may be handed to it ahead: it says so itself. */
+  setAhead(id: number, ahead: boolean): void;
   /** A task that an agent already has, found in the state after a restart. */
   restore(run: Run, row: Row, agent: AgentId): void;
+  /** A task that was handed ahead waits for nothing more: the agent has it like any other. */
+  arrived(run: Run, row: Row, agent: AgentId): void;
   left(run: Run, row: Row, agent: AgentId): void;
   /** Agents hold slots for the ranks of a task, found in the state after a restart. */
   restoreGang(shape: Shape, placement: RankPlacement): void;
@@ -111,6 +116,58 @@ function* partsOf(run: Run, from: number, count: number): Generator<{ group: Gro
   }
 }
 
+/** What has happened since the last pass. */
+interface Since {
+  /** Something new waits: any agent may have room for it. */
+  fresh: boolean;
+  /** Tasks that left agents. */
+  ended: number;
+  /** Tasks that were handed ahead and may begin. */
+  arrived: Head[];
+}
+
+interface PassParts extends Omit<Around, "now"> {
+  readonly unfolding: Unfolding;
+}
+
+const createPass = (parts: PassParts, since: Since): ((now: number) => Assignment[]) => {
+  const { waiting, unfolding, pool, order, prefetch } = parts;
+  const kept = createKept(pool);
+
+  /** Places what waits, and returns what others may be handed ahead behind. */
+  const place = (now: number, out: Map<number, Assignment>): { gangs: Assignment[]; heads: Head[] } => {
+    const heads: Head[] = [];
+    const gangs: Assignment[] = [];
+    unfolding.unfold(UNFOLDED);
+    waiting.rank(order.renew(since.ended));
+    since.ended = 0;
+    const awake = pool.candidates(since.fresh).filter((agent) => !agent.paused);
+    // what is unfolded later will be new to every agent
+    since.fresh = unfolding.rows > 0;
+    const active = [...awake.filter(({ count }) => count > 0), ...awake.filter(({ count }) => count === 0)];
+    const first = active.length === 0 ? undefined : waiting.first();
+    const shape = first === undefined ? undefined : shapeOfRow(first.batch.group, first.row);
+    kept.review(shape);
+    if (first === undefined || shape === undefined) return { gangs, heads };
+    const { many } = waiting;
+    const current: Pass = { pool, waiting, kept, prefetch, now, out, gangs, heads };
+    fillSlots(current, active);
+    const next = waiting.first();
+    if (next?.batch !== first.batch || next.row !== first.row) kept.letGo();
+    else if (many) kept.keep(shape, now);
+    fillBacklogs(current, active);
+    return { gangs, heads };
+  };
+
+  return (now) => {
+    const out = new Map<number, Assignment>();
+    const { gangs, heads } = place(now, out);
+    handAhead({ pool, waiting, order, prefetch, now }, out, heads, since.arrived);
+    since.arrived = [];
+    return [...out.values(), ...gangs];
+  };
+};
+
 /** `defaultCluster` is for tasks that name no cluster; without it they go anywhere. */
 export const createScheduler = (
   prefetch: PrefetchPolicy = DEFAULT_PREFETCH,
@@ -123,34 +180,15 @@ export const createScheduler = (
   const waiting = createWaiting(order);
   const unfolding = createUnfolding(waiting);
   const pool = createAgentPool(defaultCluster, createAccounts(shared));
-  const kept = createKept(pool);
-  /** Something new waits: any agent may have room for it. */
-  let fresh = false;
-  /** Tasks that left agents since the last pass. */
-  let ended = 0;
-
+  const since: Since = { fresh: false, ended: 0, arrived: [] };
   const waitingNow = (): number => waiting.total + unfolding.rows;
+  const pass = createPass({ waiting, unfolding, pool, order, prefetch }, since);
 
-  const pass = (now: number): Assignment[] => {
-    unfolding.unfold(UNFOLDED);
-    waiting.rank(order.renew(ended));
-    ended = 0;
-    const awake = pool.candidates(fresh).filter((agent) => !agent.paused);
-    // what is unfolded later will be new to every agent
-    fresh = unfolding.rows > 0;
-    const active = [...awake.filter(({ count }) => count > 0), ...awake.filter(({ count }) => count === 0)];
-    const first = active.length === 0 ? undefined : waiting.first();
-    const shape = first === undefined ? undefined : shapeOfRow(first.batch.group, first.row);
-    kept.review(shape);
-    if (first === undefined || shape === undefined) return [];
-    const { many } = waiting;
-    const current: Pass = { pool, waiting, kept, prefetch, now, out: new Map(), gangs: [] };
-    fillSlots(current, active);
-    const next = waiting.first();
-    if (next?.batch !== first.batch || next.row !== first.row) kept.letGo();
-    else if (many) kept.keep(shape, now);
-    fillBacklogs(current, active);
-    return [...current.out.values(), ...current.gangs];
+  const restore = (run: Run, row: Row, id: AgentId): AgentLoad | undefined => {
+    const agent = pool.agents.get(id);
+    const shape = shapeOfRow(groupOf(run.groups, row), row);
+    if (agent !== undefined && shape.ranks === undefined) pool.give(agent, placedOf(agent, shape), 1);
+    return agent;
   };
 
   const unqueue = (run: Run): void => {
@@ -160,7 +198,7 @@ export const createScheduler = (
 
   return {
     ready: (run, from, count) => {
-      fresh = true;
+      since.fresh = true;
       for (const { group, row, end } of partsOf(run, from, count)) {
         if (isUniform(group)) waiting.push(run, group, group.shape, row, end - row);
         else if (group.rowShapes !== undefined) unfolding.add(run, group, row, end - row);
@@ -189,10 +227,11 @@ export const createScheduler = (
     },
     pause: pool.pause,
     setEnd: pool.setEnd,
-    restore: (run, row, id) => {
-      const agent = pool.agents.get(id);
-      const shape = shapeOfRow(groupOf(run.groups, row), row);
-      if (agent !== undefined && shape.ranks === undefined) pool.give(agent, placedOf(agent, shape), 1);
+    setAhead: pool.setAhead,
+    restore: (run, row, id) => void restore(run, row, id),
+    arrived: (run, row, id) => {
+      const agent = restore(run, row, id);
+      if (agent !== undefined) since.arrived.push({ run, row, agent });
     },
     left: (run, row, id) => {
       const agent = pool.agents.get(id);
@@ -202,7 +241,7 @@ export const createScheduler = (
       if (shape.ranks !== undefined) return;
       const placed = knownOf(agent, shape);
       if (placed === undefined || placed.count === 0) return;
-      ended += 1;
+      since.ended += 1;
       pool.take(agent, placed, 1);
     },
     restoreGang: pool.giveRanks,

@@ -26,8 +26,8 @@ export interface Waiting {
   places(): Iterable<Place>;
   push(run: Run, group: Group, shape: Shape, from: Row, rows: number): void;
   readonly offer: Offer;
-  /** The first of all that still waits. */
-  first(): { readonly batch: Batch; readonly row: Row } | undefined;
+  /** The first of all that still waits, in the places that are wanted. */
+  first(isWanted?: (place: Place) => boolean): { readonly batch: Batch; readonly row: Row } | undefined;
   /** Some of what waits has another rank now. */
   rank(groups: readonly GroupOfRun[]): void;
   /** How many tasks stand before this one. */
@@ -101,11 +101,12 @@ export const createWaiting = (order: Order): Waiting => {
     places: places.values,
     push: stock.push,
     offer: createOffer(stock),
-    first: () => {
+    first: (isWanted) => {
       for (;;) {
         let best: Batch | undefined;
-        for (const { lanes } of places.values()) {
-          const first = firstBatch(lanes[0]!.shelves.first()!)!;
+        for (const place of places.values()) {
+          if (isWanted?.(place) === false) continue;
+          const first = firstBatch(place.lanes[0]!.shelves.first()!)!;
           if (best === undefined || isBefore(first, best)) best = first;
         }
         if (best === undefined) return undefined;

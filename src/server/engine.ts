@@ -2,7 +2,7 @@ import { apply } from "../core/apply.ts";
 import { EventRefused, check } from "../core/check.ts";
 import { encodeEvent } from "../core/codec.ts";
 import type { PackedColumns } from "../core/columns.ts";
-import type { Event } from "../core/events.ts";
+import type { Event, RowRanges } from "../core/events.ts";
 import type { Gang } from "../core/gangs.ts";
 import { decideLosses } from "../core/losses.ts";
 import { type MemoryAdvice, decideMemory } from "../core/memory-retry.ts";
@@ -16,7 +16,7 @@ import type { Journal } from "../journal/journal.ts";
 import { createOutbox } from "./outbox.ts";
 import { rebuildQueues, requeueRun } from "./rebuild-queues.ts";
 import { createRetryDelay } from "./retry-delays.ts";
-import type { AgentId, Row, RunId } from "../core/ids.ts";
+import type { AgentId, Row } from "../core/ids.ts";
 
 /**
  * The one writer of the state. Every change is an event: appended to the journal, applied in memory, and made known to
@@ -43,8 +43,8 @@ export interface Engine {
 
 /** Each is set once, by whoever puts the server together (wiring.ts). */
 export interface EngineListeners {
-  /** An agent was given tasks; called when that is on disk. */
-  assigned: (agent: AgentId, parts: readonly { run: RunId; ranges: readonly number[] }[]) => void;
+  /** An agent was given tasks, and some ahead; called when that is on disk. */
+  assigned: (agent: AgentId, parts: readonly RowRanges[], ahead: readonly RowRanges[]) => void;
   stop: (agent: AgentId, run: Run, row: Row, attempt: number) => void;
   takeBack: (agent: AgentId, count: number) => void;
   /** Agents that have a part of it end that part. */
@@ -128,6 +128,7 @@ export const createEngine = (
     delayed: (run, row, until) => {
       if (filled) delay(run, row, until);
     },
+    arrived: (run, row, agent) => whenFilled(() => scheduler.arrived(run, row, agent)),
     left: (run, row, agent) => whenFilled(() => scheduler.left(run, row, agent)),
     gangOver: (gang) => {
       if (filled) {
@@ -174,9 +175,10 @@ export const createEngine = (
     passPlanned = false;
     if (!filled || !listeners.mayPlace()) return;
     const at = clock();
-    for (const { agent, parts, gang } of scheduler.pass(at)) {
-      const lsn = commit({ type: "tasks.assigned", at, agent, parts, ...(gang === undefined ? {} : { gang }) });
-      afterDurable(() => listeners.assigned(agent, parts), lsn);
+    for (const { agent, parts, ahead, gang } of scheduler.pass(at)) {
+      const more = { ...(ahead === undefined ? {} : { ahead }), ...(gang === undefined ? {} : { gang }) };
+      const lsn = commit({ type: "tasks.assigned", at, agent, parts, ...more });
+      afterDurable(() => listeners.assigned(agent, parts, ahead ?? []), lsn);
     }
     const { asks, againMs } = scheduler.rebalance(at);
     for (const { agent, count } of asks) listeners.takeBack(agent, count);

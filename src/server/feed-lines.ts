@@ -1,10 +1,10 @@
 import type { EventView } from "../api/schemas.ts";
-import type { Event } from "../core/events.ts";
+import type { Event, RowRanges } from "../core/events.ts";
 import { type Attempt, type Run, indexOfRow } from "../core/run.ts";
 import { taskStateName } from "../core/states.ts";
 import { peek } from "../core/table.ts";
 import { signalName } from "../views/views.ts";
-import type { Row } from "../core/ids.ts";
+import type { AgentId, Row } from "../core/ids.ts";
 
 /** What people and scripts learn of what happens: an event of the journal as zero or more lines. */
 export type FeedLine = Omit<EventView, "seq" | "time">;
@@ -13,6 +13,12 @@ const NONE: readonly FeedLine[] = [];
 
 const countOf = ({ ranges }: { readonly ranges: readonly number[] }): number =>
   ranges.reduce((sum, value, i) => (i % 2 === 1 ? sum + value : sum), 0);
+
+const assignedLine = (agent: AgentId, part: RowRanges, ahead: boolean): FeedLine => ({
+  event: "tasks.assigned",
+  run: part.run,
+  detail: { agent, tasks: countOf(part), ...(ahead ? { ahead } : {}) },
+});
 
 export const linesOf = (event: Event): readonly FeedLine[] => {
   switch (event.type) {
@@ -23,11 +29,10 @@ export const linesOf = (event: Event): readonly FeedLine[] => {
     case "run.retried":
       return [{ event: "run.retry", run: event.run, detail: { which: event.which } }];
     case "tasks.assigned":
-      return event.parts.map((part) => ({
-        event: "tasks.assigned",
-        run: part.run,
-        detail: { agent: event.agent, tasks: countOf(part) },
-      }));
+      return [
+        ...event.parts.map((part) => assignedLine(event.agent, part, false)),
+        ...(event.ahead ?? []).map((part) => assignedLine(event.agent, part, true)),
+      ];
     case "tasks.failed":
       return event.parts.map((part) => ({
         event: "tasks.failed",

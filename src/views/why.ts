@@ -1,3 +1,4 @@
+import { isAhead } from "../core/held.ts";
 import { KILLED_FOR_MEMORY } from "../core/memory-retry.ts";
 import { formatDuration, formatResource } from "../core/quantities.ts";
 import { type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
@@ -176,12 +177,15 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
       return why("not-needed", reason, "Nothing to do: it is a handler for a failure that did not happen.");
     return why("canceled", reason, `\`slipway retry ${run.id}\` runs cancelled and failed tasks again.`);
   }
-  if (state === Task.NEW)
+  if (state === Task.NEW) {
+    const ahead =
+      page === undefined || !isAhead(page, slot) ? "" : `; agent ${page.agent[slot]} has it and begins it then`;
     return why(
       "dependencies",
-      `it waits for ${openDependencies(run, group).join(", ")}`,
+      `it waits for ${openDependencies(run, group).join(", ")}${ahead}`,
       "It starts when these have ended.",
     );
+  }
   const stalled = state >= Task.EXECUTING ? around.stalledBy(page!.agent[slot]!) : null;
   if (stalled !== null)
     return why(

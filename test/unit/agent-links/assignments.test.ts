@@ -8,7 +8,7 @@ import type { ServerMessage } from "../../../src/protocol/messages.ts";
 import type { AgentLink } from "../../../src/agent-links/agents.ts";
 import { sendAssignments } from "../../../src/agent-links/assignments.ts";
 import { resultsKept, tellInPassing } from "../../../src/agent-links/in-passing.ts";
-import { group, spec } from "../core/model.ts";
+import { after, group, spec } from "../core/model.ts";
 
 /** An agent that records what it receives. */
 const listener = (id: number): { link: AgentLink; heard: ServerMessage[] } => {
@@ -49,6 +49,32 @@ const hold = (run: Run, agent: number, rows: readonly number[]): void => {
 };
 
 describe("what an agent is told", () => {
+  it("of tasks handed ahead: each by itself, behind what it waits for, or like any other once that is done", () => {
+    const state = createState();
+    const groups = [0, 1, 2, 3].map((i) => group(`t${i}`, 1, { after: i === 0 ? [] : after(i - 1) }));
+    const run = createRun(1, "u", spec([...groups, group("other", 1, { after: after(1) })]), 0, new Map());
+    state.runs.set(1, run);
+    hold(run, 7, [0]);
+    const table = touch(run.table, 0);
+    for (const row of [1, 2]) {
+      table.agent[row] = 7;
+      table.attempt[row] = 1;
+    }
+    const { link, heard } = listener(7);
+    // row 3 came back meanwhile
+    sendAssignments(state, link, [{ run: 1, ranges: [0, 1] }], [{ run: 1, ranges: [1, 3] }]);
+    const assigned = { t: "assign", run: 1, attempts: 1 };
+    expect(heard.filter(({ t }) => t === "assign")).toEqual([
+      { ...assigned, group: 0, ranges: [0, 1], followed: true },
+      { ...assigned, group: 1, ranges: [1, 1], behind: { row: 0, attempt: 1, only: true } },
+      { ...assigned, group: 2, ranges: [2, 1], behind: { row: 1, attempt: 1, only: false } },
+    ]);
+    heard.length = 0;
+    table.state[1] = Task.SCHEDULING;
+    sendAssignments(state, link, [], [{ run: 1, ranges: [1, 1] }]);
+    expect(heard).toEqual([{ ...assigned, group: 1, ranges: [1, 1], followed: true }]);
+  });
+
   it("of its tasks: the template once, and all rows of a group in one message", () => {
     const state = createState();
     const run = createRun(1, "u", spec([group("a", 100), group("b", 10)]), 0, new Map());

@@ -1,0 +1,75 @@
+import type { AgentMessage } from "../protocol/messages.ts";
+import { type Chains, createChains } from "./chains.ts";
+import type { Departure } from "./departure.ts";
+import { type Followers, createFollowers } from "./followers.ts";
+import { type LocalQueue, createLocalQueue } from "./local-queue.ts";
+import type { ResultPace } from "./result-pace.ts";
+import type { ResultStore } from "./results.ts";
+import type { SlotPool } from "./slots.ts";
+import { type AgentTask, taskKey, toRanges } from "./task.ts";
+
+export interface TasksHereOptions {
+  readonly pool: SlotPool;
+  readonly results: ResultStore;
+  readonly pace: ResultPace;
+  readonly departure: Departure;
+  readonly send: (message: AgentMessage) => void;
+}
+
+/** The attempts of this agent, and where each of them is: in the queue, behind another, or with a spawner. */
+export interface TasksHere {
+  readonly held: Map<number, AgentTask>;
+  readonly queue: LocalQueue<AgentTask>;
+  readonly followers: Followers;
+  /** Those that were handed to a spawner, and their slots. */
+  readonly running: Set<AgentTask>;
+  readonly chains: Chains;
+  /** Leaves alone another attempt of the same task that has arrived since. */
+  forget(task: AgentTask): void;
+  /** Returns whether that frees a slot. */
+  conclude(task: AgentTask): boolean;
+  /** Tasks that have not begun. */
+  giveBack(tasks: readonly AgentTask[]): void;
+  /** What lay behind a task that has ended: it begins if that one ended well, and else goes back, after its result. */
+  release(task: AgentTask, well: boolean): AgentTask | undefined;
+}
+
+export const createTasksHere = ({ pool, results, pace, departure, send }: TasksHereOptions): TasksHere => {
+  const queue = createLocalQueue<AgentTask>();
+  const held = new Map<number, AgentTask>();
+  const running = new Set<AgentTask>();
+  const chains = createChains(pool);
+  const followers = createFollowers(results);
+
+  const forget = (task: AgentTask): void => {
+    const key = taskKey(task.run.id, task.row);
+    if (held.get(key) === task) held.delete(key);
+  };
+
+  const conclude = (task: AgentTask): boolean => {
+    forget(task);
+    running.delete(task);
+    return chains.leave(task);
+  };
+
+  const giveBack = (tasks: readonly AgentTask[]): void => {
+    for (const task of tasks) conclude(task);
+    send({ t: "returned", parts: toRanges(tasks) });
+    departure.check();
+  };
+
+  const release = (task: AgentTask, well: boolean): AgentTask | undefined => {
+    if (well) {
+      const next = followers.next(task);
+      if (next !== undefined) queue.push(next);
+      return next;
+    }
+    const behind = followers.detach(task);
+    if (behind.length === 0) return undefined;
+    pace.flush();
+    giveBack(behind);
+    return undefined;
+  };
+
+  return { queue, held, running, chains, followers, forget, conclude, giveBack, release };
+};

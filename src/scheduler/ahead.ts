@@ -1,0 +1,98 @@
+import { followerOf, mayBeFollowed, mayGoAhead, neverLost } from "../core/ahead.ts";
+import { type Group, type Run, type Shape, expectedMs, groupOf, shapeOfRow } from "../core/run.ts";
+import type { Row } from "../core/ids.ts";
+import type { AgentLoad } from "./agent-load.ts";
+import { type AgentPool, secondsLeft } from "./agent-pool.ts";
+import type { PrefetchPolicy } from "./capacity.ts";
+import type { Order } from "./order.ts";
+import type { Waiting } from "./waiting.ts";
+
+/**
+ * Which tasks are handed ahead: to the agent of the one task that each still waits for, so that it begins there without a
+ * round trip (decision 0034). At most one lies behind each task, of the same shape and priority: it takes over what that
+ * one held, and no account changes. None goes ahead where something else waits for the slot.
+ */
+
+/** A task that an agent has. */
+export interface Head {
+  readonly run: Run;
+  readonly row: Row;
+  readonly agent: AgentLoad;
+}
+
+/** No more than this many lie behind one task, however short they are. */
+const MOST_BEHIND = 512;
+/** How many of those that wait for one task are looked at. */
+const MOST_LOOKED = 256;
+
+export interface Around {
+  readonly pool: AgentPool;
+  readonly waiting: Waiting;
+  readonly order: Order;
+  readonly prefetch: PrefetchPolicy;
+  readonly now: number;
+}
+
+/** The task that should come next behind one, of all that could. */
+const nextBehind = (order: Order, run: Run, { dependents, spec }: Group, shape: Shape): Group | undefined => {
+  let best: Group | undefined;
+  for (const { group: index, on } of dependents.length > MOST_LOOKED ? dependents.slice(0, MOST_LOOKED) : dependents) {
+    const group = run.groups[index]!;
+    if (on !== "ok" || group.spec.priority !== spec.priority || !mayGoAhead(run, group)) continue;
+    if (shapeOfRow(group, group.first).key !== shape.key) continue;
+    if (best === undefined || order.rankOf(run, group).pressure > order.rankOf(run, best).pressure) best = group;
+  }
+  return best;
+};
+
+/** Whether something that this agent could run waits and goes first. */
+const isPassed = ({ pool, waiting, order }: Around, agent: AgentLoad, run: Run, group: Group): boolean => {
+  if (waiting.total === 0) return false;
+  const first = waiting.first((place) => pool.belongs(agent, place))?.batch;
+  if (first === undefined) return false;
+  const above = first.shelf.lane.priority - group.spec.priority;
+  if (above !== 0) return above > 0;
+  const { start, pressure } = order.rankOf(run, group);
+  return first.start === start ? first.pressure >= pressure : first.start < start;
+};
+
+/** How many tasks of a shape an agent's pilot leaves time for, one after the other. */
+const mostInTime = ({ now }: Around, agent: AgentLoad, { timeRequest }: Shape): number =>
+  timeRequest === 0 ? Infinity : Math.floor(secondsLeft(agent, now) / timeRequest);
+
+const takesNothing = ({ paused, ahead, backlog }: AgentLoad): boolean => paused || !ahead || backlog > 0;
+
+/**
+ * The rows to hand ahead behind a task, in order. Like a backlog they are bounded in expected seconds, and refilled when
+ * half of that is left.
+ */
+export const rowsBehind = (around: Around, { run, row, agent }: Head, isNew: boolean): Row[] => {
+  if (takesNothing(agent)) return [];
+  const { id } = agent.offer;
+  let last = groupOf(run.groups, row);
+  const shape = shapeOfRow(last, row);
+  if (last.count !== 1 || shape.ranks !== undefined || !neverLost(run, row)) return [];
+  if (!isNew && !mayBeFollowed(run, row, id)) return [];
+  const budget = around.prefetch.seconds * 1000;
+  const most = Math.min(MOST_BEHIND, mostInTime(around, agent, shape) - 1);
+  let depth = 0;
+  let ms = 0;
+  const lengthen = (group: Group): void => {
+    const expected = expectedMs(run, group);
+    ms += expected < 0 ? Infinity : expected;
+    depth += 1;
+    last = group;
+  };
+  for (let next = followerOf(run, last, id); next !== undefined; next = followerOf(run, last, id)) lengthen(next);
+  if (depth > 0 && (depth > most / 2 || ms > budget / 2)) return [];
+  const rows: Row[] = [];
+  while (depth < most && (depth === 0 || ms < budget)) {
+    const next = nextBehind(around.order, run, last, shape);
+    // a round trip is nothing to a long one
+    if (next === undefined || expectedMs(run, next) > around.prefetch.longSeconds * 1000) break;
+    if (isPassed(around, agent, run, next)) break;
+    rows.push(next.first);
+    lengthen(next);
+  }
+  return rows;
+};
