@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { RunView, TaskView } from "../../src/api/schemas.ts";
 import type { Driven } from "./drive.ts";
 import { DEFAULT_LOSSES } from "./schedule.ts";
-import { type Execution, checkRun, checkTask } from "./task-checks.ts";
+import { type Execution, brokenLinkOf, checkRow, checkRun, checkTask } from "./task-checks.ts";
 import { type Submitted, expectedTotal } from "./workload.ts";
 import type { World } from "./world.ts";
 
@@ -74,7 +74,9 @@ export const checkAll = async (world: World, { submitted, bulks, limits }: Drive
         problems.push(`run ${run.id} has ${run.total} tasks of ${expectedTotal(one.plan)}`);
       const tasks = await allTasks(world, run.id);
       const firstDone = tasks.slice(0, one.plan.tasks).every(({ state }) => state === "DONE");
-      const facts = { one, firstDone, begun: cameAbout(one, runs), fewestLosses: Math.min(...limits) };
+      const brokenLink = brokenLinkOf(one, tasks);
+      const facts = { one, firstDone, brokenLink, begun: cameAbout(one, runs), fewestLosses: Math.min(...limits) };
+      problems.push(...checkRow(one, tasks, executions));
       problems.push(...checkRun(await world.client.run(run.id), tasks, facts));
       for (const task of tasks) {
         seen.add(task.id);

@@ -11,6 +11,8 @@ const WEIGHTS = {
   after: 45,
   /** Groups that begin when another failed, or when it ended in any way. */
   handlers: 35,
+  /** Tasks in a row, which are handed ahead to agents. */
+  chains: 50,
   /** `retry` of runs that have ended, while others continue. */
   retries: 35,
   /** The journal is compacted at any moment, even without a server. */
@@ -98,6 +100,9 @@ const ADD: Record<Feature, (random: Random, draft: Draft) => void> = {
     draft.runs = draft.runs.map((run) =>
       random.chance(0.7) ? { ...run, alarm: random.int(1, 5), always: random.int(0, 5) } : run,
     );
+  },
+  chains: (random, draft) => {
+    draft.runs = draft.runs.map((run) => (random.chance(0.8) ? { ...run, links: random.int(2, 60) } : run));
   },
   retries: (random, draft) => {
     draft.runs = draft.runs.map((run) =>

@@ -29,6 +29,8 @@ export interface RunPlan {
   readonly alarm?: number;
   /** Tasks that begin when all of the first group have ended in any way. */
   readonly always?: number;
+  /** Tasks in a row, each a group of its own that begins when the one before has succeeded; they fail as the first do. */
+  readonly links?: number;
   /** Tasks that would fail kill their spawner or their agent instead. */
   readonly kills?: "spawner" | "agent";
   /** The same request is sent this often, `apart` ms after one another, each with `pace` ms between its pieces. */
@@ -135,6 +137,7 @@ export const clustersOf = ({
 const showRun = (run: RunPlan): string =>
   `${run.tasks} tasks of ${run.ms} ms` +
   (run.behind > 0 ? ` and ${run.behind} behind them` : "") +
+  ((run.links ?? 0) > 0 ? `, ${run.links} in a row` : "") +
   ((run.alarm ?? 0) + (run.always ?? 0) > 0 ? `, handlers ${run.alarm ?? 0} and ${run.always ?? 0}` : "") +
   (run.every > 0
     ? `, every ${run.every}th ${run.kills === undefined ? "fails" : `kills its ${run.kills}`} ${run.times} times, ${run.retries} retries`

@@ -1,5 +1,5 @@
 import type { RunView, TaskView } from "../../src/api/schemas.ts";
-import { type Submitted, groupsOf } from "./workload.ts";
+import { type Submitted, groupsOf, linkNumber } from "./workload.ts";
 import type { World } from "./world.ts";
 
 /** What must hold of one task and of one run, given what was asked for and what was done to agents. */
@@ -8,6 +8,8 @@ const FINAL = new Set(["DONE", "FAILED", "CANCELED"]);
 const OWN_FAILURE = 7;
 /** The first three and the last five attempts of a task are always shown; of more, those between may be dropped. */
 const ALWAYS_SHOWN = 8;
+/** How far the times of two agents may be apart. */
+const CLOCKS_MS = 2000;
 
 export interface Execution {
   readonly attempt: number;
@@ -20,6 +22,8 @@ export interface Facts {
   readonly one: Submitted;
   /** Whether all tasks of the first group succeeded. */
   readonly firstDone: boolean;
+  /** The first of the tasks in a row that did not succeed; Infinity if all did. */
+  readonly brokenLink: number;
   /** Whether the condition it waited for was met; undefined: that changed meanwhile. */
   readonly begun: boolean | undefined;
   /** The lowest `limits.losses` that was ever in force. */
@@ -37,6 +41,14 @@ const groupAt = (one: Submitted, index: number): string => {
   return "none";
 };
 
+/** Whether it fails by itself. */
+const mayFail = (one: Submitted, index: number): boolean => {
+  const { every, kills } = one.plan;
+  if (every === 0 || kills !== undefined || index % every !== 0) return false;
+  const group = groupAt(one, index);
+  return group === "first" || linkNumber(group) !== undefined;
+};
+
 /** It failed because it was lost too often, which is not a failure of its own. */
 export const isGivenUp = (task: TaskView, fewestLosses: number): boolean => {
   const last = task.attempts.at(-1);
@@ -51,7 +63,7 @@ const checkAttempts = (world: World, { one }: Facts, task: TaskView, executions:
   const { plan } = one;
   const { attempts } = task;
   const index = Number(task.id.split(".")[1]);
-  const fails = plan.every > 0 && plan.kills === undefined && index < plan.tasks && index % plan.every === 0;
+  const fails = mayFail(one, index);
   const some = attempts.length >= ALWAYS_SHOWN;
   const counted = new Map<number, number>();
   for (const { attempt } of executions) counted.set(attempt, (counted.get(attempt) ?? 0) + 1);
@@ -102,9 +114,11 @@ const checkEnd = (facts: Facts, task: TaskView): string[] => {
     if (state === "CANCELED" || one.retried > 0) return [];
     return [`is ${state}, a handler that was not needed`];
   }
+  const link = linkNumber(group);
+  if (link !== undefined && link > facts.brokenLink)
+    return state === "CANCELED" ? [] : [`is ${state} behind a link that is broken`];
   if (state === "DONE" || isGivenUp(task, facts.fewestLosses)) return [];
-  const fails = group === "first" && plan.every > 0 && plan.kills === undefined && index % plan.every === 0;
-  if (!fails || state !== "FAILED") return [`is ${state}, not DONE`];
+  if (!mayFail(one, index) || state !== "FAILED") return [`is ${state}, not DONE`];
   const failures = task.attempts.filter(({ lost, exitCode }) => !lost && exitCode === OWN_FAILURE).length;
   const series = failures / (plan.retries + 1);
   // after a retry, too many losses may have interrupted a series of failures
@@ -112,6 +126,37 @@ const checkEnd = (facts: Facts, task: TaskView): string[] => {
   return right || task.attempts.length >= ALWAYS_SHOWN
     ? []
     : [`FAILED after ${failures} failures with ${plan.retries} retries`];
+};
+
+/** The first of the tasks in a row that did not succeed. */
+export const brokenLinkOf = (one: Submitted, tasks: readonly TaskView[]): number => {
+  for (const [index, { state }] of tasks.entries()) {
+    const link = linkNumber(groupAt(one, index));
+    if (link !== undefined && state !== "DONE") return link;
+  }
+  return Infinity;
+};
+
+/** No task in a row was ever executed unless the one before it was, and each began when that one had ended. */
+export const checkRow = (
+  one: Submitted,
+  tasks: readonly TaskView[],
+  executions: ReadonlyMap<string, readonly Execution[]>,
+): string[] => {
+  const problems: string[] = [];
+  for (const [index, task] of tasks.entries()) {
+    const link = linkNumber(groupAt(one, index));
+    if (link === undefined || link === 0) continue;
+    const before = tasks[index - 1]!;
+    if (executions.has(task.id) && !executions.has(before.id))
+      problems.push(`task ${task.id} was executed and ${before.id}, which it waits for, never was`);
+    const [began, ended] = [task.attempts.at(-1)?.started, before.attempts.at(-1)?.finished];
+    if (task.state !== "DONE" || before.state !== "DONE" || one.retried > 0) continue;
+    // a millisecond and a rounding error between the clocks of two agents
+    if (began == null || ended == null || Date.parse(began) < Date.parse(ended) - CLOCKS_MS)
+      problems.push(`task ${task.id} began at ${began}, and ${before.id}, which it waits for, ended at ${ended}`);
+  }
+  return problems;
 };
 
 export const checkTask = (world: World, facts: Facts, task: TaskView, executions: readonly Execution[]): string[] =>

@@ -32,6 +32,12 @@ const RETRY_MS = 50;
 export const isPassing = (error: unknown): boolean =>
   error instanceof SlipwayError && ["no-server", "server-gone", "stopping"].includes(error.code);
 
+const linkName = (nth: number): string => `link-${nth}`;
+
+/** Which of the tasks in a row a group is; undefined for other groups. */
+export const linkNumber = (name: string): number | undefined =>
+  name.startsWith("link-") ? Number(name.slice("link-".length)) : undefined;
+
 /** Groups of a run and their tasks, in order. */
 export const groupsOf = (plan: RunPlan): { readonly name: string; readonly tasks: number }[] =>
   [
@@ -39,6 +45,7 @@ export const groupsOf = (plan: RunPlan): { readonly name: string; readonly tasks
     { name: "behind", tasks: plan.behind },
     { name: "alarm", tasks: plan.alarm ?? 0 },
     { name: "always", tasks: plan.always ?? 0 },
+    ...Array.from({ length: plan.links ?? 0 }, (_, i) => ({ name: linkName(i), tasks: 1 })),
   ].filter(({ tasks }) => tasks > 0);
 
 export const expectedTotal = (plan: RunPlan): number => groupsOf(plan).reduce((sum, { tasks }) => sum + tasks, 0);
@@ -66,8 +73,16 @@ const documentOf = (world: World, { plan, uuid, name, after }: Submitted): RunDo
     cwd: world.root,
     environment: {},
     ...(after === undefined ? {} : { after: { [String(after.id)]: plan.after!.on } }),
-    tasks: groupsOf(plan).map((group) =>
-      group.name === "first"
+    tasks: groupsOf(plan).map((group) => {
+      const link = linkNumber(group.name);
+      if (link !== undefined)
+        return {
+          name: group.name,
+          run: plan.kills === undefined ? command : [...command.slice(0, 3), "0", "0"],
+          retries: plan.retries,
+          ...(link === 0 ? {} : { after: linkName(link - 1) }),
+        };
+      return group.name === "first"
         ? {
             name: "first",
             run: plan.kills === undefined ? command : [...command, plan.kills],
@@ -81,8 +96,8 @@ const documentOf = (world: World, { plan, uuid, name, after }: Submitted): RunDo
             run: [world.tools.appender, world.ran, "0", "0", "0"],
             each: { array: `1-${group.tasks}` },
             after: AFTER[group.name as keyof typeof AFTER],
-          },
-    ),
+          };
+    }),
   };
 };
 
