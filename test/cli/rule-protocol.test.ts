@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunView, TaskView } from "../../src/api/schemas.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
+import { until } from "../until.ts";
 import { dialServer, endedPart, joinAs } from "./protocol-peer.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
 
@@ -181,5 +182,96 @@ describe("rule 9: prefetch", () => {
       peer.channel.send({ t: "bye", reason: "test" });
       await peer.closed;
     }
+  });
+});
+
+describe("tasks in a row", () => {
+  const submitRow = async (length: number): Promise<number> => {
+    const tasks = Array.from({ length }, (_, i) => ({
+      name: `t${i}`,
+      run: ["true"],
+      ...(i === 0 ? {} : { after: `t${i - 1}` }),
+    }));
+    await writeFile(join(slipway.cwd, "row.yaml"), JSON.stringify({ name: "row", tasks }));
+    return (await slipway.json<{ run: number }>(["submit", "row.yaml"])).run;
+  };
+  type Agent = Awaited<ReturnType<typeof joinAs>>;
+  const assigned = (peer: Agent, row: number, nth = 1) =>
+    until(
+      `row ${row} is assigned`,
+      () =>
+        peer.received.filter((message) => message.t === "assign").filter(({ ranges }) => ranges[0] === row)[nth - 1],
+    );
+  const ended = (peer: Agent, run: number, seq: number, from: number, n = 1): void =>
+    peer.channel.send({ t: "results", seq, parts: [endedPart(run, { from, n })] });
+  const leave = async (peer: Agent): Promise<void> => {
+    peer.channel.send({ t: "bye", reason: "test" });
+    await peer.closed;
+  };
+  const done = async (run: number): Promise<RunView> => {
+    await slipway.run(["wait", String(run)]);
+    return slipway.json<RunView>(["show", String(run)]);
+  };
+
+  it("rule 12: an agent that does not say that it takes them ahead gets each in its turn", async () => {
+    const peer = await joinAs(slipway.home);
+    await peer.saw("welcome");
+    const run = await submitRow(3);
+    for (const row of [0, 1, 2]) {
+      expect(await assigned(peer, row)).not.toHaveProperty("behind");
+      expect(peer.received.filter(({ t }) => t === "assign").length).toBe(row + 1);
+      ended(peer, run, row + 1, row);
+    }
+    expect(await done(run)).toMatchObject({ counts: { DONE: 3 }, losses: 0 });
+    await leave(peer);
+  });
+
+  it("rule 4: a result before that of the task it waits for is none: it counts when the agent says it in order", async () => {
+    const peer = await joinAs(slipway.home, { ahead: true });
+    await peer.saw("welcome");
+    const run = await submitRow(2);
+    expect(await assigned(peer, 0)).toMatchObject({ followed: true });
+    expect(await assigned(peer, 1)).toMatchObject({ attempts: 1, behind: { row: 0, attempt: 1 } });
+    ended(peer, run, 1, 1);
+    ended(peer, run, 2, 0);
+    await until("the first is done", async () =>
+      (await slipway.json<TaskView>(["show", `${run}.0`])).state === "DONE" ? true : undefined,
+    );
+    expect((await slipway.json<TaskView>(["show", `${run}.1`])).state).toBe("TMGR_SCHEDULING");
+    ended(peer, run, 3, 1);
+    expect(await done(run)).toMatchObject({ counts: { DONE: 2 }, losses: 0 });
+    await leave(peer);
+  });
+
+  it("rule 5: what was handed ahead and never arrived is placed again in its turn, without a loss", async () => {
+    const uuid = "11111111-2222-4333-8444-777777777777";
+    const first = await joinAs(slipway.home, { uuid, ahead: true });
+    await first.saw("welcome");
+    const run = await submitRow(2);
+    await assigned(first, 1);
+    first.channel.close();
+    const second = await joinAs(slipway.home, { uuid, ahead: true, held: [{ run, rows: [0], attempts: [1] }] });
+    expect(await second.saw("welcome")).toMatchObject({ drop: [] });
+    ended(second, run, 1, 0);
+    expect(await assigned(second, 1)).toMatchObject({ attempts: 1 });
+    expect(await assigned(second, 1)).not.toHaveProperty("behind");
+    ended(second, run, 2, 1);
+    expect(await done(run)).toMatchObject({ counts: { DONE: 2 }, losses: 0 });
+    await leave(second);
+  });
+
+  it("rule 9: an agent that gives one back with all behind it gets them again, and none of them costs an attempt", async () => {
+    const [one, other] = [await joinAs(slipway.home, { ahead: true }), await joinAs(slipway.home, { ahead: true })];
+    await Promise.all([one.saw("welcome"), other.saw("welcome")]);
+    const run = await submitRow(2);
+    const holder = await Promise.any([one, other].map((peer) => assigned(peer, 1).then(() => peer)));
+    holder.channel.send({ t: "leaving", reason: "test" });
+    holder.channel.send({ t: "returned", parts: [{ run, ranges: [0, 2] }] });
+    const rest = holder === one ? other : one;
+    expect(await assigned(rest, 0)).toMatchObject({ attempts: 1, followed: true });
+    expect(await assigned(rest, 1)).toMatchObject({ attempts: 1, behind: { row: 0, attempt: 1 } });
+    ended(rest, run, 1, 0, 2);
+    expect(await done(run)).toMatchObject({ counts: { DONE: 2 }, losses: 0 });
+    await Promise.all([leave(one), leave(other)]);
   });
 });
