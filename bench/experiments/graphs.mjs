@@ -33,7 +33,7 @@ const GRAPHS = {
 };
 
 const LABELS = {
-  chain: "a chain: each waits for the one before, a round trip and a commit for every link",
+  chain: "a chain: each waits for the one before, and is handed ahead",
   fan: "one, then all but two at once, then one",
   layered: "layers with two random edges a task",
 };
