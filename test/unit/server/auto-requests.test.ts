@@ -173,7 +173,8 @@ describe("mem: auto", () => {
     await endNext(run, () => GIB, 1);
     expect(given).toHaveLength(9);
     await endNext(run, () => GIB, 1);
-    expect(given.length).toBeGreaterThan(20);
+    // all its slots, besides the two that have ended
+    expect(given).toHaveLength(18);
     expect(engine.scheduler.isHeld(run, 59)).toBe(false);
     expect(tasks!.done).toBe(2);
     await journal.close();
