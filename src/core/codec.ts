@@ -21,6 +21,8 @@ const TYPES: Readonly<Record<Event["type"], number>> = {
   "agents.lost": 21,
   "pilot.requested": 30,
   "pilot.changed": 31,
+  "task-job.requested": 32,
+  "task-job.changed": 33,
   "launch.requested": 40,
   "launch.changed": 41,
   "launch.removed": 42,

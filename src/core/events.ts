@@ -4,7 +4,8 @@ import type { Peak } from "./peak.ts";
 import type { Resources } from "./resources.ts";
 import type { RunSpec } from "./spec.ts";
 import type { PilotState } from "./states.ts";
-import type { AgentId, LaunchId, PilotId, Row, RunId } from "./ids.ts";
+import type { AgentId, LaunchId, PilotId, Row, RunId, TaskJobId } from "./ids.ts";
+import type { ElementState } from "./task-job.ts";
 
 /**
  * What happened, as the journal keeps it. State is nothing but these events applied in order. `at` is the server's
@@ -28,6 +29,8 @@ export type Event =
   | LossesJudged
   | PilotRequested
   | PilotChanged
+  | TaskJobRequested
+  | TaskJobChanged
   | LaunchRequested
   | LaunchChanged
   | LaunchRemoved;
@@ -244,6 +247,8 @@ export interface AgentJoined {
   readonly resources: Resources;
   /** The file of its output stream. */
   readonly output: string;
+  /** It runs in the job of one task. */
+  readonly taskJob?: { readonly id: TaskJobId; readonly element: number };
   /** Results up to this number do not belong to this agent: it was given up under another id before. */
   readonly seq: number;
 }
@@ -300,6 +305,34 @@ export interface PilotChanged {
   readonly output?: string;
   /** It was asked to take nothing new. */
   readonly draining?: boolean;
+}
+
+/** The intent to hand tasks of one run to a manager, as one job or one array of jobs; journaled before it is asked. */
+export interface TaskJobRequested {
+  readonly type: "task-job.requested";
+  readonly at: number;
+  readonly job: TaskJobId;
+  readonly cluster: string;
+  readonly queue: string;
+  /** Ends with twelve hex digits of its own, by which it is found again when the manager's answer was lost. */
+  readonly jobName: string;
+  readonly run: RunId;
+  /** The tasks of its elements, in the order of their numbers; each waits, and no other job carries it. */
+  readonly rows: readonly Row[];
+}
+
+/** The manager took it, or something happened to some of its elements. */
+export interface TaskJobChanged {
+  readonly type: "task-job.changed";
+  readonly at: number;
+  readonly job: TaskJobId;
+  /** The manager's id for all of it, and of each element where these cannot be told from it (OAR). */
+  readonly nativeId?: string;
+  readonly nativeIds?: readonly string[];
+  /** Which elements changed; absent: all. */
+  readonly elements?: readonly number[];
+  readonly state?: ElementState;
+  readonly reason?: string;
 }
 
 /** The intent to launch a job, journaled before the workload manager is asked; its directory is staged by then. */

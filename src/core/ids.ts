@@ -7,5 +7,7 @@ export type RunId = number & { readonly is?: "run" };
 export type AgentId = number & { readonly is?: "agent" };
 export type PilotId = number & { readonly is?: "pilot" };
 export type LaunchId = number & { readonly is?: "launch" };
+/** A submission of tasks as jobs of their own: one job, or one array of them. */
+export type TaskJobId = number & { readonly is?: "task-job" };
 /** A task's place in its run's table. */
 export type Row = number & { readonly is?: "row" };

@@ -79,6 +79,14 @@ export interface GroupSpec {
   readonly redirect?: Redirect;
   /** Several processes that run together; `resources` are those of each. */
   readonly ranks?: RankSpec;
+  /** Each of its tasks is a batch job of its own; absent: they go through pilots. */
+  readonly job?: JobSpec;
+}
+
+/** What the job of a task asks of its manager beside its resources. */
+export interface JobSpec {
+  /** Keys of a task that its cluster's manager alone understands (`partition`, `gres1`, `hard`), as it reads them. */
+  readonly keys: Readonly<Record<string, string>>;
 }
 
 export interface RankSpec {

@@ -6,6 +6,7 @@ import type { JobFacts, Starter } from "../starters/starter.ts";
 import type { HostCpus } from "./host-cpus.ts";
 import type { LaunchDialect } from "./launch-dialect.ts";
 import type { ModuleManager } from "./module.ts";
+import type { TaskDialect } from "./task-dialect.ts";
 import type { WaitingRow } from "./waiting-reason.ts";
 
 /**
@@ -77,6 +78,8 @@ export interface Batch<Own = unknown, OwnOfCluster = unknown> {
   readonly start?: Starter;
   /** The programs of starters that are installed with its other commands. */
   readonly ownStarters?: Readonly<Record<string, string>>;
+  /** Tasks can be jobs of their own. */
+  readonly task?: TaskDialect<Own>;
   /** Why jobs wait, in plain words; the first row that fits counts, so the narrow ones come first. */
   readonly waiting: readonly WaitingRow[];
 }

@@ -21,6 +21,20 @@ export interface Provider {
   list(namePrefix: string): Promise<readonly FoundJob[]>;
   /** Lets the manager itself judge a job without running it; resolves with its own words, rejects when it refuses. */
   tryOut?(job: JobRequest): Promise<string>;
+  /** Names of the licences that the whole cluster counts. */
+  licences?(): Promise<readonly string[]>;
+  /** How waiting jobs are ordered, where a submitter may lower their place by a nice value. */
+  niceRules?(): Promise<NiceRules>;
+  /** Gives waiting jobs other nice values; those that have begun or ended are left alone. */
+  renice?(changes: readonly { readonly nativeId: string; readonly nice: number }[]): Promise<void>;
+}
+
+/** What a nice value means. */
+export interface NiceRules {
+  /** The priority of a waiting job whose nice value is 0, where one could be seen. */
+  readonly priority?: number;
+  /** Parameters of the manager's own configuration, as it says them. */
+  readonly parameters: Readonly<Record<string, string>>;
 }
 
 export interface ClusterDescription {
@@ -28,6 +42,8 @@ export interface ClusterDescription {
   readonly largest: Resources;
   /** Partitions (Slurm) or queues (the others); absent where there is no such thing. */
   readonly partitions?: readonly Partition[];
+  /** The most elements that an array may have; absent: not known. */
+  readonly mostInArray?: number;
 }
 
 export interface Partition {
@@ -60,10 +76,14 @@ export interface JobRequest {
   readonly options?: readonly string[];
   /** In whose name it is submitted, when not in the server's. */
   readonly user?: string;
+  /** As one array of this many jobs, numbered from the dialect's first; only where the manager has arrays. */
+  readonly array?: number;
 }
 
 export interface Submitted {
   readonly nativeId: string;
+  /** Of an array: the id of each element, in order; `poll`, `cancel` and `list` know them by these. */
+  readonly elements?: readonly string[];
   /** What else the manager said, such as a warning. */
   readonly note?: string;
 }

@@ -1,6 +1,6 @@
 import type { Lifetime } from "../core/lifetime.ts";
 import type { Resources } from "../core/resources.ts";
-import type { PilotId } from "../core/ids.ts";
+import type { PilotId, TaskJobId } from "../core/ids.ts";
 
 /** What an agent's starter passes to it. */
 export interface AgentSettings {
@@ -35,6 +35,11 @@ export interface AgentSettings {
   readonly environmentFile?: string | undefined;
   /** When its pilot ends; undefined: never. */
   readonly lifetime?: Lifetime | undefined;
+  /**
+   * It runs one task, in a job of that task's own, and ends with it; its pilot is 0. The element of an array is not in
+   * a file that all its elements share: the script passes it (`--element`).
+   */
+  readonly taskJob?: { readonly id: TaskJobId; readonly element: number } | undefined;
 }
 
 /** What differs from one agent to the next; the rest has defaults here. */

@@ -4,7 +4,7 @@ import type { OutputLost } from "../core/output-lost.ts";
 import type { Peak } from "../core/peak.ts";
 import type { Resources } from "../core/resources.ts";
 import type { Command, RankSpec } from "../core/spec.ts";
-import type { AgentId, PilotId, Row, RunId } from "../core/ids.ts";
+import type { AgentId, PilotId, Row, RunId, TaskJobId } from "../core/ids.ts";
 
 /**
  * What server and agents say to each other over TLS: msgpack maps in length-prefixed frames, `t` is the kind.
@@ -43,6 +43,8 @@ export interface Hello {
   readonly endsInMs?: number | undefined;
   /** It takes tasks handed ahead; older agents do not, and do not say so. */
   readonly ahead?: boolean | undefined;
+  /** It runs in the job of one task, and nothing else. */
+  readonly taskJob?: { readonly id: TaskJobId; readonly element: number } | undefined;
 }
 
 /** One attempt. */
