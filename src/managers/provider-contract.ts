@@ -28,8 +28,18 @@ export interface ProviderUnderTest {
   readonly refused?: { readonly options: readonly string[]; readonly words: RegExp };
   /** The end of a name with unusual but allowed characters; names reach the manager unchanged. */
   readonly oddName?: string;
+  /** It has arrays. */
+  readonly array?: ArrayUnderTest;
   /** The id of a job that never existed, as the manager would write it. */
   readonly strangerId?: (n: number) => string;
+}
+
+export interface ArrayUnderTest {
+  /** The variable with an element's number in its job, and the number of the first one. */
+  readonly variable: string;
+  readonly first: number;
+  /** Options with which an array waits or is held, where those of `waiting` do not do. */
+  readonly waiting?: readonly string[];
 }
 
 export interface BootedManager {
@@ -91,6 +101,8 @@ const awaited = async <T>(what: () => string, ask: () => Promise<T | undefined>)
   }
 };
 
+const WAITS: readonly string[] = ["queued", "held"];
+
 /** Waits until a job is in one of these states and looks like this; managers take their time. */
 const untilIn = (
   provider: Provider,
@@ -126,6 +138,12 @@ export const providerContract = (
   const promise = (title: string, test: () => Promise<void>): void => {
     const reason = skip[title];
     it.skipIf(reason !== undefined)(reason === undefined ? title : `${title} (skipped: ${reason})`, test);
+  };
+  /** Promises of managers that have arrays. */
+  const ofArrays = (title: string, test: (array: ArrayUnderTest) => Promise<void>): void => {
+    const { array } = manager;
+    if (array === undefined) it.skip(`${title} (skipped: it has no arrays)`, async () => undefined);
+    else promise(title, () => test(array));
   };
   const given = <T>(value: T | undefined, what: string): T => {
     if (value === undefined) throw new Error(`say \`${what}\` of ${name}, or why not in \`skip\``);
@@ -346,6 +364,80 @@ export const providerContract = (
       await untilIn(provider, nativeId, ["ended"]);
       await provider.cancel([nativeId]);
       await provider.cancel([]);
+    });
+
+    const idle = ({ waiting = given(manager.waiting, "waiting") }: ArrayUnderTest): readonly string[] => waiting;
+    const submitArray = async (
+      count: number,
+      ...job: Parameters<typeof request>
+    ): Promise<{ name: string; nativeId: string; elements: readonly string[] }> => {
+      const asked = await request(...job);
+      const { nativeId, elements = [] } = await provider.submit({ ...asked, array: count });
+      expect(new Set(elements).size).toBe(count);
+      return { name: asked.name, nativeId, elements };
+    };
+
+    ofArrays(
+      "runs an array as jobs with numbers of their own, and tells how each ended",
+      async ({ variable, first }) => {
+        const own = join(directory, String(jobs + 1));
+        const line = `touch ${own}/ran.$${variable}; [ "$${variable}" -ne ${first + 1} ] || exit 3`;
+        const { elements } = await submitArray(3, line);
+        const ends = await Promise.all(elements.map((id) => untilIn(provider, id, ["ended"])));
+        expect(ends.map(({ outcome }) => outcome)).toEqual(["done", "failed", "done"]);
+        expect(ends[1]).toMatchObject({ exitCode: 3 });
+        for (const element of [0, 1, 2]) expect(existsSync(join(own, `ran.${first + element}`))).toBe(true);
+      },
+    );
+
+    ofArrays("cancels elements one by one: those that wait and those that run; the others stay", async (array) => {
+      const waiting = await submitArray(3, "sleep 1000", idle(array));
+      const [kept, taken] = [waiting.elements[0]!, waiting.elements[1]!];
+      await untilIn(provider, taken, WAITS);
+      await provider.cancel([taken]);
+      expect(await untilIn(provider, taken, ["ended"])).toMatchObject({ outcome: "cancelled" });
+      expect(WAITS).toContain((await provider.poll([kept])).get(kept)?.state);
+      await provider.cancel(waiting.elements);
+      const own = join(directory, String(jobs + 1));
+      const running = await submitArray(2, `touch ${own}/begun.$${array.variable}; sleep 1000`);
+      for (const element of [0, 1]) await untilThere(join(own, `begun.${array.first + element}`));
+      for (const id of running.elements) await untilIn(provider, id, ["active"]);
+      await provider.cancel([running.elements[1]!]);
+      expect(await untilIn(provider, running.elements[1]!, ["ended"])).toMatchObject({ outcome: "cancelled" });
+      expect((await provider.poll(running.elements)).get(running.elements[0]!)?.state).toBe("active");
+      await provider.cancel(running.elements);
+      for (const id of [...waiting.elements, ...running.elements]) await untilIn(provider, id, ["ended"]);
+    });
+
+    ofArrays(
+      "rule 3: lists the living elements of an array with their places, also to a driver that is new",
+      async (array) => {
+        const { name: job, nativeId, elements } = await submitArray(3, "sleep 1000", idle(array));
+        await provider.cancel([elements[1]!]);
+        await untilIn(provider, elements[1]!, ["ended"]);
+        const successor = await booted.create();
+        const found = (await successor.list(job)).toSorted((a, b) => a.array!.element - b.array!.element);
+        expect(found).toEqual(
+          [0, 2].map((element) => ({ name: job, nativeId: elements[element], array: { nativeId, element } })),
+        );
+        expect(WAITS).toContain((await successor.poll(elements)).get(elements[2]!)?.state);
+        await successor.cancel(elements);
+        for (const id of elements) await untilIn(successor, id, ["ended"]);
+      },
+    );
+
+    ofArrays("asks and cancels an array of 40 with at most two commands each", async (array) => {
+      const count = given(booted.commands, "commands");
+      const { elements } = await submitArray(40, "sleep 1000", idle(array));
+      await untilIn(provider, elements[39]!, WAITS);
+      const before = count();
+      const answers = await provider.poll([...elements, stranger(1)]);
+      expect(count() - before).toBeLessThanOrEqual(MOST_COMMANDS);
+      for (const id of elements) expect([id, WAITS.includes(answers.get(id)?.state ?? "")]).toEqual([id, true]);
+      const between = count();
+      await provider.cancel(elements);
+      expect(count() - between).toBeLessThanOrEqual(MOST_COMMANDS);
+      for (const id of elements) await untilIn(provider, id, ["ended"]);
     });
 
     promise("rule 3: answers a driver that did not submit the job, which adopts it", async () => {

@@ -76,7 +76,10 @@ export interface JobRequest {
   readonly options?: readonly string[];
   /** In whose name it is submitted, when not in the server's. */
   readonly user?: string;
-  /** As one array of this many jobs, numbered from the dialect's first; only where the manager has arrays. */
+  /**
+   * As one array of this many jobs, numbered from the dialect's first; only where the manager has arrays. The driver
+   * says so to the manager: the script does not.
+   */
   readonly array?: number;
 }
 
@@ -91,6 +94,13 @@ export interface Submitted {
 export interface FoundJob {
   readonly name: string;
   readonly nativeId: string;
+  /** Of an element of an array: the id of all of it, and its place there, counted from 0. */
+  readonly array?: ArrayPlace;
+}
+
+export interface ArrayPlace {
+  readonly nativeId: string;
+  readonly element: number;
 }
 
 /**

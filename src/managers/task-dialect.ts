@@ -24,6 +24,8 @@ export interface TaskDialect<Own = unknown> {
     /** The variable with an element's number inside the job, and the number of the first one. */
     readonly variable: string;
     readonly first: number;
+    /** Whether such tasks can be elements of one; absent: all can. */
+    allows?(ask: Pick<TaskAsk<Own>, "keys" | "own">): boolean;
   };
   /** What starts the ranks of a task inside its own job, unless it says so itself. */
   readonly ranks: "srun" | "mpiexec";

@@ -62,5 +62,7 @@ providerContract({
   held: ["--hold"],
   waiting: ["-r", "2030-01-01 00:00:00"],
   refused: { options: ["-q", "nowhere"], words: /The queue nowhere does not exist/ },
+  // a user may have two reservations that wait, and an array is as many as it has elements
+  array: { variable: "OAR_ARRAY_INDEX", first: 1, waiting: ["--hold"] },
   oddName: 'ü b"$(;)|&=#%,\\x end',
 });

@@ -47,5 +47,6 @@ providerContract({
     options: ["-q", "nowhere.q"],
     words: /^Job was rejected because job requests unknown queue "nowhere\.q"$/,
   },
+  array: { variable: "SGE_TASK_ID", first: 1 },
   oddName: "b'$(;)|&=#%,<x>end",
 });

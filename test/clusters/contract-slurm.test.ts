@@ -50,5 +50,6 @@ for (const accounting of [false, true])
       options: ["--partition=nowhere"],
       words: /^invalid partition specified: nowhere; .*Invalid partition name/,
     },
+    array: { variable: "SLURM_ARRAY_TASK_ID", first: 0 },
     oddName: "ü b'\"$(;)|&=#%,\\x\tend",
   });

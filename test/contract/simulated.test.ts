@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { JobRequest, JobStatus, Provider } from "../../src/managers/provider.ts";
 import { createSimulatedProvider } from "../../src/managers/simulated/driver/provider.ts";
+import { SIMULATED_ARRAY } from "../../src/managers/simulated/options.ts";
 import { QUIET, type Simulation } from "../../src/managers/simulated/simulation.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { until } from "../until.ts";
@@ -25,10 +26,12 @@ providerContract({
   held: ["--hold"],
   waiting: ["--begin=3600"],
   refused: { options: ["--partition=nowhere"], words: /invalid partition: nowhere/ },
+  array: SIMULATED_ARRAY,
   oddName: "ü b'\"$(;)|&=",
   skip: {
     "says why a job is held, and why one waits, in words that have a plain meaning": "a simulation gives no reasons",
     "asks and cancels 200 jobs with at most two commands each": "a simulation is asked without commands",
+    "asks and cancels an array of 40 with at most two commands each": "a simulation is asked without commands",
     "does not take a manager that gives no answer for one that has no jobs, and says that it gives none":
       "a simulation always answers",
   },

@@ -1,5 +1,8 @@
 import { withoutSkipped, type PilotAsk } from "../manager.ts";
 
+/** The variable with the number of an element of an array, and the number of the first one. */
+export const SIMULATED_ARRAY = { variable: "SLIPWAY_SIMULATED_ELEMENT", first: 0 } as const;
+
 /** What a simulated job asks, as the words that `submit` is given before the command. */
 export interface SimulatedAsk {
   readonly nodes: number;

@@ -1,4 +1,4 @@
-import type { JobOutcome, JobStatus } from "../../provider.ts";
+import type { ArrayPlace, JobOutcome, JobStatus } from "../../provider.ts";
 
 /** Reads what OAR's commands print. Nothing here throws: text that is not understood is left out, or `unknown`. */
 
@@ -14,6 +14,7 @@ export interface OarJob {
   readonly events: readonly { readonly type: string; readonly description: string }[];
   /** The job that this one repeats. */
   readonly repeats?: string;
+  readonly array?: ArrayPlace;
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
@@ -35,12 +36,20 @@ const json = (source: string): Readonly<Record<string, unknown>> => {
 /** Whether this is an answer at all: nothing, when no job matches, or a document. */
 export const isOarAnswer = (source: string): boolean => source.trim() === "" || Object.keys(json(source)).length > 0;
 
+/** Every job has these numbers: one that is no element of an array is told by how it was asked for. */
+const placeOf = (id: string, job: Readonly<Record<string, unknown>>): ArrayPlace | undefined => {
+  const [array, index] = [number(job["array_id"]), number(job["array_index"])];
+  const isElement = String(array) !== id || /^\S*oarsub\b[^;]*\s--array[ =]/.test(text(job["initial_request"]));
+  return array > 0 && index > 0 && isElement ? { nativeId: String(array), element: index - 1 } : undefined;
+};
+
 /** `oarstat -J -f`: nothing at all for jobs that it does not know. */
 export const parseOarstat = (source: string): OarJob[] =>
   Object.entries(json(source)).map(([id, value]) => {
     const job = record(value);
     const exitCode = number(job["exit_code"]);
     const repeats = number(job["resubmit_job_id"]);
+    const array = placeOf(id, job);
     return {
       id,
       name: text(job["name"]),
@@ -54,6 +63,7 @@ export const parseOarstat = (source: string): OarJob[] =>
         description: text(record(event)["description"]),
       })),
       ...(repeats > 0 ? { repeats: String(repeats) } : {}),
+      ...(array === undefined ? {} : { array }),
     };
   });
 
@@ -119,8 +129,9 @@ export const statusOfJob = (job: OarJob, successor?: string): JobStatus => {
   };
 };
 
-/** `oarsub`: the id, or none when it was refused; negative numbers are refusals. */
-export const parseSubmitted = (stdout: string): string | undefined => /^OAR_JOB_ID=(\d+)$/m.exec(stdout)?.[1];
+/** `oarsub`: the id, of an array those of its elements in order; none when it was refused: negative numbers are refusals. */
+export const parseSubmitted = (stdout: string): string[] =>
+  [...stdout.matchAll(/^OAR_JOB_ID=(\d+)$/gm)].map(([, id]) => id!);
 
 const USUAL =
   /^\[ADMISSION RULE\] (Modify resource description|Set default walltime)|^OAR_JOB_ID=|please verify your request syntax|^#+$/;

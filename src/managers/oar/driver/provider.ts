@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SlipwayError } from "../../../errors.ts";
 import { createCalls } from "../../calls.ts";
-import type { RunCommand } from "../../commands.ts";
+import { CommandError, type RunCommand } from "../../commands.ts";
 import { createJobOwners } from "../../job-owners.ts";
 import type { JobRequest, JobStatus, Provider, Submitted } from "../../provider.ts";
 import { createOarAnswers } from "./ask.ts";
@@ -55,15 +55,23 @@ export const createOarProvider = ({ run, bin, user, memoryPerCoreProperty }: Oar
     if (!/^[\w./@%+,:=-]+$/.test(script))
       throw calls.refused(`the path of the job's script has characters that OAR cannot take: ${script}`);
     await makeExecutable(script);
-    const words = ["-S", ...extra, ...(job.options ?? []), script];
+    const array = job.array === undefined ? [] : ["--array", String(job.array)];
+    const words = ["-S", ...array, ...extra, ...(job.options ?? []), script];
     // where the job runs is read from PWD, not from the directory itself
     const where = { cwd: directory, env: { PWD: directory } };
     const result = await calls.call("oarsub", words, { ...where, once: true, ...owners.as(job.user) });
-    const nativeId = parseSubmitted(result.stdout);
+    const elements = parseSubmitted(result.stdout);
+    const [nativeId] = elements;
     if (oarIsTransient(result)) throw calls.unreachable(result);
     if (result.code !== 0 || nativeId === undefined) throw calls.refused(result);
-    owners.note(nativeId, job.user);
-    return { nativeId, ...(result.stderr.trim() === "" ? {} : { note: refusalOf(result.stderr, "") }) };
+    if (job.array !== undefined && elements.length !== job.array)
+      throw new CommandError(`oarsub printed ${elements.length} ids for ${job.array} jobs`, result.argv, true);
+    for (const id of elements) owners.note(id, job.user);
+    return {
+      nativeId,
+      ...(job.array === undefined ? {} : { elements }),
+      ...(result.stderr.trim() === "" ? {} : { note: refusalOf(result.stderr, "") }),
+    };
   };
 
   const poll = async (nativeIds: readonly string[]): Promise<Map<string, JobStatus>> => {
@@ -107,7 +115,7 @@ export const createOarProvider = ({ run, bin, user, memoryPerCoreProperty }: Oar
     list: async (namePrefix) => {
       const found = await answers.living(namePrefix);
       for (const { id, owner } of found) owners.note(id, owner);
-      return found.map(({ id, name }) => ({ name, nativeId: id }));
+      return found.map(({ id, name, array }) => ({ name, nativeId: id, ...(array === undefined ? {} : { array }) }));
     },
 
     tryOut: async (job) => {

@@ -2,14 +2,23 @@ import type { Calls } from "../../calls.ts";
 import type { JobOwners } from "../../job-owners.ts";
 import type { JobStatus } from "../../provider.ts";
 import type { LastSight } from "./last-sight.ts";
-import { parseQacct, parseQstat, parseReasons, type SgeRow, statusOfRecord, statusOfRow } from "./parse.ts";
+import {
+  parseQacct,
+  parseQstat,
+  parseReasons,
+  rowsOf,
+  type SgeListing,
+  type SgeRow,
+  statusOfRecord,
+  statusOfRow,
+} from "./parse.ts";
 
 /** What Grid Engine is asked: listings of its jobs, why they wait, and the accounting of those that ended. */
 export interface SgeAnswers {
   /** Rows by id, of these and perhaps others; finished ones too, as long as the master remembers them. */
   find(ids: readonly string[]): Promise<ReadonlyMap<string, SgeRow>>;
-  /** Of everybody. */
-  living(): Promise<readonly SgeRow[]>;
+  /** Of everybody; `rowsOf` tells elements of an array apart. */
+  living(): Promise<readonly SgeListing[]>;
   /** Notes with these jobs why they wait or are in error; it does not ask each time. */
   readReasons(rows: readonly SgeRow[]): Promise<void>;
   /** How these ended, as far as there are records. */
@@ -30,6 +39,9 @@ const REASONS_PERIOD_MS = 30_000;
 const NEW_REASONS_PERIOD_MS = 4000;
 const MOST_REASONS = 100;
 const DAY_MS = 86_400_000;
+
+/** The job or array that it belongs to. */
+const wholeOf = (id: string): string => id.split(".")[0]!;
 
 /** As `qacct -b` reads it, in local time. */
 const accountingTime = (time: Date): string => {
@@ -61,7 +73,11 @@ export const createSgeAnswers = ({ calls, owners, lastSight, now }: SgeAskOption
       const rows = parseQstat(await calls.ask("qstat", ["-xml", "-s", "prsz", "-u", users]));
       const byId = new Map<string, SgeRow>();
       // a job listed twice is alive where it is not finished
-      for (const row of rows) if (!byId.has(row.id) || !row.state.includes("z")) byId.set(row.id, row);
+      const wanted = new Set(ids.map(wholeOf));
+      for (const listing of rows) {
+        if (!wanted.has(listing.id)) continue;
+        for (const row of rowsOf(listing)) if (!byId.has(row.id) || !row.state.includes("z")) byId.set(row.id, row);
+      }
       return byId;
     },
 
@@ -76,14 +92,17 @@ export const createSgeAnswers = ({ calls, owners, lastSight, now }: SgeAskOption
       const waiting = states.filter(({ status }) => status.state === "queued" || status.state === "held");
       const isNew = waiting.some(({ sight }) => sight.reason === undefined);
       const isTime = now() - lastReasons >= (isNew ? NEW_REASONS_PERIOD_MS : REASONS_PERIOD_MS);
-      const wanted = (isTime ? waiting : inError).slice(0, MOST_REASONS);
+      const asked = isTime ? waiting : inError;
+      // all elements of an array have one answer
+      const jobs = [...new Set(asked.map(({ row }) => wholeOf(row.id)))].slice(0, MOST_REASONS);
+      const wanted = asked.filter(({ row }) => jobs.includes(wholeOf(row.id)));
       if (wanted.length === 0) return;
       if (isTime) lastReasons = now();
       // some may be gone by now: that is not an error here
-      const { stdout } = await calls.call("qstat", ["-j", wanted.map(({ row }) => row.id).join(",")]);
+      const { stdout } = await calls.call("qstat", ["-j", jobs.join(",")]);
       const reasons = parseReasons(stdout);
       for (const { row, sight } of wanted) {
-        const reason = reasons.get(row.id);
+        const reason = reasons.get(wholeOf(row.id));
         if (reason === undefined) continue;
         sight.reason = reason;
         if (row.state.includes("E")) sight.error = reason;

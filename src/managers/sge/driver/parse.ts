@@ -1,14 +1,22 @@
-import type { JobOutcome, JobStatus, Partition } from "../../provider.ts";
+import type { ArrayPlace, JobOutcome, JobStatus, Partition } from "../../provider.ts";
 
 /** Reads what Grid Engine's commands print. Nothing here throws: text that is not understood is left out, or `unknown`. */
 
 export interface SgeRow {
+  /** `12`, or `12.3` of an element of an array. */
   readonly id: string;
   readonly name: string;
   readonly owner: string;
   /** Letters such as qw, hqw, r, dr, Eqw, z. */
   readonly state: string;
   readonly host?: string;
+  readonly array?: ArrayPlace;
+}
+
+/** As it is listed: elements of an array in one state share a row. */
+export interface SgeListing extends SgeRow {
+  /** Their numbers: `1-10:1`, `9,10`; absent where the job is no array. */
+  readonly tasks?: string;
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'" };
@@ -36,19 +44,49 @@ const between = (text: string, open: string, close: string): string[] => {
   return parts;
 };
 
+/** Whatever a text claims; arrays of our own are far smaller. */
+const MOST_ELEMENTS = 100_000;
+
+/** `1-10:2,15` as numbers. */
+const numbersOf = (tasks: string): number[] => {
+  const numbers: number[] = [];
+  for (const part of tasks.split(",")) {
+    const [, low, high, step] = /^\s*(\d{1,9})(?:-(\d{1,9}))?(?::(\d{1,9}))?\s*$/.exec(part) ?? [];
+    if (low === undefined) continue;
+    const width = Math.max(1, Number(step ?? 1));
+    for (let at = Number(low); at <= Number(high ?? low) && numbers.length < MOST_ELEMENTS; at += width)
+      numbers.push(at);
+  }
+  return numbers;
+};
+
+/** The first element of an array has the number 1. */
+export const elementId = (array: string, element: number): string => `${array}.${element + 1}`;
+
+/** A row for each element that it stands for. */
+export const rowsOf = ({ tasks, ...row }: SgeListing): SgeRow[] =>
+  tasks === undefined
+    ? [row]
+    : numbersOf(tasks).map((number) => {
+        const array = { nativeId: row.id, element: number - 1 };
+        return { ...row, id: elementId(row.id, array.element), array };
+      });
+
 /** `qstat -xml`. */
-export const parseQstat = (text: string): SgeRow[] => {
-  const rows: SgeRow[] = [];
+export const parseQstat = (text: string): SgeListing[] => {
+  const rows: SgeListing[] = [];
   for (const part of between(text, "<job_list", "</job_list>")) {
     const id = element(part, "JB_job_number");
     if (id === undefined || !/^\d+$/.test(id)) continue;
     const [, host] = (element(part, "queue_name") ?? "").split("@");
+    const tasks = element(part, "tasks");
     rows.push({
       id,
       name: element(part, "JB_name") ?? "",
       owner: element(part, "JB_owner") ?? "",
       state: element(part, "state") ?? "",
       ...(host === undefined || host === "" ? {} : { host }),
+      ...(tasks === undefined || tasks.trim() === "" ? {} : { tasks }),
     });
   }
   return rows;
@@ -95,13 +133,15 @@ export interface SgeRecord {
   readonly category: string;
 }
 
-/** `qacct -j`: one record per job. The parts of a parallel job come before the job's own, which is the last. */
+/** `qacct -j`: one record per job, or element of one. The parts of a parallel job come before the job's own, which is the last. */
 export const parseQacct = (text: string): Map<string, SgeRecord> => {
   const records = new Map<string, SgeRecord>();
   for (const block of text.split(/^=+$/m)) {
     const field = (name: string): string => new RegExp(`^${name}[ \\t]+(.*)$`, "m").exec(block)?.[1]?.trim() ?? "";
-    const id = field("jobnumber");
-    if (!/^\d+$/.test(id)) continue;
+    const [job, task] = [field("jobnumber"), field("taskid")];
+    if (!/^\d+$/.test(job)) continue;
+    // `undefined` where it is no element
+    const id = /^\d+$/.test(task) && task !== "0" ? `${job}.${task}` : job;
     const [, failed = "0", what = ""] = /^(\d+)\s*(?::\s*(.*))?$/.exec(field("failed")) ?? [];
     const host = field("hostname");
     records.set(id, {
@@ -211,6 +251,12 @@ export const parseHosts = (text: string): SgeHost[] => {
     hosts.push({ name: plain(name), cpus, memory: bytes(value("mem_total")), gpus, queues });
   }
   return hosts;
+};
+
+/** The most elements of an array, from `qconf -sconf`; 0 there is no limit. */
+export const parseMostInArray = (text: string): number | undefined => {
+  const most = Number(/^max_aj_tasks\s+(\d{1,9})\s*$/m.exec(text)?.[1] ?? 0);
+  return most === 0 ? undefined : most;
 };
 
 /** Hard limits of wall-clock time from `qconf -sq NAMES`: seconds by queue. */

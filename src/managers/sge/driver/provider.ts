@@ -5,12 +5,12 @@ import { createCalls } from "../../calls.ts";
 import { chunksOf } from "../../chunks.ts";
 import { CommandError, type RunCommand } from "../../commands.ts";
 import { createJobOwners } from "../../job-owners.ts";
-import type { JobRequest, JobStatus, Provider, Submitted } from "../../provider.ts";
+import type { FoundJob, JobRequest, JobStatus, Provider, Submitted } from "../../provider.ts";
 import { createSgeAnswers } from "./ask.ts";
 import { describeSge } from "./description.ts";
 import { isReplyLost, sgeIsTransient } from "./failures.ts";
 import { createLastSight } from "./last-sight.ts";
-import { parseSubmitted, refusalOf } from "./parse.ts";
+import { elementId, parseSubmitted, refusalOf, rowsOf } from "./parse.ts";
 
 /**
  * Grid Engine. A poll is one listing of the living and lately finished; jobs that have left it are looked up with one
@@ -35,7 +35,7 @@ const NO_SUCH_ID: JobStatus = { state: "ended", raw: "no such id", outcome: "unk
 /** What qdel says of a job that it deletes, or that needs no deleting. */
 const IS_ENDING = /has (deleted|registered)|does not exist|already in deletion/;
 
-const isId = (id: string): boolean => /^\d+$/.test(id);
+const isId = (id: string): boolean => /^\d+(\.\d+)?$/.test(id);
 
 const variablesOf = ({ root, cell, cluster }: SgeOptions): Record<string, string> => ({
   ...(root === undefined ? {} : { SGE_ROOT: root }),
@@ -60,7 +60,8 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
   const submitted = async (job: JobRequest, extra: readonly string[]): Promise<Submitted> => {
     if (job.script === undefined) throw new SlipwayError("internal", { detail: "a job for Grid Engine has no script" });
     // what can never be satisfied is refused, not queued for ever
-    const words = ["-terse", "-w", "e", "-N", job.name, ...extra, ...(job.options ?? []), job.script];
+    const array = job.array === undefined ? [] : ["-t", `1-${job.array}`];
+    const words = ["-terse", "-w", "e", "-N", job.name, ...array, ...extra, ...(job.options ?? []), job.script];
     const result = await calls.call("qsub", words, { cwd: job.directory, once: true, ...owners.as(job.user) });
     const taken = parseSubmitted(result.stdout);
     if (result.code !== 0 && sgeIsTransient(result)) throw calls.unreachable(result);
@@ -68,9 +69,13 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
     if (result.code !== 0 && isReplyLost(result))
       throw new CommandError(refusalOf(result.stderr, ""), result.argv, true);
     if (result.code !== 0 || taken === undefined) throw calls.refused(result);
-    lastSight.named(taken.nativeId, job.name);
-    owners.note(taken.nativeId, job.user);
-    return { nativeId: taken.nativeId, ...(taken.note === "" ? {} : { note: taken.note }) };
+    const elements = Array.from({ length: job.array ?? 0 }, (_, element) => elementId(taken.nativeId, element));
+    for (const id of [taken.nativeId, ...elements].slice(job.array === undefined ? 0 : 1)) {
+      lastSight.named(id, job.name);
+      owners.note(id, job.user);
+    }
+    const found = elements.length === 0 ? {} : { elements };
+    return { nativeId: taken.nativeId, ...found, ...(taken.note === "" ? {} : { note: taken.note }) };
   };
 
   const remove = async (ids: readonly string[]): Promise<void> => {
@@ -123,14 +128,14 @@ export const createSgeProvider = (options: SgeOptions): Provider => {
       remove([...new Set(nativeIds)].filter((id) => isId(id) && lastSight.endOf(id) === undefined)),
 
     list: async (namePrefix) => {
-      const found = new Map<string, string>();
-      for (const { id, name, owner } of await answers.living()) {
-        if (!name.startsWith(namePrefix)) continue;
+      const found = new Map<string, FoundJob>();
+      const listed = (await answers.living()).filter(({ name }) => name.startsWith(namePrefix));
+      for (const { id, name, owner, array } of listed.flatMap(rowsOf)) {
         owners.note(id, owner);
         lastSight.named(id, name);
-        found.set(id, name);
+        found.set(id, { name, nativeId: id, ...(array === undefined ? {} : { array }) });
       }
-      return [...found].map(([nativeId, name]) => ({ name, nativeId }));
+      return [...found.values()];
     },
 
     tryOut: async (job) => {

@@ -18,6 +18,8 @@ export interface SimulatedJob {
   readonly name: string;
   readonly directory: string;
   readonly command: readonly string[];
+  /** Of an element of an array: the number of its first one, and its place. */
+  readonly array?: { readonly first: number; readonly element: number };
   readonly nodes: number;
   /** Of each node. */
   readonly cores: number;
@@ -85,7 +87,7 @@ export const refusal = (sim: Simulation, ask: SimulatedAsk): string | undefined 
 export const submit = (
   sim: Simulation,
   state: SimulatedState,
-  job: Pick<SimulatedJob, "name" | "directory" | "command">,
+  job: Pick<SimulatedJob, "name" | "directory" | "command" | "array">,
   ask: SimulatedAsk,
   now: number,
 ):
@@ -109,6 +111,29 @@ export const submit = (
     processes: [],
   };
   return { state: { ...counted, jobs: [...state.jobs, made] }, id };
+};
+
+/** All of them or none; each element is a job with a number of its own. */
+export const submitArray = (
+  sim: Simulation,
+  state: SimulatedState,
+  job: Pick<SimulatedJob, "name" | "directory" | "command">,
+  ask: SimulatedAsk,
+  count: number,
+  now: number,
+):
+  | { readonly state: SimulatedState; readonly ids: readonly number[] }
+  | { readonly state: SimulatedState; readonly no: string } => {
+  const first = state.next;
+  let next = state;
+  const ids: number[] = [];
+  for (let element = 0; element < count; element += 1) {
+    const made = submit(sim, next, { ...job, array: { first, element } }, ask, now);
+    if ("no" in made) return { state: { ...state, next: made.state.next }, no: made.no };
+    next = made.state;
+    ids.push(made.id);
+  }
+  return { state: next, ids };
 };
 
 /** What will happen to a job, and how long after its start; undefined: nothing. */

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { findDetached, isAlive, signalProcess, startDetached } from "../../local/driver/detached-process.ts";
+import { SIMULATED_ARRAY } from "../options.ts";
 import type { SimulatedJob } from "./model.ts";
 
 /** The real processes of simulated jobs: the job's command once for each of its nodes. */
@@ -12,7 +13,14 @@ status=$?
 echo "$status" >"$0.part" && mv "$0.part" "$0"
 exit "$status"`;
 
-const statusFile = (job: SimulatedJob, host: string): string => join(job.directory, `exit-status.${host}`);
+/** Elements of an array share a directory. */
+const ownFile = ({ directory, array }: SimulatedJob, name: string): string =>
+  join(directory, array === undefined ? name : `${name}.${array.element}`);
+
+const statusFile = (job: SimulatedJob, host: string): string => ownFile(job, `exit-status.${host}`);
+
+/** Takes what its processes print. */
+export const logFile = (job: SimulatedJob): string => ownFile(job, "agent.log");
 
 /** Their ids, one for each host. */
 export const startJob = async (job: SimulatedJob): Promise<string[]> => {
@@ -22,8 +30,12 @@ export const startJob = async (job: SimulatedJob): Promise<string[]> => {
       name: job.name,
       command: ["/bin/sh", "-c", KEEP_STATUS, statusFile(job, host), ...job.command],
       directory: job.directory,
-      log: join(job.directory, "agent.log"),
-      env: { SLIPWAY_SIMULATED_NODE: host, SLIPWAY_PILOT_START: String(Math.floor(job.startedAt! / 1000)) },
+      log: logFile(job),
+      env: {
+        SLIPWAY_SIMULATED_NODE: host,
+        SLIPWAY_PILOT_START: String(Math.floor(job.startedAt! / 1000)),
+        ...(job.array === undefined ? {} : { [SIMULATED_ARRAY.variable]: String(job.array.element) }),
+      },
     });
     ids.push(id);
   }
@@ -42,11 +54,12 @@ export const isJobAlive = async (job: SimulatedJob): Promise<boolean> => {
 /** Processes of a job whose ids nobody wrote down before the end of the server that started them. */
 export const findProcesses = async (job: SimulatedJob): Promise<string[]> => {
   const found = await findDetached((name) => name === job.name);
-  // the shells that keep the status, not the commands below them
+  const files = job.hosts.map((host) => statusFile(job, host));
+  // the shells that keep the status, not the commands below them, nor those of other elements
   const own: string[] = [];
   for (const { id } of found) {
     const words = (await readFile(`/proc/${id.split(":")[0]}/cmdline`, "utf8").catch(() => "")).split("\0");
-    if (words[0] === "/bin/sh" && words[2] === KEEP_STATUS) own.push(id);
+    if (words[0] === "/bin/sh" && words[2] === KEEP_STATUS && files.includes(words[3] ?? "")) own.push(id);
   }
   return own;
 };

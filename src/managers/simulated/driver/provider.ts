@@ -38,12 +38,19 @@ export const createSimulatedProvider = ({ simulation, directory, clock = Date.no
     submit: (job) =>
       turns.take(async ({ state, carryOut, write }) => {
         const wanted = { name: job.name, directory: job.directory, command: job.command };
-        const made = model.submit(simulation, state, wanted, askOf(job), clock());
+        const { array: count } = job;
+        const made =
+          count === undefined
+            ? model.submit(simulation, state, wanted, askOf(job), clock())
+            : model.submitArray(simulation, state, wanted, askOf(job), count, clock());
         // its number is used up: the next try may fare better
         await write(made.state);
         if ("no" in made) throw refused(made.no);
-        const nativeId = String(made.id);
-        return { state: await carryOut(model.advance(simulation, made.state, clock())), answer: { nativeId } };
+        const answer =
+          "ids" in made
+            ? { nativeId: String(made.ids[0]), elements: made.ids.map(String) }
+            : { nativeId: String(made.id) };
+        return { state: await carryOut(model.advance(simulation, made.state, clock())), answer };
       }),
 
     poll: (nativeIds) =>
@@ -65,7 +72,11 @@ export const createSimulatedProvider = ({ simulation, directory, clock = Date.no
         state,
         answer: state.jobs
           .filter((job) => job.state !== "ended" && job.name.startsWith(namePrefix))
-          .map((job) => ({ name: job.name, nativeId: String(job.id) })),
+          .map(({ name, id, array }) => ({
+            name,
+            nativeId: String(id),
+            ...(array === undefined ? {} : { array: { nativeId: String(array.first), element: array.element } }),
+          })),
       })),
 
     tryOut: async (job) => {

@@ -1,7 +1,7 @@
-import { join } from "node:path";
 import { tailOf } from "../../local/driver/detached-process.ts";
 import type { JobStatus } from "../../provider.ts";
 import type { SimulatedJob } from "./model.ts";
+import { logFile } from "./processes.ts";
 
 const RAW: Readonly<Record<string, string>> = { held: "HELD", queued: "QUEUED", active: "RUNNING" };
 
@@ -11,7 +11,7 @@ export const statusOf = async (job: SimulatedJob | undefined): Promise<JobStatus
   const hosts = job.hosts.length === 0 ? {} : { hosts: job.hosts };
   if (job.state !== "ended") return { state: job.state, raw: RAW[job.state]!, ...hosts };
   const outcome = job.outcome ?? "unknown";
-  const said = job.reason ?? (outcome === "done" ? "" : await tailOf(join(job.directory, "agent.log")));
+  const said = job.reason ?? (outcome === "done" ? "" : await tailOf(logFile(job)));
   return {
     state: "ended",
     raw: outcome.toUpperCase(),

@@ -2,6 +2,7 @@ import type { Calls } from "../../calls.ts";
 import { chunksOf } from "../../chunks.ts";
 import { CommandError, type CommandResult } from "../../commands.ts";
 import type { JobStatus } from "../../provider.ts";
+import { wholesOf } from "./array-ids.ts";
 import * as parse from "./parse.ts";
 
 /** What Slurm is asked: the queue, which shows ended jobs for MinJobAge, and the history of the others. */
@@ -43,9 +44,11 @@ export const createSlurmAnswers = (calls: Calls, mineOnly: boolean): SlurmAnswer
 
   return {
     queue: async (ids) => {
-      const only = ids === undefined || ids.join().length > MOST_CHARACTERS ? [] : [`--jobs=${ids.join()}`];
+      const wholes = ids === undefined ? "" : wholesOf(ids).join();
+      const only = wholes === "" || wholes.length > MOST_CHARACTERS ? [] : [`--jobs=${wholes}`];
       const result = await calls.call("squeue", [
         "--noheader",
+        "--array",
         "--states=all",
         ...(mineOnly ? ["--me"] : []),
         ...only,
@@ -60,7 +63,7 @@ export const createSlurmAnswers = (calls: Calls, mineOnly: boolean): SlurmAnswer
     history: async (ids) => {
       const answers = new Map<string, JobStatus>();
       if (ids.length === 0 || hasHistory === false) return answers;
-      for (const chunk of chunksOf(ids, { characters: MOST_CHARACTERS })) {
+      for (const chunk of chunksOf(wholesOf(ids), { characters: MOST_CHARACTERS })) {
         const result = await sacct(chunk);
         if (result === undefined) {
           hasHistory = false;

@@ -1,6 +1,7 @@
 import { type Resources, toUnits } from "../../../core/resources.ts";
 import type { Calls } from "../../calls.ts";
 import type { ClusterDescription, Partition } from "../../provider.ts";
+import { mostInArray, parseConfig } from "./parse-config.ts";
 import { parseSinfo, SINFO_FORMAT } from "./parse.ts";
 
 /** The most of each resource that some node has; no single node need have it all. */
@@ -17,9 +18,16 @@ const largestOf = (partitions: readonly Partition[]): Resources => {
   };
 };
 
-/** The partitions of a Slurm, from `sinfo`. */
-export const describeSlurm = async ({ ask }: Calls): Promise<ClusterDescription> => {
+/** The partitions of a Slurm, from `sinfo`, and how large an array may be. */
+export const describeSlurm = async ({ ask, call }: Calls): Promise<ClusterDescription> => {
   const version = (await ask("sinfo", ["--version"])).trim();
   const partitions = parseSinfo(await ask("sinfo", ["--noheader", "--exact", "-o", SINFO_FORMAT]));
-  return { version, largest: largestOf(partitions), partitions };
+  const { code, stdout } = await call("scontrol", ["show", "config"]);
+  const most = code === 0 ? mostInArray(parseConfig(stdout)) : undefined;
+  return {
+    version,
+    largest: largestOf(partitions),
+    partitions,
+    ...(most === undefined ? {} : { mostInArray: most }),
+  };
 };

@@ -1,5 +1,6 @@
+import { elementId, elementsOf, isElement } from "./array-ids.ts";
 import { expandHostlist } from "./hostlist.ts";
-import type { JobOutcome, JobStatus, Partition } from "../../provider.ts";
+import type { ArrayPlace, JobOutcome, JobStatus, Partition } from "../../provider.ts";
 
 /**
  * What Slurm's commands print, as they are asked to: fields end with characters that no name can hold by accident, so
@@ -90,20 +91,24 @@ export interface ListedJob {
   readonly id: string;
   readonly name: string;
   readonly status: JobStatus;
+  readonly array?: ArrayPlace;
 }
 
-/** For `squeue -O`; the name, which may hold anything, comes last. */
-export const SQUEUE_FORMAT = `JobID:${FIELD},State:${FIELD},exit_code:${FIELD},Reason:${FIELD},NodeList:${FIELD},Name:${RECORD}`;
+/** For `squeue -O`; the name, which may hold anything, comes last. An array has a row for each element with `--array`. */
+export const SQUEUE_FORMAT = `JobID:${FIELD},ArrayJobID:${FIELD},ArrayTaskID:${FIELD},State:${FIELD},exit_code:${FIELD},Reason:${FIELD},NodeList:${FIELD},Name:${RECORD}`;
 
 export const parseSqueue = (text: string): ListedJob[] =>
   text.split(`${RECORD}\n`).flatMap((record) => {
-    const [id = "", state, exit, reason, nodes, ...name] = record.split(FIELD);
-    if (!/^\d+$/.test(id) || name.length === 0) return [];
-    return [{ id, name: name.join(FIELD), status: statusOf(state!, reason!, exit!, nodes!) }];
+    const [job = "", whole = "", task = "", state, exit, reason, nodes, ...name] = record.split(FIELD);
+    if (!/^\d+$/.test(job) || name.length === 0) return [];
+    const listed = { name: name.join(FIELD), status: statusOf(state!, reason!, exit!, nodes!) };
+    // `N/A` where it is no element
+    if (!/^\d{1,9}$/.test(task)) return [{ id: job, ...listed }];
+    return [{ id: elementId(whole, Number(task)), ...listed, array: { nativeId: whole, element: Number(task) } }];
   });
 
 /** For `sacct -P`, with times in seconds since 1970. */
-export const SACCT_FORMAT = "JobIDRaw,State,ExitCode,End,NodeList,Reason";
+export const SACCT_FORMAT = "JobID,JobIDRaw,State,ExitCode,End,NodeList,Reason";
 export const SACCT_DELIMITER = FIELD;
 export const SACCT_TIME_FORMAT = "%s";
 
@@ -113,26 +118,30 @@ const UNSETTLED_S = 5;
 /**
  * The history of jobs that the controller no longer shows. A row that is too young to be true is `unknown`, to be asked
  * again; one that never got an end although the controller has forgotten the job has ended in an unknown way.
+ * Elements that never began share one row, `12_[3-5,8]`; what a row of its own says of one counts.
  */
 export const parseSacct = (text: string, nowMs: number): ReadonlyMap<string, JobStatus> => {
   const answers = new Map<string, JobStatus>();
+  const together = new Map<string, JobStatus>();
   for (const line of text.split("\n")) {
-    const [id = "", state, exit, end, nodes, reason] = line.split(FIELD);
-    if (!/^\d+$/.test(id) || reason === undefined) continue;
-    const status = statusOf(state!, reason, exit!, nodes!);
-    const age = nowMs / 1000 - Number(end);
-    if (status.state !== "ended")
-      answers.set(id, {
-        state: "ended",
-        outcome: "unknown",
-        raw: status.raw,
-        reason: "the controller has forgotten it",
-      });
-    else if (Math.abs(age) < UNSETTLED_S)
-      answers.set(id, { state: "unknown", raw: status.raw, reason: "its record is not yet complete" });
-    else answers.set(id, status);
+    const [shown = "", raw = "", state, exit, end, nodes, reason] = line.split(FIELD);
+    if (!/^\d+$/.test(raw) || reason === undefined) continue;
+    const ids = elementsOf(shown);
+    const status = settled(statusOf(state!, reason, exit!, nodes!), nowMs / 1000 - Number(end));
+    if (ids === undefined) answers.set(isElement(shown) ? shown : raw, status);
+    else for (const id of ids) together.set(id, status);
   }
+  for (const [id, status] of together) if (!answers.has(id)) answers.set(id, status);
   return answers;
+};
+
+/** What a row of that age, in seconds, can be taken for. */
+const settled = (status: JobStatus, age: number): JobStatus => {
+  const { raw } = status;
+  if (status.state !== "ended")
+    return { state: "ended", outcome: "unknown", raw, reason: "the controller has forgotten it" };
+  if (Math.abs(age) < UNSETTLED_S) return { state: "unknown", raw, reason: "its record is not yet complete" };
+  return status;
 };
 
 /** `sbatch --parsable` prints `ID` or `ID;CLUSTER`, possibly after a site's own lines. */

@@ -3,9 +3,12 @@ import { createCalls } from "../../calls.ts";
 import { chunksOf } from "../../chunks.ts";
 import { CommandError, type CommandResult, type RunCommand } from "../../commands.ts";
 import type { JobRequest, JobStatus, Provider } from "../../provider.ts";
+import { elementId, isElement, isId } from "./array-ids.ts";
 import { createSlurmAnswers, MOST_CHARACTERS } from "./ask.ts";
 import { describeSlurm } from "./description.ts";
 import { isNotReached, isReplyLost } from "./failures.ts";
+import { createNice } from "./nice.ts";
+import { parseLicences } from "./parse-config.ts";
 import { parseSubmitted, wordsOf } from "./parse.ts";
 
 export interface SlurmOptions {
@@ -19,10 +22,10 @@ export interface SlurmOptions {
 
 const MOST_AT_ONCE = 500;
 const GONE: JobStatus = { state: "ended", outcome: "unknown", raw: "gone" };
+const TAKEN: JobStatus = { state: "ended", outcome: "cancelled", raw: "gone", reason: "cancelled before it began" };
+const MOST_TAKEN = 10_000;
 /** What scancel says of a job that needs no cancelling. */
 const IS_ENDING = /Invalid job id|already completing|already (finished|done)/i;
-
-const isId = (text: string): boolean => /^\d{1,10}$/.test(text);
 
 const ownIds = (ids: readonly string[]): string[] => [...new Set(ids)].filter(isId);
 
@@ -45,11 +48,14 @@ export const createSlurmProvider = ({ run, programs = {}, mineOnly = false }: Sl
     wordsOf: ({ argv, code, stderr }) => wordsOf(stderr) || `${argv[0]} ended with ${code ?? "a signal"}`,
   });
   const answers = createSlurmAnswers(calls, mineOnly);
+  // of an element that is cancelled before it began Slurm keeps no record
+  const taken = new Set<string>();
 
   const submitted = async (job: JobRequest, extra: readonly string[]): Promise<CommandResult> => {
     if (job.script === undefined) throw new SlipwayError("internal", { detail: "a job for Slurm needs a script" });
     const where = [`--job-name=${job.name}`, `--chdir=${job.directory}`];
-    const result = await calls.call("sbatch", [...extra, ...where, ...(job.options ?? []), job.script], {
+    const array = job.array === undefined ? [] : [`--array=0-${job.array - 1}`];
+    const result = await calls.call("sbatch", [...extra, ...where, ...array, ...(job.options ?? []), job.script], {
       once: true,
       ...(job.user === undefined ? {} : { user: job.user }),
     });
@@ -64,8 +70,13 @@ export const createSlurmProvider = ({ run, programs = {}, mineOnly = false }: Sl
       const { code, stderr } = await calls.call("scancel", chunk);
       const troubles = stderr.split("\n").filter((line) => line.trim() !== "" && !IS_ENDING.test(line));
       if (code !== 0 && troubles.length > 0) throw calls.unreachable(wordsOf(troubles.join("\n")));
+      for (const id of chunk.filter(isElement)) taken.add(id);
+      for (const id of taken) if (taken.size > MOST_TAKEN) taken.delete(id);
     }
   };
+  /** The row that waiting elements share says only that they waited. */
+  const ended = (id: string, record: JobStatus = GONE): JobStatus =>
+    record.outcome === "unknown" && taken.has(id) ? TAKEN : record;
 
   return {
     describe: () => describeSlurm(calls),
@@ -76,7 +87,8 @@ export const createSlurmProvider = ({ run, programs = {}, mineOnly = false }: Sl
       // accepted, but under an unknown id: the caller finds it by its name
       if (nativeId === undefined) throw new CommandError("sbatch printed no job id", argv, true);
       const note = wordsOf(stderr);
-      return { nativeId, ...(note === "" ? {} : { note }) };
+      const elements = Array.from({ length: job.array ?? 0 }, (_, element) => elementId(nativeId, element));
+      return { nativeId, ...(elements.length === 0 ? {} : { elements }), ...(note === "" ? {} : { note }) };
     },
 
     poll: async (nativeIds) => {
@@ -84,7 +96,7 @@ export const createSlurmProvider = ({ run, programs = {}, mineOnly = false }: Sl
       const listed = ids.length === 0 ? [] : await answers.queue(ids);
       const found = new Map(listed.map(({ id, status }) => [id, status]));
       const gone = await answers.history(ids.filter((id) => !found.has(id)));
-      return new Map(nativeIds.map((id) => [id, found.get(id) ?? gone.get(id) ?? GONE]));
+      return new Map(nativeIds.map((id) => [id, found.get(id) ?? ended(id, gone.get(id))]));
     },
 
     cancel: (nativeIds) => remove(ownIds(nativeIds)),
@@ -92,7 +104,11 @@ export const createSlurmProvider = ({ run, programs = {}, mineOnly = false }: Sl
     list: async (namePrefix) =>
       (await answers.queue())
         .filter(({ name, status }) => name.startsWith(namePrefix) && status.state !== "ended")
-        .map(({ name, id }) => ({ name, nativeId: id })),
+        .map(({ name, id, array }) => ({ name, nativeId: id, ...(array === undefined ? {} : { array }) })),
+
+    licences: async () => parseLicences(await calls.ask("scontrol", ["--oneliner", "show", "licenses"])),
+
+    ...createNice(calls),
 
     tryOut: async (job) => wordsOf((await submitted(job, ["--test-only"])).stderr),
   };

@@ -70,8 +70,8 @@ describe("oar.parse", () => {
   });
 
   it("reads the id of a submission; a negative one is a refusal", () => {
-    expect(parseSubmitted(fixture("oarsub.txt"))).toBe("3");
-    expect(parseSubmitted("OAR_JOB_ID=-5\n")).toBeUndefined();
+    expect(parseSubmitted(fixture("oarsub.txt"))).toEqual(["3"]);
+    expect(parseSubmitted("OAR_JOB_ID=-5\n")).toEqual([]);
     const stderr =
       "There are not enough resources for your request\n[ERROR] Oarsub failed, please verify your request syntax.\n";
     expect(refusalOf(stderr, "[ADMISSION RULE] Set default walltime to 7200.\nOAR_JOB_ID=-5\n")).toBe(

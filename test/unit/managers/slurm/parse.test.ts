@@ -74,7 +74,7 @@ describe("what Slurm prints", () => {
   });
 
   it("sacct: a row younger than five seconds is not yet believed", () => {
-    const row = "7\x1fCOMPLETED\x1f0:0\x1f1000\x1fn1\x1fNone";
+    const row = "7\x1f7\x1fCOMPLETED\x1f0:0\x1f1000\x1fn1\x1fNone";
     expect(parseSacct(row, 1_002_000).get("7")).toMatchObject({ state: "unknown", raw: "COMPLETED" });
     expect(parseSacct(row, 1_006_000).get("7")).toMatchObject({ state: "ended", outcome: "done" });
   });
@@ -260,7 +260,7 @@ describe("what Slurm prints", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (name) => {
         fc.pre(!name.includes("\x1e"));
-        const text = `1\x1fPENDING\x1f0\x1fJobHeldUser\x1f\x1f${name}\x1e\n2\x1fRUNNING\x1f0\x1fNone\x1fn1\x1fb\x1e\n`;
+        const text = `1\x1f1\x1fN/A\x1fPENDING\x1f0\x1fJobHeldUser\x1f\x1f${name}\x1e\n2\x1f2\x1fN/A\x1fRUNNING\x1f0\x1fNone\x1fn1\x1fb\x1e\n`;
         expect(parseSqueue(text)).toMatchObject([
           { id: "1", name, status: { state: "held" } },
           { id: "2", name: "b", status: { state: "active", hosts: ["n1"] } },

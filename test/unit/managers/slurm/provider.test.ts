@@ -31,7 +31,7 @@ const driver = (
 };
 
 const job = { name: "n", directory: "/d", command: [], script: "/d/script.sh" };
-const running = (id: string): string => `${id}\x1fRUNNING\x1f0\x1fNone\x1fn1\x1fname\x1e\n`;
+const running = (id: string): string => `${id}\x1f${id}\x1fN/A\x1fRUNNING\x1f0\x1fNone\x1fn1\x1fname\x1e\n`;
 
 describe("slurm in trouble", () => {
   it("rule 3: a submission whose reply was lost is not refused: it may have been taken", async () => {
