@@ -4,6 +4,7 @@ import { counted } from "../host-cpus.ts";
 import type { Manager } from "../manager.ts";
 import { oarDirectives } from "./directives.ts";
 import { OAR_KEYS, oarProblem, type OarQueue } from "./keys.ts";
+import { oarTask } from "./task.ts";
 import { OAR_WAITING } from "./waiting-reasons.ts";
 
 export const oar = {
@@ -28,6 +29,7 @@ export const oar = {
     job: { hosts: () => uniqueOf("$OAR_NODEFILE"), remoteShell: "oarsh" },
     hostCpus: () => counted("1", "${OAR_NODEFILE:-/dev/null}"),
     starter: "oarsh",
+    task: oarTask,
     waiting: OAR_WAITING,
   },
 } satisfies Manager<OarQueue>;

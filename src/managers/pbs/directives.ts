@@ -2,10 +2,12 @@ import { createHash } from "node:crypto";
 import { withoutSkipped, type PilotAsk } from "../manager.ts";
 import type { PbsQueue } from "./keys.ts";
 
-/** What a pilot asks, as the `#PBS` lines of its script. */
+/** What a job asks, a pilot's or a task's, as the `#PBS` lines of its script. */
 
-const LONGEST_NAME = 230;
+export const LONGEST_NAME = 230;
 const NOT_IN_NAMES = /[^A-Za-z0-9._+-]/g;
+
+export const isInNames = (char: string): boolean => char.search(NOT_IN_NAMES) < 0;
 
 /**
  * A name that `-N` accepts. One that had to be changed ends with a mark made of the whole name, so that two different
@@ -49,22 +51,35 @@ const selectOf = (ask: PilotAsk<PbsQueue>): string => {
 const placeOf = (ask: PilotAsk<PbsQueue>): string =>
   ask.own.place ?? `${ask.nodes > 1 ? "scatter" : "pack"}${ask.exclusive === true ? ":excl" : ""}`;
 
-export const pbsDirectives = (ask: PilotAsk<PbsQueue>): string[] => {
-  // a reservation is a queue of its own
-  const queue = ask.reservation ?? ask.partition;
+/** What makes a job of one kind different from another's. */
+export interface PbsJob {
+  readonly select: string;
+  readonly place: string | undefined;
+  readonly queue: string | undefined;
+  /** Options before those of the queue. */
+  readonly more?: readonly string[];
+}
+
+/** The lines of a job's script. */
+export const pbsLines = (ask: PilotAsk<PbsQueue>, { select, place, queue, more = [] }: PbsJob): string[] => {
   const options = [
     `-N ${pbsName(ask.name)}`,
     `-o ${word(ask.stdout)}`,
     `-e ${word(ask.stderr)}`,
-    `-l select=${selectOf(ask)}`,
-    `-l place=${placeOf(ask)}`,
+    `-l select=${select}`,
+    ...(place === undefined ? [] : [`-l place=${place}`]),
     ...(ask.walltime === undefined ? [] : [`-l walltime=${pbsDuration(ask.walltime)}`]),
     ...(queue === undefined ? [] : [`-q ${word(queue)}`]),
     ...(ask.account === undefined ? [] : [`-P ${word(ask.account)}`]),
-    // a pilot lost with its node is replaced by its fleet, not run again under the same name
+    // what is lost with its node is replaced by Slipway, not run again under the same name
     "-r n",
     "-W umask=0022",
+    ...more,
     ...ask.options,
   ];
   return withoutSkipped(options, ask.skipOptions).map((option) => `#PBS ${option}`);
 };
+
+/** A reservation is a queue of its own. */
+export const pbsDirectives = (ask: PilotAsk<PbsQueue>): string[] =>
+  pbsLines(ask, { select: selectOf(ask), place: placeOf(ask), queue: ask.reservation ?? ask.partition });

@@ -25,10 +25,10 @@ const placeParts = (place = ""): { readonly arrangement: string | undefined; rea
  * How chunks are laid over nodes. What the user writes comes first; slots_per_node then means a node for each chunk,
  * whatever the queue, whose place was written for pilots, says of that.
  */
-const placeOf = (
+export const placeOf = (
   { user, queue }: { readonly user: string | undefined; readonly queue: string | undefined },
   exclusive: boolean,
-  sized: PbsSizing,
+  sized: Pick<PbsSizing, "perNode" | "chunks">,
   notes: string[],
 ): string | undefined => {
   const [theirs, pools] = [placeParts(user), placeParts(queue)];

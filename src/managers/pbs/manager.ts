@@ -5,6 +5,7 @@ import { pbsDirectives } from "./directives.ts";
 import { pbsHostCpus } from "./host-cpus.ts";
 import { PBS_KEYS, type PbsQueue } from "./keys.ts";
 import { pbsLaunch } from "./launch.ts";
+import { pbsTask } from "./task.ts";
 import { PBS_WAITING } from "./waiting-reasons.ts";
 
 /** OpenPBS and PBS Professional. */
@@ -30,6 +31,7 @@ export const pbs = {
     hostCpus: pbsHostCpus,
     starter: "pbs_tmrsh",
     ownStarters: { pbs_tmrsh: "pbs_tmrsh", pbsdsh: "pbsdsh" },
+    task: pbsTask,
     waiting: PBS_WAITING,
   },
   launch: pbsLaunch,

@@ -1,4 +1,4 @@
-import { name, requests, whole, words, type Kind } from "../../config/key-table.ts";
+import { checkLine, name, requests, whole, words, type Kind } from "../../config/key-table.ts";
 import type { QueueJob } from "../../config/queue-job.ts";
 import { badValue } from "../../config/source.ts";
 
@@ -19,12 +19,16 @@ const resourceName: Kind<string | null> = {
   },
 };
 
+/** `a=1,b=2` as two requests; what begins with a dash is one text of options for qsub. */
+export const requestsOf = (text: string): string[] =>
+  text.startsWith("-") ? [text] : text.split(/[\s,]+/).filter((word) => word !== "");
+
 const pairs: Kind<readonly string[]> = {
   ...words,
   read: (value: string | string[], source, at) => {
-    const found = [words.read(value as never, source, at)].flat().flatMap((word) => word.split(","));
+    const found = [value].flat().flatMap((text) => requestsOf(checkLine(source, at, text)));
     for (const word of found)
-      if (!SOME_PAIR.test(word))
+      if (!word.startsWith("-") && !SOME_PAIR.test(word))
         badValue(source, at, `"${word.slice(0, 80)}" is not a resource request`, "Write each as name=value.");
     return found;
   },
@@ -57,7 +61,10 @@ export interface SgeQueue {
 }
 
 /** A request that no key names a resource for; what is missing, and what to write. */
-export const sgeProblem = ({ own: sge, ...asks }: QueueJob<SgeQueue>): Problem | undefined => {
+export const sgeProblem = ({
+  own: sge,
+  ...asks
+}: Pick<QueueJob<SgeQueue>, "own" | "nodes" | "cores" | "memory" | "tmp" | "gpus">): Problem | undefined => {
   const missing = (key: string, resource: string, example: string) => ({
     key,
     detail: `Grid Engine has no standard resource for ${key}: ${resource} must name the site's own`,

@@ -3,6 +3,7 @@ import { counted, isAlone } from "../host-cpus.ts";
 import { type Manager, given, variables } from "../manager.ts";
 import { sgeDirectives } from "./directives.ts";
 import { SGE_ALIASES, SGE_KEYS, sgeProblem, type SgeQueue } from "./keys.ts";
+import { sgeTask } from "./task.ts";
 import { SGE_WAITING } from "./waiting-reasons.ts";
 
 const CLUSTER_KEYS = { root: directory(), cell: name, cluster: name } as const;
@@ -23,7 +24,7 @@ export const sge = {
   },
   queue: (values) => pickKeys(SGE_KEYS, values),
   cluster: (values) => pickKeys(CLUSTER_KEYS, values),
-  problem: sgeProblem,
+  problem: (job) => sgeProblem(job),
   batch: {
     partition: "queue",
     choosesPartition: true,
@@ -44,6 +45,7 @@ export const sge = {
     hostCpus: (ask, directives) =>
       isAlone(ask, directives) || ask.own.cpuResource != null ? undefined : counted("$2", "${PE_HOSTFILE:-/dev/null}"),
     starter: "qrsh",
+    task: sgeTask,
     waiting: SGE_WAITING,
   },
 } satisfies Manager<SgeQueue, SgeCluster>;

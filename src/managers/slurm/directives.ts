@@ -3,7 +3,7 @@ import { SlipwayError } from "../../errors.ts";
 import { withoutSkipped, type PilotAsk } from "../manager.ts";
 import type { SlurmPart, SlurmQueue } from "./keys.ts";
 
-/** The `#SBATCH` lines of a pilot's script. sbatch reads their values as a shell would: quotes, backslashes, comments. */
+/** The `#SBATCH` lines of a script, that of a pilot's or a task's. sbatch reads their values as a shell would: quotes, backslashes, comments. */
 
 const MIB = 1024 * 1024;
 
@@ -22,27 +22,37 @@ const checked = (ask: PilotAsk<SlurmQueue>, key: string, value: string): string 
 /** `%` starts a pattern in the name of an output file, unless it is doubled. */
 export const fileName = (path: string): string => path.replaceAll("%", "%%");
 
-const gresOf = (ask: PilotAsk<SlurmQueue>, part: SlurmPart): string | undefined => {
-  const named = part.gres;
-  if (ask.gpus === undefined || ask.gpus === 0 || /(^|,)(gres\/)?gpu\b/.test(named ?? "")) return named;
-  return [`gpu:${ask.gpus}`, ...(named === undefined ? [] : [named])].join(",");
+/** What a part asks for by name, with the job's GPUs where it names none. */
+export const gresOf = (gpus: number | undefined, { gres: named }: SlurmPart): string | undefined => {
+  if (gpus === undefined || gpus === 0 || /(^|,)(gres\/)?gpu\b/.test(named ?? "")) return named;
+  return [`gpu:${gpus}`, ...(named === undefined ? [] : [named])].join(",");
 };
 
+/** `--mem=0` would ask for all there is. */
+export const megabytes = (bytes: number | undefined): string | undefined =>
+  bytes === undefined || bytes <= 0 ? undefined : `${Math.ceil(bytes / MIB)}M`;
+
+/** Options that have a value, by name. */
+export type SizeOptions = readonly (readonly [name: string, value: string | number | undefined])[];
+
+/** What makes a job of one kind different from another's. */
+export interface SlurmJob {
+  /** Of a heterogeneous job several. */
+  readonly parts: readonly SlurmPart[];
+  /** Names of the output files as Slurm reads them. */
+  readonly files: { readonly stdout: string; readonly stderr: string };
+  size(part: SlurmPart, at: number): SizeOptions;
+  readonly more?: SizeOptions;
+}
+
 /** Options of one part of the job, without their mark; what a part says itself goes before what the queue says. */
-const partOptions = (ask: PilotAsk<SlurmQueue>, part: SlurmPart): string[] => {
+const partOptions = (ask: PilotAsk<SlurmQueue>, part: SlurmPart, size: SizeOptions, more: SizeOptions): string[] => {
   const option = (name: string, value: string | number | undefined): string[] =>
     value === undefined ? [] : [`--${name}=${quoteFor(checked(ask, name, String(value)), "word")}`];
-  const megabytes = (bytes: number | undefined): string | undefined =>
-    // `--mem=0` would ask for all there is
-    bytes === undefined || bytes <= 0 ? undefined : `${Math.ceil(bytes / MIB)}M`;
+  const named = (options: SizeOptions): string[] => options.flatMap(([name, value]) => option(name, value));
   return [
     ...option("job-name", ask.name),
-    ...option("nodes", ask.nodes),
-    ...option("ntasks-per-node", 1),
-    ...option("cpus-per-task", ask.cores),
-    ...option("mem", megabytes(ask.memory)),
-    ...option("tmp", megabytes(ask.tmp)),
-    ...option("gres", gresOf(ask, part)),
+    ...named(size),
     ...option("time", ask.walltime === undefined ? undefined : Math.max(1, Math.ceil(ask.walltime / 60))),
     ...option("partition", part.partition ?? ask.partition),
     ...option("account", ask.account),
@@ -52,22 +62,37 @@ const partOptions = (ask: PilotAsk<SlurmQueue>, part: SlurmPart): string[] => {
     ...option("licenses", part.licence),
     ...option("nodelist", part.nodes),
     ...option("exclude", part.excludes),
+    ...named(more),
     ...(ask.exclusive === true ? ["--exclusive"] : []),
-    // a pilot that comes back under its old id would meet agents and tasks that have moved on
+    // a job that comes back under its old id would meet agents and tasks that have moved on
     "--no-requeue",
     ...ask.options.map((line) => checked(ask, "options", line)),
   ];
 };
 
-export const slurmDirectives = (ask: PilotAsk<SlurmQueue>): string[] => {
-  const parts = ask.own.parts?.length ? ask.own.parts : [{}];
-  const files = [
-    `--output=${quoteFor(checked(ask, "stdout", fileName(ask.stdout)), "word")}`,
-    `--error=${quoteFor(checked(ask, "stderr", fileName(ask.stderr)), "word")}`,
+/** The lines of a job's script, part by part. */
+export const slurmLines = (ask: PilotAsk<SlurmQueue>, { parts, files, size, more = [] }: SlurmJob): string[] => {
+  const outputs = [
+    `--output=${quoteFor(checked(ask, "stdout", files.stdout), "word")}`,
+    `--error=${quoteFor(checked(ask, "stderr", files.stderr), "word")}`,
   ];
   return parts.flatMap((part, at) => {
-    const options = [...(at === 0 ? files : []), ...partOptions(ask, part)];
+    const options = [...(at === 0 ? outputs : []), ...partOptions(ask, part, size(part, at), more)];
     const kept = withoutSkipped(options, ask.skipOptions);
     return [...(at === 0 ? [] : ["hetjob"]), ...kept].map((text) => `#SBATCH ${text}`);
   });
 };
+
+export const slurmDirectives = (ask: PilotAsk<SlurmQueue>): string[] =>
+  slurmLines(ask, {
+    parts: ask.own.parts?.length ? ask.own.parts : [{}],
+    files: { stdout: fileName(ask.stdout), stderr: fileName(ask.stderr) },
+    size: (part) => [
+      ["nodes", ask.nodes],
+      ["ntasks-per-node", 1],
+      ["cpus-per-task", ask.cores],
+      ["mem", megabytes(ask.memory)],
+      ["tmp", megabytes(ask.tmp)],
+      ["gres", gresOf(ask.gpus, part)],
+    ],
+  });

@@ -5,7 +5,7 @@ import { line, name, type Keys, type Kind } from "../../config/key-table.ts";
  * the key without an index is part 0.
  */
 
-const PART_KEYS = {
+export const PART_KEYS = {
   excludes: line,
   features: line,
   gres: line,
@@ -26,7 +26,7 @@ export interface SlurmQueue {
   readonly parts?: readonly SlurmPart[];
 }
 
-const MOST_PARTS = 10;
+export const MOST_PARTS = 10;
 const indices = Array.from({ length: MOST_PARTS }, (_, i) => i);
 
 /** Those that are not keys of every queue. */

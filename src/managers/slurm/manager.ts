@@ -3,6 +3,7 @@ import { slurmDirectives } from "./directives.ts";
 import { slurmHostCpus } from "./host-cpus.ts";
 import { SLURM_ALIASES, SLURM_KEYS, SLURM_SUGGESTED, slurmQueue, type SlurmQueue } from "./keys.ts";
 import { slurmLaunch } from "./launch.ts";
+import { slurmTask } from "./task.ts";
 import { SLURM_WAITING } from "./waiting-reasons.ts";
 
 export const slurm = {
@@ -31,6 +32,7 @@ export const slurm = {
     hostCpus: slurmHostCpus,
     starter: "srun",
     ownStarters: { srun: "srun", "srun-mpi": "srun" },
+    task: slurmTask,
     waiting: SLURM_WAITING,
   },
   launch: slurmLaunch,
