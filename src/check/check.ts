@@ -157,7 +157,8 @@ export const checkCluster = async (options: CheckOptions): Promise<CheckView> =>
   const programs = await programChecks(batch, cluster);
   if (programs.some(({ ok }) => !ok)) return finish(programs);
   const { check, description } = await describe(provider, batch, title);
-  const checks = [...programs, check, reachCheck(options)];
+  const notices = cluster.manager.notices?.(cluster.own) ?? [];
+  const checks = [...notices.map((text) => good("notice", text)), ...programs, check, reachCheck(options)];
   if (description === undefined) return finish(checks);
   for (const queue of cluster.queues.values()) {
     checks.push(...limitChecks(batch, title, queue, description.partitions));

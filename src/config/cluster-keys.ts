@@ -3,13 +3,28 @@ import { canonicalResource } from "../core/quantities.ts";
 import type { Manager } from "../managers/manager.ts";
 import { MANAGERS } from "../managers/managers.ts";
 import type { Resources } from "../core/resources.ts";
-import { directory, flag, oneOf, resources, seconds, type Keys, type Kind, type Values } from "./key-table.ts";
+import {
+  checkLine,
+  directory,
+  flag,
+  name,
+  oneOf,
+  resources,
+  seconds,
+  whole,
+  type Keys,
+  type Kind,
+  type Values,
+} from "./key-table.ts";
 import { LAUNCH_KEYS } from "./launch-keys.ts";
 import { QUEUE_ALIASES, QUEUE_KEYS } from "./queue-keys.ts";
 import { badValue } from "./source.ts";
 import { launcherKind, type Starters } from "./starter-keys.ts";
 
 /** Which keys a cluster and a queue may have, and which manager understands which of them: all from the managers' rows. */
+
+/** Names have room for more than where they come from. */
+const MOST_IN_PREFIX = 50;
 
 const OF_NODES: readonly string[] = ["cpus", "gpus", "mem", "tmp"];
 
@@ -38,6 +53,15 @@ const licences: Kind<Resources> = {
   },
 };
 
+/** What the names of tasks' jobs begin with; it may be empty. */
+const prefix: Kind<string> = {
+  ...name,
+  read: (value: string, source, at) =>
+    checkLine(source, at, value).length > MOST_IN_PREFIX
+      ? badValue(source, at, `has ${value.length} characters; at most ${MOST_IN_PREFIX} are allowed`)
+      : value,
+};
+
 /** Keys that a queue cannot have: what is the same for the whole cluster. */
 export const CLUSTER_KEYS = {
   grace: seconds,
@@ -47,6 +71,8 @@ export const CLUSTER_KEYS = {
   config: directory(),
   licences,
   fallback: oneOf("local", "wait"),
+  "n-max-queued-jobs": whole(1, 1_000_000),
+  "repo-key": prefix,
 } as const;
 
 export type ClusterValues = Values<typeof CLUSTER_KEYS>;

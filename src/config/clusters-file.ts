@@ -23,7 +23,7 @@ export interface QueueConfig<Own = unknown> extends QueueJob<Own> {
 
 export interface ClusterConfig<Own = unknown, OwnOfCluster = unknown> extends Omit<
   ClusterValues,
-  "grace" | "pin" | "executor" | "licences"
+  "grace" | "pin" | "executor" | "licences" | "nMaxQueuedJobs"
 > {
   readonly name: string;
   readonly type: string;
@@ -42,6 +42,8 @@ export interface ClusterConfig<Own = unknown, OwnOfCluster = unknown> extends Om
   readonly grace: number;
   readonly pin: boolean;
   readonly executor: "process" | "null";
+  /** The most submissions of tasks as jobs of their own that wait in the manager, for each set of equal requests. */
+  readonly nMaxQueuedJobs: number;
   /** What is written for `slipway launch`; src/launch/plan/settings.ts adds the defaults. */
   readonly launch: LaunchKeys;
 }
@@ -139,6 +141,7 @@ const finishCluster = (keys: ClusterKeys, name: string, cluster: ClusterLayer): 
     pin: false,
     executor: "process",
     licences: {},
+    nMaxQueuedJobs: 10,
     ...pickKeys(CLUSTER_KEYS, own.values),
     launch: launchKeys(own.values, shared.values),
     ...(scratch === undefined ? {} : { scratch }),

@@ -31,6 +31,8 @@ export interface Manager<Own = unknown, OwnOfCluster = unknown> {
   /** Its own part of a queue and of a cluster, from the values of its keys. */
   queue(values: ReadKeys["values"]): Own;
   cluster?(values: ReadKeys["values"]): OwnOfCluster;
+  /** What people should know of a cluster that is written so, though it works. */
+  notices?(own: OwnOfCluster): readonly string[];
   /** Why a pilot of this queue cannot be asked for. */
   problem?(job: QueueJob<Own>): Problem | undefined;
   /** Parts of a heterogeneous job. */

@@ -43,6 +43,8 @@ export const openHome = async ({ root, location, log, onLost }: OpenHomeOptions)
   await checkShared(root, clusters);
   const keys = await loadKeys(root);
   for (const warning of keys.warnings) log(warning);
+  for (const { name, manager, own } of clusters.clusters.values())
+    for (const notice of manager.notices?.(own) ?? []) log(`cluster ${name}: ${notice}`);
   return { root, claim, location, clusters, overrides: digestsOf(overridesOf(layers)), keys };
 };
 

@@ -26,7 +26,11 @@ export const requestsOf = (text: string): string[] =>
 const pairs: Kind<readonly string[]> = {
   ...words,
   read: (value: string | string[], source, at) => {
-    const found = [value].flat().flatMap((text) => requestsOf(checkLine(source, at, text)));
+    // an item of a list is a word
+    const split = (text: string): string[] => (text.startsWith("-") ? [text] : text.split(","));
+    const found = Array.isArray(value)
+      ? value.flatMap((text, i) => split(checkLine(source, [...at, i], text)))
+      : requestsOf(checkLine(source, at, value));
     for (const word of found)
       if (!word.startsWith("-") && !SOME_PAIR.test(word))
         badValue(source, at, `"${word.slice(0, 80)}" is not a resource request`, "Write each as name=value.");

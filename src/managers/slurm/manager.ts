@@ -1,3 +1,4 @@
+import { flag, line, pickKeys, type Values } from "../../config/key-table.ts";
 import { type Manager, given, variables } from "../manager.ts";
 import { slurmDirectives } from "./directives.ts";
 import { slurmHostCpus } from "./host-cpus.ts";
@@ -6,11 +7,17 @@ import { slurmLaunch } from "./launch.ts";
 import { slurmTask } from "./task.ts";
 import { SLURM_WAITING } from "./waiting-reasons.ts";
 
+const CLUSTER_KEYS = { "use-nice": flag, "lib-slurm": line } as const;
+
+/** `useNice`: waiting jobs of tasks are ordered by their nice values. */
+export type SlurmCluster = Values<typeof CLUSTER_KEYS>;
+
 export const slurm = {
   title: "Slurm",
   keys: SLURM_KEYS,
   aliases: SLURM_ALIASES,
   suggested: SLURM_SUGGESTED,
+  clusterKeys: CLUSTER_KEYS,
   understands: ["qos", "constraint", "reservation", "bin", "config"],
   instead: {
     place: "Use exclusive: true, or options.",
@@ -18,6 +25,9 @@ export const slurm = {
     property: "Use constraint.",
   },
   queue: slurmQueue,
+  cluster: (values) => pickKeys(CLUSTER_KEYS, values),
+  notices: ({ libSlurm }) =>
+    libSlurm === undefined ? [] : ["lib-slurm is not needed: Slipway speaks to Slurm by its commands"],
   parts: ({ parts }) => parts?.length ?? 1,
   batch: {
     partition: "partition",
@@ -36,4 +46,4 @@ export const slurm = {
     waiting: SLURM_WAITING,
   },
   launch: slurmLaunch,
-} satisfies Manager<SlurmQueue>;
+} satisfies Manager<SlurmQueue, SlurmCluster>;

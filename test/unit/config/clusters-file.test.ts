@@ -21,6 +21,44 @@ clusters:
     prologue: ["module load python"]
 `;
 
+describe("tasks as jobs of their own", () => {
+  const of = (text: string) => clusterNamed(read(`clusters: { x: { ${text} } }`), "x");
+
+  it("row 001-49, row 001-62: at most 10 of a kind wait in the manager, unless n_max_queued_jobs says otherwise", () => {
+    for (const type of ["slurm", "sge", "pbs", "oar", "local", "simulated"]) {
+      expect(of(`type: ${type}`).nMaxQueuedJobs).toBe(10);
+      expect(of(`type: ${type}, n_max_queued_jobs: 50`).nMaxQueuedJobs).toBe(50);
+      expect(of(`type: ${type}, n-max-queued-jobs: 1`).nMaxQueuedJobs).toBe(1);
+    }
+    for (const value of ["0", "1.5", "many"])
+      expect(() => of(`type: sge, n_max_queued_jobs: ${value}`)).toThrow("n_max");
+  });
+
+  it("row 001-51, row 001-63: repo_key may be any line, also an empty one", () => {
+    expect(of("type: sge").repoKey).toBeUndefined();
+    expect(of("type: sge, repo_key: 'my repo:'").repoKey).toBe("my repo:");
+    expect(of("type: slurm, repo-key: ''").repoKey).toBe("");
+    expect(() => of('type: slurm, repo-key: "a\\nb"')).toThrow("line break");
+    expect(() => of(`type: slurm, repo-key: ${"x".repeat(51)}`)).toThrow("at most 50");
+  });
+
+  it("row 001-61, row 001-64: use_nice and lib_slurm are Slurm's; the latter is accepted with a notice", () => {
+    const { own, manager } = of("type: slurm, use_nice: true, lib_slurm: libslurm.so");
+    expect(own).toEqual({ useNice: true, libSlurm: "libslurm.so" });
+    expect(manager.notices?.(own)).toEqual([expect.stringContaining("lib-slurm is not needed")]);
+    expect(manager.notices?.(of("type: slurm").own)).toEqual([]);
+    expect(() => of("type: sge, use_nice: true")).toThrow(/is a key of slurm clusters/);
+  });
+
+  it("row 001-56: hard and soft of a queue take options of qsub as one text", () => {
+    const { own } = clusterNamed(
+      read("clusters: { x: { type: sge, hard: '-q fast.q', soft: ['a=1,b=2', '-l c=3 -q slow.q'] } }"),
+      "x",
+    ).queues.get("default")!;
+    expect(own).toMatchObject({ hard: ["-q fast.q"], soft: ["a=1", "b=2", "-l c=3 -q slow.q"] });
+  });
+});
+
 describe("licences", () => {
   const hpc = (text: string) => `clusters: { hpc: { type: slurm, ${text} } }`;
 
