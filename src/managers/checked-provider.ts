@@ -1,7 +1,15 @@
 import type { Resources } from "../core/resources.ts";
 import { SlipwayError } from "../errors.ts";
 import { CommandError } from "./commands.ts";
-import type { ClusterDescription, JobOutcome, JobStatus, Partition, Provider } from "./provider.ts";
+import type {
+  ArrayPlace,
+  ClusterDescription,
+  FoundJob,
+  JobOutcome,
+  JobStatus,
+  Partition,
+  Provider,
+} from "./provider.ts";
 
 /**
  * A driver from outside, whose answers are looked at before anybody believes them: what it says of a job is written into
@@ -56,6 +64,19 @@ const statusOf = (given: unknown): JobStatus => {
   };
 };
 
+const arrayOf = (given: unknown): ArrayPlace | undefined => {
+  const [nativeId, element] = [field(given, "nativeId"), field(given, "element")];
+  return isId(nativeId) && Number.isInteger(element) && (element as number) >= 0
+    ? { nativeId, element: element as number }
+    : undefined;
+};
+
+const foundOf = (given: unknown): FoundJob[] => {
+  const [name, nativeId] = [field(given, "name"), field(given, "nativeId")];
+  const array = arrayOf(field(given, "array"));
+  return isText(name) && isId(nativeId) ? [{ name, nativeId, ...(array === undefined ? {} : { array }) }] : [];
+};
+
 const partitionOf = (given: unknown): Partition => {
   const number = (name: string): number => (isNumber(field(given, name)) ? (field(given, name) as number) : 0);
   const types = field(given, "gpuTypes");
@@ -87,17 +108,19 @@ export const checkedProvider = (given: Provider, cluster: string): Provider => {
       throw isOurs(error) ? error : unreachable(failed(error), error);
     }
   };
-  const { tryOut } = given;
+  const { tryOut, licences } = given;
   return {
     describe: async (): Promise<ClusterDescription> => {
       const answer = await asked(() => given.describe());
       const [version, largest, partitions] = ["version", "largest", "partitions"].map((name) => field(answer, name));
+      const most = field(answer, "mostInArray");
       if (!isText(version) || !isMap(largest) || !Object.values(largest).every(isNumber))
         throw unreachable(wrong("describe", answer));
       return {
         version,
         largest: largest as Resources,
         ...(Array.isArray(partitions) ? { partitions: partitions.map(partitionOf) } : {}),
+        ...(Number.isInteger(most) && (most as number) > 0 ? { mostInArray: most as number } : {}),
       };
     },
     submit: async (job) => {
@@ -109,7 +132,12 @@ export const checkedProvider = (given: Provider, cluster: string): Provider => {
       }
       const [nativeId, note] = [field(answer, "nativeId"), field(answer, "note")];
       if (!isId(nativeId)) throw new CommandError(wrong("submit", answer), [], true);
-      return { nativeId, ...(isText(note) ? { note: note.slice(0, LONGEST) } : {}) };
+      const said = isText(note) ? { note: note.slice(0, LONGEST) } : {};
+      if (job.array === undefined) return { nativeId, ...said };
+      const elements = field(answer, "elements");
+      if (!Array.isArray(elements) || elements.length !== job.array || !elements.every(isId))
+        throw new CommandError(wrong("submit", answer), [], true);
+      return { nativeId, elements, ...said };
     },
     poll: async (nativeIds) => {
       const answer: unknown = await asked(() => given.poll(nativeIds));
@@ -120,10 +148,17 @@ export const checkedProvider = (given: Provider, cluster: string): Provider => {
     list: async (namePrefix) => {
       const answer: unknown = await asked(() => given.list(namePrefix));
       if (!Array.isArray(answer)) throw unreachable(wrong("list", answer));
-      return answer
-        .map((job: unknown) => ({ name: field(job, "name"), nativeId: field(job, "nativeId") }))
-        .filter((job): job is { name: string; nativeId: string } => isText(job.name) && isId(job.nativeId));
+      return answer.flatMap(foundOf);
     },
+    ...(typeof licences === "function"
+      ? {
+          licences: async () => {
+            const answer: unknown = await asked(() => licences.call(given));
+            if (!Array.isArray(answer)) throw unreachable(wrong("licences", answer));
+            return answer.filter(isText);
+          },
+        }
+      : {}),
     ...(typeof tryOut === "function"
       ? { tryOut: (job) => asked(async () => String(await tryOut.call(given, job))) }
       : {}),

@@ -23,6 +23,7 @@ import type { CommandsOptions } from "./commands.ts";
 import type { DriverOptions } from "./driver.ts";
 import type { Manager, PilotAsk, Problem } from "./manager.ts";
 import type { Provider } from "./provider.ts";
+import type { TaskDialect } from "./task-dialect.ts";
 import type { WaitingRow } from "./waiting-reason.ts";
 
 /** Managers and starters from outside: what a module that `modules` of clusters.yaml names exports as its default. */
@@ -54,6 +55,8 @@ export interface ModuleManager<Own = unknown, OwnOfCluster = unknown> {
   environment?(cluster: ClusterConfig<Own, OwnOfCluster>): Readonly<Record<string, string>>;
   /** Lines at the top of a pilot's script; `skipOptions` are the manager's to leave out. */
   directives(ask: PilotAsk<Own>): string[];
+  /** Tasks can be jobs of their own; without it `via: job` is refused. */
+  readonly task?: TaskDialect<Own>;
   /** Shell text that prints the nodes of a job, one per line, each once; needed by starters that name them. */
   readonly hosts?: string;
   /** Starts agents on several nodes: a starter's name; `single`, unless said. */
@@ -139,6 +142,21 @@ const must = (is: boolean, type: string, what: string): void => {
 
 const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every((text) => typeof text === "string");
 
+const checkTask = (type: string, task: TaskDialect | undefined): void => {
+  if (task === undefined) return;
+  must(typeof task === "object" && task !== null, type, "task is not an object");
+  for (const name of ["read", "backend", "directives", "jobName"] as const)
+    must(typeof task[name] === "function", type, `task.${name} is not a function`);
+  must(isTexts(task.keys) && typeof task.usage === "string", type, "task.keys or task.usage is missing");
+  // room for the mark by which a job is found again
+  must(Number.isInteger(task.mostInName) && task.mostInName >= 15, type, "task.mostInName is less than 15");
+  must(task.ranks === "srun" || task.ranks === "mpiexec", type, "task.ranks is neither srun nor mpiexec");
+  must(task.variables instanceof RegExp, type, "task.variables is not a regular expression");
+  const { array } = task;
+  must(array === undefined || /^[A-Za-z_]\w*$/.test(array.variable), type, "task.array.variable is not a variable");
+  must(array === undefined || Number.isInteger(array.first), type, "task.array.first is not a number");
+};
+
 /** A row as those of `managers.ts` are. */
 export const managerOfModule = (
   type: string,
@@ -152,6 +170,7 @@ export const managerOfModule = (
   must(typeof given.directives === "function", type, "directives is not a function");
   must(typeof given.create === "function", type, "create is not a function");
   must(["undefined", "string"].includes(typeof given.hosts), type, "hosts is not shell text");
+  checkTask(type, given.task);
   const [keys, clusterKeys] = [keysOf(type, given.keys), keysOf(type, given.clusterKeys)];
   const { starter = "single", hosts = "hostname" } = given;
   return {
@@ -175,6 +194,7 @@ export const managerOfModule = (
       hostCpus: () => undefined,
       starter,
       ...(Object.hasOwn(starters, starter) ? { start: starters[starter]! } : {}),
+      ...(given.task === undefined ? {} : { task: given.task }),
       waiting: given.waiting ?? [],
     },
   };

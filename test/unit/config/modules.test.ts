@@ -63,6 +63,46 @@ const refused = async (act: Promise<unknown>): Promise<SlipwayError> => {
 };
 
 describe("a manager from outside", () => {
+  const TASK = `{ keys: ["toy"], usage: "none", read: (keys) => keys, backend: () => ({ help: false, resources: {}, keys: {}, notices: [] }),
+    directives: (ask) => [\`#TOY \${ask.keys.toy}\`], jobName: (text) => text, mostInName: 50, ranks: "mpiexec", variables: /^TOY_/,
+    array: { variable: "TOY_INDEX", first: 0 } }`;
+  const withTask = (task: string): string => GOOD.replace("create:", `task: ${task}, create:`);
+
+  it("may take tasks as jobs of their own; one that cannot has no task", async () => {
+    await write([await moduleAt(withTask(TASK))]);
+    expect((await load()).manager.batch!.task).toMatchObject({ keys: ["toy"], array: { variable: "TOY_INDEX" } });
+    await write([await moduleAt(GOOD, "plain.mjs")]);
+    expect((await load()).manager.batch!.task).toBeUndefined();
+  });
+
+  it.each([
+    ["5", "task is not an object"],
+    [TASK.replace("jobName:", "nameOf:"), "task.jobName is not a function"],
+    [TASK.replace('usage: "none",', ""), "task.usage is missing"],
+    [TASK.replace("mostInName: 50", "mostInName: 14"), "task.mostInName is less than 15"],
+    [TASK.replace('"mpiexec"', '"magic"'), "task.ranks is neither srun nor mpiexec"],
+    [TASK.replace("/^TOY_/", '"TOY"'), "task.variables is not a regular expression"],
+    [TASK.replace('"TOY_INDEX"', '"1; rm"'), "task.array.variable is not a variable"],
+  ])("a task that is none is refused: %s", async (task, words) => {
+    await write([await moduleAt(withTask(task))]);
+    expect((await refused(load())).message).toContain(words);
+  });
+
+  it("its array's ids are looked at: as many as were asked for, and each an id", async () => {
+    const answering = (elements: string): string =>
+      GOOD.replace('throw errors.refused("no more toys");', `return { nativeId: "7", elements: ${elements} };`);
+    const submit = async (elements: string, name: string): Promise<unknown> => {
+      await write([await moduleAt(answering(elements), name)]);
+      const job = { name: "x", directory: root, command: [], array: 2 };
+      return createProvider(await load())
+        .submit(job)
+        .catch((error: unknown) => error);
+    };
+    expect(await submit('["7.1", "7.2"]', "a.mjs")).toEqual({ nativeId: "7", elements: ["7.1", "7.2"] });
+    for (const [at, elements] of ['["7.1"]', '["7.1", 2]', '"7.1"', "undefined"].entries())
+      expect(await submit(elements, `b${at}.mjs`)).toMatchObject({ name: "CommandError", timedOut: true });
+  });
+
   it("rows 003-17, 003-23: has keys, directives, a starter and a driver as those of Slipway have", async () => {
     await write([await moduleAt()]);
     const cluster = await load();
