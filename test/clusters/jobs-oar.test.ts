@@ -9,6 +9,8 @@ import { createOarProvider } from "../../src/managers/oar/driver/provider.ts";
 import type { PilotAsk } from "../../src/managers/manager.ts";
 import type { OarQueue } from "../../src/managers/oar/keys.ts";
 import type { JobRequest, JobStatus, Provider } from "../../src/managers/provider.ts";
+import { oarTask } from "../../src/managers/oar/task.ts";
+import { taskJobName } from "../../src/managers/task-job-name.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { scriptRequest } from "../contract/provider-contract.ts";
 import { until } from "../until.ts";
@@ -102,6 +104,37 @@ describe.skipIf(reason !== undefined)(title, () => {
     await expect(provider.submit({ ...asRoot, script: "/tmp/$(touch x)" })).rejects.toMatchObject(
       refusal("characters"),
     );
+  });
+
+  it("row 001-2: what a task asks for by its keys, OAR gives; ranks are cores", async () => {
+    const refuse = (key: string, detail: string): never => {
+      throw new Error(`${key} ${detail}`);
+    };
+    const keys = oarTask.read({ properties: "network_address='n2'", types: "besteffort" }, refuse);
+    jobs += 1;
+    const directory = join(lab.root, "jobs", String(jobs));
+    await mkdir(directory, { recursive: true });
+    await chmod(directory, 0o777);
+    const name = taskJobName(oarTask, "repo:", "it's ü", "0123456789ab");
+    const made = await scriptRequest<OarQueue>(
+      { name, directory, line: 'sort -u "$OAR_NODEFILE" >nodes; wc -l <"$OAR_NODEFILE" >cores', options: [] },
+      (pilot) =>
+        oarTask.directives({
+          ...pilot,
+          own: { property: "drain='NO'", memoryPerCorePropertyName: "memcore" },
+          keys,
+          others: {},
+          licences: new Set(),
+          memory: 2 ** 20,
+          ranks: { count: 2, by: "mpiexec" },
+        }),
+    );
+    const { nativeId } = await provider.submit({ ...made, user: lab.user });
+    expect(await provider.list("repo:it")).toEqual([{ name: "repo:it`s ü-0123456789ab", nativeId }]);
+    expect((await allEnded([nativeId])).get(nativeId)).toMatchObject({ outcome: "done" });
+    expect(await readFile(join(directory, "nodes"), "utf8")).toBe("n2\n");
+    expect((await readFile(join(directory, "cores"), "utf8")).trim()).toBe("2");
+    expect((await provider.describe()).mostInArray).toBeUndefined();
   });
 
   it("describes its largest node", async () => {

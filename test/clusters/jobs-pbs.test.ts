@@ -4,6 +4,8 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCommands } from "../../src/managers/commands.ts";
 import { pbsDirectives } from "../../src/managers/pbs/directives.ts";
+import { pbsTask } from "../../src/managers/pbs/task.ts";
+import { taskJobName } from "../../src/managers/task-job-name.ts";
 import { pbsIsTransient } from "../../src/managers/pbs/driver/failures.ts";
 import { createPbsProvider } from "../../src/managers/pbs/driver/provider.ts";
 import type { PilotAsk } from "../../src/managers/manager.ts";
@@ -45,6 +47,36 @@ const reaches = (id: string, ...states: JobStatus["state"][]): Promise<JobStatus
     const status = await statusOf(id);
     return states.includes(status.state) ? status : undefined;
   });
+
+describe("tasks as jobs on PBS", () => {
+  it("row 001-2: ranks of a task are spread over nodes, with what its keys say of each chunk", async () => {
+    jobs += 1;
+    const directory = join(lab.root, `job-${jobs}`);
+    await mkdir(directory);
+    const refuse = (key: string, detail: string): never => {
+      throw new Error(`${key} ${detail}`);
+    };
+    const keys = pbsTask.read({ select: "9:ncpus=9", place: "scatter:excl" }, refuse);
+    const name = taskJobName(pbsTask, "repo:", "fit/3 ü", "0123456789ab");
+    const job = await scriptRequest<PbsQueue>(
+      { name, directory, line: `cat "$PBS_NODEFILE" >${directory}/ranks`, options: [] },
+      (pilot) =>
+        pbsTask.directives({
+          ...pilot,
+          keys,
+          others: {},
+          licences: new Set(),
+          memory: 2 ** 20,
+          ranks: { count: 3, nodes: 2, by: "mpiexec" },
+        }),
+    );
+    const { nativeId } = await provider.submit(job);
+    expect(await reaches(nativeId, "ended")).toMatchObject({ outcome: "done" });
+    const ranks = (await readFile(join(directory, "ranks"), "utf8")).trim().split("\n");
+    expect([ranks.length, new Set(ranks).size]).toEqual([3, 2]);
+    expect(name).toBe("repo.fit.3_u-0123456789ab");
+  });
+});
 
 describe("ends of jobs on PBS", () => {
   it("its walltime is over: timeout, with PBS's own words", async () => {

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { chmod, mkdir, readFile, readdir } from "node:fs/promises";
+import { cpus } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCommands } from "../../src/managers/commands.ts";
@@ -9,6 +10,8 @@ import type { JobRequest, JobStatus, Provider } from "../../src/managers/provide
 import { sgeDirectives } from "../../src/managers/sge/directives.ts";
 import { sgeIsTransient } from "../../src/managers/sge/driver/failures.ts";
 import { createSgeProvider } from "../../src/managers/sge/driver/provider.ts";
+import { sgeTask } from "../../src/managers/sge/task.ts";
+import { taskJobName } from "../../src/managers/task-job-name.ts";
 import { processesUnder } from "../cli/processes-under.ts";
 import { scriptRequest } from "../contract/provider-contract.ts";
 import { until } from "../until.ts";
@@ -114,6 +117,64 @@ describe.skipIf(reason !== undefined)(title, () => {
       gpuTypes: [],
       maxWalltime: 300,
     });
+  });
+
+  it("row 001-41, rows 001-47 to 001-57: what a task asks for by its keys, Grid Engine gives", async () => {
+    jobs += 1;
+    const directory = join(lab.root, "jobs", String(jobs));
+    await mkdir(directory, { recursive: true });
+    const refuse = (key: string, detail: string): never => {
+      throw new Error(`${key} ${detail}`);
+    };
+    const keys = sgeTask.read({ hard: "-q all.q -l arch=lx-amd64", soft: "hostname=n2", prio: "-7" }, refuse);
+    // the lab has no resource that counts cores: any that is counted does
+    const own = { cpuResource: "gpus", memResource: "mem_mb", tmpResource: "tmp_mb", defaultPrio: -3 };
+    const name = taskJobName(sgeTask, "repo:", "fit/3@x*?", "0123456789ab");
+    const asked = await scriptRequest<SgeQueue>({ name, directory, line: "sleep 1000", options: [] }, (pilot) =>
+      sgeTask.directives({
+        ...pilot,
+        own,
+        keys,
+        others: { num_proc: cpus().length * 10_000 },
+        licences: new Set(),
+        cores: 2,
+        memory: 64 * 2 ** 20,
+        tmp: 5 * 2 ** 20,
+      }),
+    );
+    const { nativeId } = await provider.submit(asked);
+    const shown = await must("qstat", "-j", nativeId);
+    expect(shown).toMatch(/^job_name: +repo;fit\|3&x\+!-0123456789ab$/m);
+    expect(shown).toMatch(/^priority: +-7$/m);
+    expect(shown).toMatch(/^hard_queue_list: +all\.q$/m);
+    expect(shown).toMatch(/^soft resource_list: +hostname=n2$/m);
+    for (const request of ["gpus=2", "mem_mb=64", "tmp_mb=5", "arch=lx-amd64", `num_proc=${cpus().length}`])
+      expect(/^hard resource_list:.*$/m.exec(shown)?.[0]).toContain(request);
+    expect(await provider.list("repo;fit")).toEqual([{ name, nativeId }]);
+    await provider.cancel([nativeId]);
+    await becomes(nativeId, ["ended"]);
+    expect(await provider.describe()).toMatchObject({ mostInArray: 75_000 });
+  });
+
+  it("ranks of a task share a parallel environment", async () => {
+    jobs += 1;
+    const directory = join(lab.root, "jobs", String(jobs));
+    await mkdir(directory, { recursive: true });
+    const asked = await scriptRequest<SgeQueue>(
+      { name: `slw-${jobs}`, directory, line: 'echo "$NSLOTS" >slots', options: [] },
+      (pilot) =>
+        sgeTask.directives({
+          ...pilot,
+          own: { parallelEnvironment: "spread" },
+          keys: {},
+          others: {},
+          licences: new Set(),
+          cores: 2,
+          ranks: { count: 3, by: "mpiexec" },
+        }),
+    );
+    expect(await becomes((await provider.submit(asked)).nativeId, ["ended"])).toMatchObject({ outcome: "done" });
+    expect(await readFile(join(directory, "slots"), "utf8")).toBe("6\n");
   });
 
   it("runs over several nodes, and tells the job's end from that of its parts", async () => {

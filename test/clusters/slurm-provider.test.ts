@@ -7,6 +7,8 @@ import type { PilotAsk } from "../../src/managers/manager.ts";
 import type { SlurmQueue } from "../../src/managers/slurm/keys.ts";
 import type { JobStatus, Provider } from "../../src/managers/provider.ts";
 import { slurmDirectives } from "../../src/managers/slurm/directives.ts";
+import { slurmTask } from "../../src/managers/slurm/task.ts";
+import type { TaskAsk } from "../../src/managers/task-dialect.ts";
 import { slurmIsTransient } from "../../src/managers/slurm/driver/failures.ts";
 import { createSlurmProvider } from "../../src/managers/slurm/driver/provider.ts";
 import { scriptRequest } from "../contract/provider-contract.ts";
@@ -40,6 +42,34 @@ describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? ""
     return (await provider.submit({ ...request, ...(more.user === undefined ? {} : { user: more.user }) })).nativeId;
   };
 
+  /** A task's job: its keys as its author wrote them. */
+  const submitTask = async (
+    line: string,
+    { keys = {}, ...ask }: Partial<TaskAsk<SlurmQueue>>,
+    array?: number,
+  ): Promise<{ id: string; elements: readonly string[]; directory: string }> => {
+    const own = join(directory, String((jobs += 1)));
+    await mkdir(own);
+    const refuse = (key: string, detail: string): never => {
+      throw new Error(`${key} ${detail}`);
+    };
+    const task = {
+      keys: slurmTask.read(keys, refuse),
+      others: {},
+      licences: new Set(await provider.licences!()),
+      ...ask,
+    };
+    const request = await scriptRequest<SlurmQueue>(
+      { name: slurmTask.jobName(`slw-${jobs}: a task/ü%`), directory: own, line, options: [] },
+      (pilot) => slurmTask.directives({ ...pilot, ...task, ...(array === undefined ? {} : { array }) }),
+    );
+    const { nativeId, elements = [] } = await provider.submit({
+      ...request,
+      ...(array === undefined ? {} : { array }),
+    });
+    return { id: nativeId, elements, directory: own };
+  };
+
   const reaches = (id: string, ...states: JobStatus["state"][]): Promise<JobStatus> =>
     until(`job ${id} to be ${states.join(" or ")}`, async () => {
       const status = (await provider.poll([id])).get(id)!;
@@ -58,6 +88,7 @@ describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? ""
       preemption: true,
       users: ["alice"],
       credentialSeconds: 5,
+      extra: ['PriorityParameters="time_origin=2024-02-03 04:05+01:00,nice_factor=0.25"'],
     });
     provider = create(lab.run);
     // the controller checks it twice a minute: that time passes during the other tests
@@ -71,6 +102,99 @@ describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? ""
   afterAll(async () => {
     await lab?.stop();
     await rm(directory, { recursive: true, force: true });
+  });
+
+  it("row 001-59, rows 001-69 to 001-76, row 001-79: what a task asks for by its keys, Slurm gives", async () => {
+    const [here, other] = lab.nodes;
+    const { id } = await submitTask("sleep 1000", {
+      cores: 2,
+      memory: 200 * MIB,
+      walltime: 3660,
+      partition: "batch",
+      account: "proj",
+      keys: {
+        partition: "short,batch",
+        qos: "low",
+        features: "common",
+        gres: "gpu:a100:1",
+        licence: "foo:1",
+        excludes: other!,
+        nodes: here!,
+      },
+      others: { bar: 20_000 },
+    });
+    expect(await reaches(id, "active", "ended")).toMatchObject({ state: "active", hosts: [here] });
+    const text = await shown(id);
+    for (const words of [
+      "QOS=low",
+      "Features=common",
+      "Licenses=bar:2,foo:1",
+      `ReqNodeList=${here}`,
+      `ExcNodeList=${other}`,
+    ])
+      expect(text.replace("foo:1,bar:2", "bar:2,foo:1")).toContain(words);
+    for (const words of ["gres/gpu=1", "MinMemoryNode=200M", "CPUs/Task=2", "Requeue=0", "Account=proj"])
+      expect(text).toContain(words);
+    await expect(submitTask("true", { keys: { reserv: "nosuch" } })).rejects.toMatchObject({ code: "cluster-refused" });
+    await expect(submitTask("true", { others: { nosuch: 10_000 } })).rejects.toMatchObject({ code: "cluster-refused" });
+  });
+
+  it("row 001-77, row 001-78: keys with an index make a heterogeneous job; its command runs in part 0", async () => {
+    const { id, directory: own } = await submitTask('hostname >where; echo "$SLURM_HET_SIZE" >>where', {
+      keys: { nodes0: lab.nodes[1]!, partition1: "plain", licence1: "foo:1" },
+    });
+    expect(await reaches(id, "ended")).toMatchObject({ outcome: "done" });
+    expect((await readFile(join(own, "where"), "utf8")).split("\n").slice(0, 2)).toEqual([lab.nodes[1], "2"]);
+  });
+
+  it("ranks of a task are Slurm's tasks, each with its cores, memory and GPUs", async () => {
+    const { id, directory: own } = await submitTask(
+      "srun sh -c 'echo $SLURM_PROCID $(hostname) $CUDA_VISIBLE_DEVICES' >ranks",
+      {
+        cores: 1,
+        memory: 60 * MIB,
+        gpus: 1,
+        ranks: { count: 3, nodes: 2, by: "srun" },
+      },
+    );
+    expect(await reaches(id, "ended")).toMatchObject({ outcome: "done" });
+    const ranks = (await readFile(join(own, "ranks"), "utf8")).trim().split("\n").toSorted();
+    expect(ranks.map((line) => line.split(" ").length)).toEqual([3, 3, 3]);
+    expect(new Set(ranks.map((line) => line.split(" ")[1])).size).toBe(2);
+  });
+
+  it("an array: each element has its output, and Slurm says how large one may be", async () => {
+    expect(await provider.describe()).toMatchObject({ mostInArray: 1001 });
+    const { elements, directory: own } = await submitTask('echo "$SLURM_ARRAY_TASK_ID"', {}, 2);
+    for (const id of elements) expect(await reaches(id, "ended")).toMatchObject({ outcome: "done" });
+    for (const element of [0, 1]) expect(await readFile(join(own, `stdout.${element}`), "utf8")).toBe(`${element}\n`);
+  });
+
+  it("row 001-64, rows 001-66 to 001-68: knows the licences, the rules of nice values, and changes them", async () => {
+    expect((await provider.licences!()).toSorted()).toEqual(["bar", "foo"]);
+    const later = { options: ["--begin=now+1hour"] };
+    const first = await submitTask("true", { ...later, nice: 30 });
+    const { elements } = await submitTask("true", { ...later, nice: 5000 }, 2);
+    const { priority, parameters } = await provider.niceRules!();
+    expect(parameters).toEqual({ time_origin: "2024-02-03 04:05+01:00", nice_factor: "0.25" });
+    expect(priority).toBeGreaterThanOrEqual(1000);
+    const nices = async (): Promise<string[]> =>
+      (await lab.run(["squeue", "-h", "-r", "--states=PENDING", "-O", "ArrayTaskID:|,Nice:"])).stdout
+        .split("\n")
+        .map((line) => line.trim())
+        .filter((line) => line !== "")
+        .toSorted();
+    expect(await nices()).toEqual(["0|5000", "1|5000", "N/A|30"]);
+    const ended = await submit("true");
+    await reaches(ended, "ended");
+    await provider.renice!([
+      { nativeId: first.id, nice: 7 },
+      { nativeId: elements[1]!, nice: 7 },
+      { nativeId: ended, nice: 7 },
+      { nativeId: "999999", nice: 7 },
+    ]);
+    expect(await nices()).toEqual(["0|5000", "1|7", "N/A|7"]);
+    await provider.renice!([]);
   });
 
   it("asks for all that a pilot can ask for, and Slurm gives it", async () => {

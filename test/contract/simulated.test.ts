@@ -31,7 +31,7 @@ providerContract({
   skip: {
     "says why a job is held, and why one waits, in words that have a plain meaning": "a simulation gives no reasons",
     "asks and cancels 200 jobs with at most two commands each": "a simulation is asked without commands",
-    "asks and cancels an array of 40 with at most two commands each": "a simulation is asked without commands",
+    "asks and cancels an array of 12 with at most two commands each": "a simulation is asked without commands",
     "does not take a manager that gives no answer for one that has no jobs, and says that it gives none":
       "a simulation always answers",
   },

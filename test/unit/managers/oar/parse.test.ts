@@ -80,6 +80,23 @@ describe("oar.parse", () => {
     expect(refusalOf("[ERROR] Oarsub failed, please verify your request syntax.\n", "")).toContain("Oarsub failed");
   });
 
+  it("reads the ids of an array, and which place each of its jobs has; another job has none", () => {
+    expect(parseSubmitted("OAR_JOB_ID=1\nOAR_JOB_ID=2\nOAR_ARRAY_ID=1\n")).toEqual(["1", "2"]);
+    const job = (id: number, array: number, index: number, asked: string): object => ({
+      [id]: { array_id: array, array_index: index, initial_request: asked, name: "x", state: "Waiting" },
+    });
+    const text = JSON.stringify({
+      ...job(4, 4, 1, "oarsub -S --array 2 /s.sh; #OAR -n x"),
+      ...job(5, 4, 2, "oarsub -S --array 2 /s.sh; #OAR -n x"),
+      ...job(6, 6, 1, "oarsub -S /s.sh; #OAR -n --array 2"),
+    });
+    expect(parseOarstat(text).map(({ id, array }) => [id, array])).toEqual([
+      ["4", { nativeId: "4", element: 0 }],
+      ["5", { nativeId: "4", element: 1 }],
+      ["6", undefined],
+    ]);
+  });
+
   it("reads nodes from their resources", () => {
     const nodes = parseNodes(fixture("oarnodes.json"), "memcore");
     expect(nodes.map(({ name }) => name).toSorted()).toEqual(["n1", "n2", "n3", "n4"]);

@@ -225,3 +225,26 @@ describe("options of a simulated job", () => {
     fc.assert(fc.property(fc.array(fc.string()), (words) => void readOptions(words)));
   });
 });
+
+describe("arrays of the simulation", () => {
+  const job = { name: "a", directory: "/d", command: ["true"] };
+  const ask = { nodes: 1, cores: 1, isHeld: false, beginMs: 0 };
+
+  it("are jobs with numbers and places of their own", () => {
+    const made = model.submitArray(QUIET, model.EMPTY, job, ask, 3, 0);
+    expect(made).toMatchObject({ ids: [1, 2, 3] });
+    expect(made.state.jobs.map(({ array }) => array)).toEqual([0, 1, 2].map((element) => ({ first: 1, element })));
+    const { state } = model.cancel(QUIET, made.state, [2], 0);
+    expect(state.jobs.map((one) => one.state)).toEqual(["queued", "ended", "queued"]);
+  });
+
+  it("are taken as a whole or not at all, and numbers are used up", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 10_000 }), fc.integer({ min: 1, max: 20 }), (seed, count) => {
+        const made = model.submitArray({ ...QUIET, seed, refusalRate: 0.1 }, model.EMPTY, job, ask, count, 0);
+        expect(made.state.jobs).toHaveLength("no" in made ? 0 : count);
+        expect(made.state.next).toBeGreaterThan(1);
+      }),
+    );
+  });
+});
