@@ -22,8 +22,9 @@ const largestOf = (partitions: readonly Partition[]): Resources => {
 export const describeSlurm = async ({ ask, call }: Calls): Promise<ClusterDescription> => {
   const version = (await ask("sinfo", ["--version"])).trim();
   const partitions = parseSinfo(await ask("sinfo", ["--noheader", "--exact", "-o", SINFO_FORMAT]));
-  const { code, stdout } = await call("scontrol", ["show", "config"]);
-  const most = code === 0 ? mostInArray(parseConfig(stdout)) : undefined;
+  // what it says is not needed to work, and it may not be installed here
+  const config = await call("scontrol", ["show", "config"]).catch(() => undefined);
+  const most = config?.code === 0 ? mostInArray(parseConfig(config.stdout)) : undefined;
   return {
     version,
     largest: largestOf(partitions),
