@@ -24,6 +24,7 @@ const linkFor = ({ engine, links }: LinkContext, hello: Hello): AgentLink => {
       pilot: hello.pilot,
       ...(hello.cluster === undefined ? {} : { cluster: hello.cluster }),
       ...(hello.queue === undefined ? {} : { queue: hello.queue }),
+      ...(hello.taskJob === undefined ? {} : { taskJob: hello.taskJob }),
       host: hello.host,
       version: hello.slipway,
       resources: hello.resources,

@@ -57,8 +57,8 @@ export interface AgentOptions {
 }
 
 export interface RunningAgent extends Pick<Departure, "drain" | "ended"> {
-  /** Whether a server ever accepted it. */
-  readonly joined: () => boolean;
+  /** Whether a server ever accepted it and, if it runs one task only, has its result. */
+  readonly succeeded: () => boolean;
 }
 
 const cgroupFor = async (setting: string): Promise<string | null> => {
@@ -71,8 +71,8 @@ const cgroupFor = async (setting: string): Promise<string | null> => {
 const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: AgentOptions) => {
   const uuid = randomUUID();
   const clock = createNodeClock();
-  const { scratch, declared, managerCpus } = settings;
-  const found = await detectResources({ declared, managerCpus });
+  const { scratch, declared, managerCpus, taskJob } = settings;
+  const found = await detectResources({ declared, managerCpus, only: taskJob !== undefined });
   const outputDirectory = join(settings.home, "output");
   await mkdir(outputDirectory, { recursive: true, mode: 0o700 });
   const output = await openOutputStream(join(outputDirectory, `${uuid}.out`));
@@ -147,6 +147,7 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
     pilot: settings.pilot,
     ...(settings.cluster === undefined ? {} : { cluster: settings.cluster }),
     ...(settings.queue === undefined ? {} : { queue: settings.queue }),
+    ...(taskJob === undefined ? {} : { taskJob }),
     resources: found.resources,
     output: output.path,
   };
@@ -183,12 +184,14 @@ const drain = ({ connection, assignments, parts, departure, doubtful }: Agent, n
   parts.drain(now, reason);
 };
 
-/** Nothing runs, and every result is on the server's disk, or there is no server to take it. */
-const isEmpty = ({ assignments, parts, results, connection }: Agent): boolean =>
-  assignments.size === 0 &&
-  parts.size === 0 &&
-  results.gathered === 0 &&
-  (results.unacknowledged.length === 0 || !connection.open);
+/** Nothing runs, and every result has been sent. */
+const isIdle = ({ assignments, parts, results }: Agent): boolean =>
+  assignments.size === 0 && parts.size === 0 && results.gathered === 0;
+
+const isDelivered = (agent: Agent): boolean => isIdle(agent) && agent.results.unacknowledged.length === 0;
+
+/** All is delivered, or there is no server to take it. */
+const isEmpty = (agent: Agent): boolean => isDelivered(agent) || (isIdle(agent) && !agent.connection.open);
 
 const close = async (agent: Agent, reason: string, { settings, log }: AgentOptions): Promise<void> => {
   const { connection, results } = agent;
@@ -214,6 +217,7 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   departure.arm({
     drain: (now, reason) => drain(agent, now, reason),
     isEmpty: () => isEmpty(agent),
+    isDelivered: () => isDelivered(agent),
     close: (reason) => {
       clearInterval(ticker);
       return close(agent, reason, options);
@@ -235,5 +239,9 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
   void removeLeftovers(settings.home, log);
   const { uuid, resources } = agent.identity;
   log(`agent ${uuid} on ${hostname()}: ${shapeKey(resources)}; ${executor.kind} spawner`);
-  return { drain: departure.drain, ended: departure.ended, joined: () => session.epoch > 0 };
+  return {
+    drain: departure.drain,
+    ended: departure.ended,
+    succeeded: () => session.epoch > 0 && (settings.taskJob === undefined || isDelivered(agent)),
+  };
 };

@@ -2,10 +2,11 @@ import type { Leaving } from "../protocol/messages.ts";
 
 /**
  * The end of an agent. It drains when asked to, and closes when it has nothing left, or when it has waited for a server
- * in vain.
+ * in vain. An agent for one task finishes: it takes nothing more, and closes when that task's result was delivered.
  *
- *     staying ──► draining ──► closing ──► ended
- *        └───────────────────────┘
+ *     staying ──► finishing ──► draining ──► closing ──► ended
+ *        ├────────────┼────────────┘            ▲
+ *        └────────────┴─────────────────────────┘
  */
 export interface Departure {
   /** It takes nothing new. */
@@ -19,6 +20,8 @@ export interface Departure {
   drain(now: boolean, reason: string, pilotEnds?: boolean): void;
   /** From here on it drains, without reporting it. */
   begin(): void;
+  /** Take nothing new; end when all that was taken is on the server's disk. */
+  finish(): void;
   /** Something has left the agent: closes if it drains and that was the last thing. */
   check(): void;
   close(reason: string): void;
@@ -30,13 +33,15 @@ export interface Departure {
 export interface DepartureSteps {
   /** Gives back tasks that have not begun; `now` interrupts those that run. */
   drain(now: boolean, reason: string): void;
-  /** Whether nothing runs here and every result is on the server's disk. */
+  /** Whether nothing runs here and every result is on the server's disk, or there is no server to take it. */
   isEmpty(): boolean;
+  /** The same, and every result is on the server's disk, even if there is no server for now. */
+  isDelivered(): boolean;
   close(reason: string): Promise<void>;
 }
 
 export const createDeparture = (log: (text: string) => void): Departure => {
-  let stage: "staying" | "draining" | "closing" = "staying";
+  let stage: "staying" | "finishing" | "draining" | "closing" = "staying";
   let leaving: Leaving | undefined;
   let steps: DepartureSteps | undefined;
   const asked: (readonly [now: boolean, reason: string])[] = [];
@@ -46,7 +51,7 @@ export const createDeparture = (log: (text: string) => void): Departure => {
   });
 
   const begin = (): void => {
-    if (stage === "staying") stage = "draining";
+    if (stage === "staying" || stage === "finishing") stage = "draining";
   };
 
   const close = (why: string): void => {
@@ -57,6 +62,7 @@ export const createDeparture = (log: (text: string) => void): Departure => {
 
   const check = (): void => {
     if (stage === "draining" && steps?.isEmpty() === true) close("drained");
+    else if (stage === "finishing" && steps?.isDelivered() === true) close("its task is over");
   };
 
   const drain = (now: boolean, why: string, pilotEnds = false): void => {
@@ -78,6 +84,9 @@ export const createDeparture = (log: (text: string) => void): Departure => {
     },
     drain,
     begin,
+    finish: () => {
+      if (stage === "staying") stage = "finishing";
+    },
     check,
     close,
     arm: (given) => {

@@ -13,6 +13,8 @@ export interface DetectOptions {
   readonly declared?: Resources;
   /** What the manager gave its job on this node; the agent takes no more, even if nothing enforces the limit. */
   readonly managerCpus?: number | undefined;
+  /** Nothing but what is declared is offered, and looked for. */
+  readonly only?: boolean;
   readonly env?: Environment;
   /** Where /proc and /sys are found; tests give a fixture tree. */
   readonly root?: string;
@@ -63,8 +65,8 @@ const physicalMemory = async (root: string): Promise<number> => {
  * What this node offers to tasks. Never fails: what it cannot read it takes from the operating system, or leaves out.
  */
 export const detectResources = async (options: DetectOptions): Promise<DetectedResources> => {
-  const { declared = {}, root = "/" } = options;
-  const declaredGpus = declared["gpus"];
+  const { declared = {}, root = "/", only = false } = options;
+  const declaredGpus = declared["gpus"] ?? (only ? 0 : undefined);
   const [limits, memory, found] = await Promise.all([
     readCgroupLimits(root),
     physicalMemory(root),
@@ -76,17 +78,16 @@ export const detectResources = async (options: DetectOptions): Promise<DetectedR
   const memBytes = Math.min(memory, limits.memBytes ?? memory);
 
   const resources: Record<string, number> = {
-    mem: memBytes,
     // nobody reserves temporary space unless somebody said how much there is
-    tmp: MAX_BYTES,
+    ...(!only && { mem: memBytes, tmp: MAX_BYTES }),
     ...(gpus.indices.length > 0 && { gpus: toUnits("gpus", gpus.indices.length) }),
     ...declared,
     cpus: Math.min(declaredCpus, MOST_DEVICES * FRACTION),
-    ...(declaredGpus !== undefined && { gpus: Math.min(declaredGpus, MOST_DEVICES * FRACTION) }),
+    ...(declared["gpus"] !== undefined && { gpus: Math.min(declared["gpus"], MOST_DEVICES * FRACTION) }),
   };
   return {
     cpus: allowed.slice(0, devices(declaredCpus)),
-    memBytes: resources["mem"]!,
+    memBytes: resources["mem"] ?? memBytes,
     gpus,
     resources,
   };

@@ -21,6 +21,7 @@ const main = async (): Promise<void> => {
       job: { type: "string" },
       agents: { type: "string" },
       cpus: { type: "string" },
+      element: { type: "string" },
     },
   });
   if (values.spawner === true) return runNodeSpawner(process.stdin, process.stdout);
@@ -42,8 +43,8 @@ const main = async (): Promise<void> => {
     process.on(signal, () => agent.drain(true, `its pilot was told to end (${signal})`, signal !== "SIGHUP"));
   onParentGone(() => agent.drain(true, "the pilot is gone"));
   log(`ended: ${await agent.ended}`);
-  // a job that never reached its server has failed
-  process.exit(agent.joined() ? 0 : 1);
+  // a job that never reached its server has failed, and so has the job of a task whose result no server has
+  process.exit(agent.succeeded() ? 0 : 1);
 };
 
 main().catch((error: unknown) => {

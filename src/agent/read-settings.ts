@@ -20,7 +20,17 @@ export interface GivenSettings {
   readonly "settings-file"?: string | undefined;
   /** What the pilot's script found out about this node; anything but a number from 1 up is ignored. */
   readonly cpus?: string | undefined;
+  /** The element of an array of tasks' jobs that this one is. */
+  readonly element?: string | undefined;
 }
+
+const taskJobOf = ({ taskJob }: AgentSettings, element: string | undefined): AgentSettings["taskJob"] => {
+  if (taskJob === undefined || element === undefined) return taskJob;
+  // as the wrong element it would run another one's task
+  if (!/^(0|[1-9]\d{0,8})$/.test(element))
+    throw new Error(`--element is '${element}', not the number of a job in an array`);
+  return { ...taskJob, element: Number(element) };
+};
 
 export const readSettings = (given: GivenSettings, env: Environment = process.env): AgentSettings => {
   const file = given["settings-file"];
@@ -29,5 +39,11 @@ export const readSettings = (given: GivenSettings, env: Environment = process.en
     throw new Error("agent.js is started by a pilot, or by `slipway agent`: --settings or --settings-file is missing");
   const settings = JSON.parse(text) as AgentSettings;
   const managerCpus = /^[1-9]\d{0,5}$/.test(given.cpus ?? "") ? Number(given.cpus) : undefined;
-  return { ...settings, scratch: expandScratch(settings.scratch, env), managerCpus };
+  const taskJob = taskJobOf(settings, given.element);
+  return {
+    ...settings,
+    scratch: expandScratch(settings.scratch, env),
+    managerCpus,
+    ...(taskJob === undefined ? {} : { taskJob }),
+  };
 };

@@ -29,7 +29,10 @@ export interface Session extends ConnectionListener {
 
 export interface SessionOptions {
   /** What the agent says about itself, besides what it holds. */
-  readonly identity: Pick<Hello, "slipway" | "uuid" | "pilot" | "cluster" | "queue" | "resources" | "output">;
+  readonly identity: Pick<
+    Hello,
+    "slipway" | "uuid" | "pilot" | "cluster" | "queue" | "taskJob" | "resources" | "output"
+  >;
   readonly endsInMs: () => number | undefined;
   readonly connection: Connection;
   readonly assignments: Assignments;
@@ -80,6 +83,13 @@ const helloOf = ({ identity, endsInMs, assignments, parts, results }: SessionOpt
   };
 };
 
+/** An agent for one task has it now: what did not begin at once was not for it. */
+const onlyThis = ({ identity, departure, assignments }: SessionOptions): void => {
+  if (identity.taskJob === undefined) return;
+  departure.finish();
+  if (assignments.size > assignments.running.size) assignments.giveBack();
+};
+
 export const createSession = (options: SessionOptions): Session => {
   const { connection, assignments, parts, line, executor, results, output, departure, log } = options;
   const runs = new Map<number, RunTemplate>();
@@ -115,6 +125,7 @@ export const createSession = (options: SessionOptions): Session => {
     assignments.take(message, run);
     if (departure.draining) assignments.giveBack();
     line.serve();
+    onlyThis(options);
   };
 
   const onRanks = (message: Ranks): void => {
@@ -123,6 +134,7 @@ export const createSession = (options: SessionOptions): Session => {
     parts.take(message, run);
     if (departure.leaving !== undefined) parts.drain(false, departure.leaving.reason);
     line.serve();
+    onlyThis(options);
   };
 
   const forget = (run: RunId): void => {

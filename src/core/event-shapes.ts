@@ -177,6 +177,7 @@ const SHAPES: Readonly<Record<Event["type"], Shape>> = {
     host: text,
     resources,
     output: text,
+    taskJob: optional(object({ id, element: id })),
     seq: id,
   }),
   "agents.lost": object({

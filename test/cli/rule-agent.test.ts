@@ -1,46 +1,28 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
-import { hostname, tmpdir } from "node:os";
+import type { ChildProcess } from "node:child_process";
+import { readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { FRACTION } from "../../src/core/resources.ts";
-import { unpackResults, valueAt } from "../../src/core/columns.ts";
 import { Ending } from "../../src/core/events.ts";
-import { writeEndpoint } from "../../src/protocol/endpoint.ts";
-import type { AgentMessage, Results, ServerMessage } from "../../src/protocol/messages.ts";
-import { loadKeys } from "../../src/home/index.ts";
 import { until } from "../until.ts";
-import { type Peer, pretendServer } from "./protocol-peer.ts";
-import { ROOT } from "./slipway-process.ts";
+import {
+  type AgentPeer,
+  type PlayedServer,
+  assign,
+  define as defineIn,
+  playServer,
+  resultOf,
+  results,
+  welcome,
+} from "./played-server.ts";
 
-/** A real agent, with a test as its server: what it says, when, and in which order. */
-
-type AgentPeer = Peer<AgentMessage, ServerMessage>;
-
+let played: PlayedServer;
 let home: string;
-let agent: ChildProcess;
-let close: () => void;
-/** Every connection of the agent, in order. */
 let peers: AgentPeer[];
+let agent: ChildProcess;
 
 /** With these settings instead of the usual ones. */
 const startAgent = (change: object = {}): void => {
-  const settings = {
-    home,
-    pilot: 0,
-    scratch: join(home, "tmp"),
-    declared: { cpus: 4 * FRACTION },
-    graceMs: 300,
-    pin: false,
-    patienceMs: 60_000,
-    spawner: "auto",
-    cgroup: "off",
-    executor: "process",
-    ...change,
-  };
-  agent = spawn(process.execPath, [join(ROOT, "dist", "agent.js"), "--settings", JSON.stringify(settings)], {
-    stdio: "ignore",
-  });
+  agent = played.start(change);
 };
 
 const endAgent = async (): Promise<void> => {
@@ -52,87 +34,17 @@ const endAgent = async (): Promise<void> => {
   await ended;
 };
 
-const peer = (nth: number): Promise<AgentPeer> => until(`connection ${nth + 1} of the agent`, () => peers[nth]);
+const peer = (nth: number): Promise<AgentPeer> => played.peer(nth);
+const wrote = (name: string): Promise<string> => played.wrote(name);
+const define = (to: AgentPeer): void => defineIn(to, home);
 
 beforeEach(async () => {
-  home = await mkdtemp(join(tmpdir(), "slw-"));
-  for (const part of ["keys", "output", "spool", "tmp"]) await mkdir(join(home, part), { mode: 0o700 });
-  const keys = await loadKeys(home);
-  peers = [];
-  const server = await pretendServer(home, (one) => peers.push(one));
-  ({ close } = server);
-  await writeEndpoint(home, {
-    pid: process.pid,
-    host: hostname(),
-    addresses: ["127.0.0.1"],
-    port: server.port,
-    socket: "",
-    keyPin: keys.pin,
-    epoch: 1,
-    started: "",
-    version: "test",
-  });
+  played = await playServer();
+  ({ home, peers } = played);
   startAgent();
 });
 
-afterEach(async () => {
-  await endAgent();
-  for (const one of peers) one.channel.close();
-  close();
-  await rm(home, { recursive: true, force: true });
-});
-
-const welcome = (to: AgentPeer, change: Partial<Extract<ServerMessage, { t: "welcome" }>> = {}): void =>
-  to.channel.send({ t: "welcome", agent: 1, epoch: 1, acked: 0, drop: [], heartbeatMs: 5000, ...change });
-
-/** Tasks of one group whose items are shell scripts. */
-const define = (to: AgentPeer): void =>
-  to.channel.send({
-    t: "define",
-    run: 1,
-    runName: "test",
-    cwd: home,
-    env: { PATH: process.env["PATH"] ?? "" },
-    numbering: { start: 0, step: 1 },
-    groups: [
-      {
-        index: 0,
-        name: "test",
-        first: 0,
-        command: ["sh", "-c", "{item}"],
-        env: {},
-        cwd: undefined,
-        stdout: undefined,
-        stderr: undefined,
-        timeLimit: undefined,
-        executor: "process",
-        pin: undefined,
-        priority: 0,
-        resources: { cpus: FRACTION },
-        range: undefined,
-        json: false,
-      },
-    ],
-  });
-
-const assign = (to: AgentPeer, row: number, attempt: number, script: string): void =>
-  to.channel.send({ t: "assign", run: 1, group: 0, ranges: [row, 1], attempts: attempt, items: [script] });
-
-const results = (of: AgentPeer): Results[] => of.received.filter((message) => message.t === "results");
-
-const resultOf = (of: AgentPeer, row: number): Promise<{ attempt: number; code: number; ending: number }> =>
-  until(`the result of row ${row}`, () => {
-    for (const { parts } of results(of))
-      for (const part of parts.map(unpackResults)) {
-        const i = part.rows.indexOf(row);
-        const of = (column: Parameters<typeof valueAt>[0]): number => valueAt(column, i);
-        if (i >= 0) return { attempt: of(part.attempt), code: of(part.code), ending: of(part.ending) };
-      }
-    return undefined;
-  });
-
-const wrote = (name: string): Promise<string> =>
-  until(name, () => readFile(join(home, name), "utf8").catch(() => undefined));
+afterEach(() => played.cleanup());
 
 describe("a lost connection", () => {
   it("rule 4: results wait for the welcome, so that they arrive in order", async () => {

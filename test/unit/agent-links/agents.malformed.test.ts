@@ -60,7 +60,13 @@ const startServer = async (disk: FakeDisk, epoch: number): Promise<Server> => {
 };
 
 const hello = (uuid: string): Hello =>
-  helloOf({ token: TOKEN, uuid, output: "/o", held: [{ run: 1, rows: [0, 1], attempts: [1, 1] }] });
+  helloOf({
+    token: TOKEN,
+    uuid,
+    output: "/o",
+    taskJob: { id: 1, element: 2 },
+    held: [{ run: 1, rows: [0, 1], attempts: [1, 1] }],
+  });
 
 const messages: readonly AgentMessage[] = [
   {

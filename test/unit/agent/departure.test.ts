@@ -3,12 +3,13 @@ import { createDeparture } from "../../../src/agent/departure.ts";
 
 const start = () => {
   const said: string[] = [];
-  const agent = { isEmpty: false };
+  const agent = { isEmpty: false, isDelivered: false };
   const departure = createDeparture((text) => said.push(text));
   const arm = (): void =>
     departure.arm({
       drain: (now, reason) => said.push(`${now ? "now" : "later"}: ${reason}`),
       isEmpty: () => agent.isEmpty,
+      isDelivered: () => agent.isDelivered,
       close: async (reason) => void said.push(`closed: ${reason}`),
     });
   return { said, agent, departure, arm };
@@ -50,6 +51,28 @@ describe("the end of an agent", () => {
     departure.drain(true, "a signal meanwhile");
     expect(await departure.ended).toBe("no server");
     expect(said.filter((text) => text.startsWith("closed"))).toEqual(["closed: no server"]);
+  });
+
+  it("of an agent for one task comes when the result was delivered, not when there is no server for it", async () => {
+    const { said, agent, departure, arm } = start();
+    arm();
+    departure.finish();
+    expect([departure.draining, departure.leaving]).toEqual([true, undefined]);
+    agent.isEmpty = true;
+    departure.check();
+    expect(said).toEqual([]);
+    agent.isDelivered = true;
+    departure.check();
+    expect(await departure.ended).toBe("its task is over");
+  });
+
+  it("of an agent for one task comes at once when it must leave and nobody takes its result", async () => {
+    const { agent, departure, arm } = start();
+    arm();
+    departure.finish();
+    agent.isEmpty = true;
+    departure.drain(true, "a signal");
+    expect(await departure.ended).toBe("drained");
   });
 
   it("was asked for before the agent was ready: it is carried out then", async () => {

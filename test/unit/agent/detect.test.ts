@@ -71,6 +71,16 @@ describe("cpus and memory", () => {
     expect(await cpus({ managerCpus: 1, declared: { cpus: 3 * FRACTION } })).toEqual([[2], 3]);
   });
 
+  it("for one task offers what is declared and nothing else; without GPUs in it, nobody looks for any", async () => {
+    tree({ "proc/self/status": "Cpus_allowed_list:\t2-5\n" });
+    const declared = { cpus: 2 * FRACTION, licence: 7 };
+    const probe = (): never => {
+      throw new Error("nobody asked for a GPU");
+    };
+    const found = await detect({ only: true, declared, probe });
+    expect([found.cpus, found.resources]).toEqual([[2, 3], declared]);
+  });
+
   it("does not take what an outer allocation left in the environment for its own", async () => {
     tree({});
     const env = { NCPUS: "1", SLURM_CPUS_ON_NODE: "1", SLIPWAY_CPUS: "1" };

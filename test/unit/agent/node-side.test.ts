@@ -36,6 +36,16 @@ describe("an agent's settings", () => {
     expect(cpus(undefined, { NCPUS: "1", SLURM_CPUS_ON_NODE: "1" })).toBeUndefined();
   });
 
+  it("the element of an array comes with --element, which must be a number", () => {
+    const settings = '{"scratch":"/a","taskJob":{"id":3,"element":0}}';
+    const taskJob = (element: string | undefined) => readSettings({ settings, element }, {}).taskJob;
+    expect([taskJob(undefined), taskJob("0"), taskJob("99")]).toEqual(
+      [0, 0, 99].map((element) => ({ id: 3, element })),
+    );
+    for (const element of ["", "-1", "1.5", "undefined", "07"]) expect(() => taskJob(element)).toThrow(/--element/);
+    expect(readSettings({ settings: '{"scratch":"/a"}', element: "4" }, {})).not.toHaveProperty("taskJob");
+  });
+
   it("a variable that the node lacks, or that is no directory, stands for the system's own", () => {
     expect(expandScratch("$TMPDIR", {})).toBe(tmpdir());
     expect(expandScratch("${TMPDIR}/y", { TMPDIR: "relative" })).toBe(join(tmpdir(), "y"));
