@@ -129,6 +129,7 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
     scratch,
     output,
     make: made.make,
+    own: settings.ranks,
     result: (result) => {
       results.add(result);
       pace.due(true);
@@ -153,7 +154,7 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
   };
   const { endsInMs } = pilotEnd;
   const common = { connection, assignments, parts, executor, results, output, clock, departure };
-  const session = createSession({ ...common, identity, endsInMs, made, line, log });
+  const session = createSession({ ...common, identity, endsInMs, ranks: settings.ranks, made, line, log });
   return { ...common, session, identity, pilotEnd, pace, doubtful, owners };
 };
 
@@ -224,18 +225,28 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
     },
   });
   connection.connect(session);
-  agent.pilotEnd.arm({
-    drain: (reason) => departure.drain(false, reason),
-    signal: (name) => {
-      if (!departure.draining) departure.drain(false, "its pilot is about to end");
-      executor.warn(name);
-    },
-    end: (reason) => {
-      assignments.endRunning(Ending.CUT_OFF, reason);
-      parts.drain(true, reason, Ending.CUT_OFF);
-      departure.drain(true, reason);
-    },
-  });
+  const endRunning = (ending: number, reason: string): void => {
+    assignments.endRunning(ending, reason);
+    parts.drain(true, reason, ending);
+    departure.drain(true, reason);
+  };
+  agent.pilotEnd.arm(
+    settings.taskJob === undefined
+      ? {
+          drain: (reason) => departure.drain(false, reason),
+          signal: (name) => {
+            if (!departure.draining) departure.drain(false, "its pilot is about to end");
+            executor.warn(name);
+          },
+          end: (reason) => endRunning(Ending.CUT_OFF, reason),
+        }
+      : {
+          // its task would have no more time in another job
+          drain: () => undefined,
+          signal: (name) => executor.warn(name, true),
+          end: () => endRunning(Ending.TIME_LIMIT, "over the walltime of its job"),
+        },
+  );
   void removeLeftovers(settings.home, log);
   const { uuid, resources } = agent.identity;
   log(`agent ${uuid} on ${hostname()}: ${shapeKey(resources)}; ${executor.kind} spawner`);

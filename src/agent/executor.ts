@@ -52,9 +52,10 @@ export interface Executor {
   end(task: AgentTask, ending: number, detail?: string): void;
   /**
    * The pilot is about to end: signals everything that runs. A task that then ends with anything but exit code 0 is
-   * reported as interrupted; one that waits in a slot behind another never begins.
+   * reported as interrupted; one that waits in a slot behind another never begins. `forGood`: there is no other pilot
+   * to go on in, and it ends as it ends.
    */
-  warn(signal: string): void;
+  warn(signal: string, forGood?: boolean): void;
   forgetRun(run: RunId): void;
   close(): Promise<void>;
 }
@@ -218,7 +219,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       nodeEntry: options.nodeEntry,
       kind: settings.spawner,
       shared: options.spawners,
-      environment: nodeEnvironment(settings.environmentFile),
+      environment: nodeEnvironment(settings),
       onSpawner: options.onSpawner,
       drained: () => output.drained(),
     },
@@ -248,12 +249,12 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       seat.spawner.start(request);
     },
     end,
-    warn: (signal) => {
+    warn: (signal, forGood = false) => {
       for (const { task, seat } of live.values()) {
         if (task.ending !== undefined) continue;
         if (task.pid === 0) end(task, Ending.INTERRUPTED, "its pilot is about to end");
         else {
-          task.warned = true;
+          task.warned = !forGood;
           seat.spawner.signal(task.id, constants.signals[signal as NodeJS.Signals]);
         }
       }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { isAbsolute } from "node:path";
+import { basename, dirname, isAbsolute, join } from "node:path";
 import type { AgentSettings } from "../protocol/agent-settings.ts";
 
 /** The agent's settings, from its command line or from a file that only its user can read. */
@@ -32,6 +32,16 @@ const taskJobOf = ({ taskJob }: AgentSettings, element: string | undefined): Age
   return { ...taskJob, element: Number(element) };
 };
 
+/** Files that each element of an array has for itself, in a directory with its number. */
+const ownFiles = ({ environmentFile, ranks }: AgentSettings, element: string | undefined): Partial<AgentSettings> => {
+  if (element === undefined) return {};
+  const own = (file: string): string => join(dirname(file), element, basename(file));
+  return {
+    ...(environmentFile === undefined ? {} : { environmentFile: own(environmentFile) }),
+    ...(ranks === undefined ? {} : { ranks: { ...ranks, hostsFile: own(ranks.hostsFile) } }),
+  };
+};
+
 export const readSettings = (given: GivenSettings, env: Environment = process.env): AgentSettings => {
   const file = given["settings-file"];
   const text = given.settings ?? (file === undefined ? undefined : readFileSync(file, "utf8"));
@@ -44,6 +54,6 @@ export const readSettings = (given: GivenSettings, env: Environment = process.en
     ...settings,
     scratch: expandScratch(settings.scratch, env),
     managerCpus,
-    ...(taskJob === undefined ? {} : { taskJob }),
+    ...(taskJob === undefined ? {} : { taskJob, ...ownFiles(settings, given.element) }),
   };
 };

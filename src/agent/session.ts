@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import { Ending } from "../core/events.ts";
 import type { Assign, Hello, HeldTasks, Ranks, ServerMessage, Welcome } from "../protocol/messages.ts";
+import type { OwnRanks } from "../protocol/agent-settings.ts";
 import { PROTOCOL_VERSION } from "../protocol/version.ts";
 import type { AssignedTasks } from "./assigned-tasks.ts";
 import type { Assignments } from "./assignments.ts";
@@ -11,6 +12,7 @@ import { heldTasks } from "./held-tasks.ts";
 import type { NodeClock } from "./node-clock.ts";
 import type { OutputStream } from "./output/stream.ts";
 import { forgetProgress } from "./progress.ts";
+import { inOwnJob } from "./ranks/own-job.ts";
 import type { RankParts } from "./ranks/parts.ts";
 import type { ResultStore } from "./results.ts";
 import type { SlotLine } from "./slot-line.ts";
@@ -34,6 +36,8 @@ export interface SessionOptions {
     "slipway" | "uuid" | "pilot" | "cluster" | "queue" | "taskJob" | "resources" | "output"
   >;
   readonly endsInMs: () => number | undefined;
+  /** Ranks have the whole job to themselves. */
+  readonly ranks: OwnRanks | undefined;
   readonly connection: Connection;
   readonly assignments: Assignments;
   readonly parts: RankParts;
@@ -131,7 +135,7 @@ export const createSession = (options: SessionOptions): Session => {
   const onRanks = (message: Ranks): void => {
     const run = known("ranks", message);
     if (run === undefined) return;
-    parts.take(message, run);
+    parts.take(options.ranks === undefined ? message : inOwnJob(message, options.ranks), run);
     if (departure.leaving !== undefined) parts.drain(false, departure.leaving.reason);
     line.serve();
     onlyThis(options);

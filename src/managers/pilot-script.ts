@@ -1,12 +1,12 @@
 import type { StarterConfig } from "../config/starter-keys.ts";
 import { quoteFor } from "../core/shell-quoting.ts";
-import { type JobFacts, shellWords } from "../starters/starter.ts";
+import { hostsOf, type JobFacts, shellWords } from "../starters/starter.ts";
 import { startWith } from "../starters/starters.ts";
 import { cpusHere, type HostCpus } from "./host-cpus.ts";
 
 /**
- * The two scripts of a pilot's job, as text: what the manager runs once, and what its starter runs on each node. The
- * same plan always gives the same text. The job's exit status is the worst of its agents'; TERM, INT, USR1 and USR2 are
+ * The two scripts of a pilot's job, as text: what the manager runs once, and what its starter runs on each node. A task's
+ * job is the same with one agent. The same plan always gives the same text. The job's exit status is the worst of its agents'; TERM, INT, USR1 and USR2 are
  * passed on to the agents, and the script stays until they have ended.
  */
 export interface PilotScriptPlan {
@@ -32,6 +32,15 @@ export interface PilotScriptPlan {
   readonly agent: readonly string[];
   /** How the agents learn what the manager gave the job on their nodes; undefined: they do not. */
   readonly hostCpus?: HostCpus | undefined;
+  /** For the job of a task. */
+  readonly task?: TaskScriptPlan;
+}
+
+export interface TaskScriptPlan {
+  /** Of an array: the variable with the element's number, and the number of the first one. */
+  readonly array?: { readonly variable: string; readonly first: number } | undefined;
+  /** Leaves the job's nodes, and what it has on each where that is known, in files for its ranks. */
+  readonly ranks: boolean;
 }
 
 export interface PilotScripts {
@@ -44,6 +53,8 @@ export interface PilotScripts {
 export const AGENT_SCRIPT = "agent.sh";
 /** The environment as the manager gave it: the agents pass on to tasks what has changed since. */
 export const BEFORE_FILE = "environment.before";
+/** The nodes of a task's job, one per line. */
+export const HOSTS_FILE = "hosts";
 
 const word = (text: string): string => quoteFor(text, "word");
 
@@ -89,6 +100,25 @@ const forward = (directory: string, remoteKill: string | undefined): string => {
   );
 };
 
+/** Which element of an array this is, counted from 0; each has a directory of its own. */
+const elementLines = ({ task }: PilotScriptPlan): string[] =>
+  task?.array === undefined
+    ? []
+    : [
+        `SLIPWAY_ELEMENT=$((\${${task.array.variable}:?} - ${task.array.first}))`,
+        `export SLIPWAY_ELEMENT`,
+        `mkdir -m 700 -p "$SLIPWAY_ELEMENT" && cd "$SLIPWAY_ELEMENT" || exit 1`,
+      ];
+
+const hostLines = ({ task, hostCpus, job, bin }: PilotScriptPlan): readonly string[] => {
+  if (task === undefined) return hostCpus?.script ?? [];
+  return task.ranks ? [`${hostsOf({ job, bin })} >${HOSTS_FILE} || :`, ...(hostCpus?.script ?? [])] : [];
+};
+
+/** Whether anything here can change the environment that the manager gave the job. */
+const changesEnvironment = ({ task, environment, prologue }: PilotScriptPlan): boolean =>
+  task === undefined || prologue.length > 0 || Object.keys(environment).length > 0;
+
 export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
   const directory = word(plan.directory);
   const started = startWith({
@@ -109,8 +139,9 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     `SLIPWAY_PILOT_START=$(date +%s)`,
     `export SLIPWAY_PILOT_START`,
     `cd ${directory} || exit 1`,
-    `(umask 077 && env -0 >${BEFORE_FILE}) || :`,
-    ...(plan.hostCpus?.script ?? []),
+    ...elementLines(plan),
+    ...(changesEnvironment(plan) ? [`(umask 077 && env -0 >${BEFORE_FILE}) || :`] : []),
+    ...hostLines(plan),
     ...exports,
     `slipway_pids=`,
     `slipway_caught=`,
@@ -120,7 +151,7 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     `trap 'slipway_forward USR2' TERM INT USR2`,
     `trap 'slipway_forward USR1' USR1`,
     ...(plan.prologue.length === 0 ? [] : ["# prologue", ...plan.prologue]),
-    "# one agent on each node",
+    plan.task === undefined ? "# one agent on each node" : "# the task, by an agent of its own",
     ...(bare ? [`(umask 077 && /bin/sh -c 'export -p' >${directory}/environment)`] : []),
     ...started.start,
     WAIT,
@@ -129,10 +160,12 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     "",
   ].join("\n");
 
-  const cpus = cpusHere(plan.hostCpus, plan.directory);
+  // a task's agent offers what its task asked for
+  const cpus = cpusHere(plan.task === undefined ? plan.hostCpus : undefined, plan.directory);
+  const element = plan.task?.array === undefined ? "" : ' --element "$SLIPWAY_ELEMENT"';
   const agentScript = [
     "#!/bin/sh",
-    "# What each node of this pilot runs.",
+    plan.task === undefined ? "# What each node of this pilot runs." : "# What the first node of this job runs.",
     ...cpus.find,
     ...(bare ? [`. ${directory}/environment`] : []),
     ...(remoteKill === undefined ? [] : [`echo "$$" >${directory}/pid."\${1:-$(hostname)}"`]),
@@ -146,7 +179,7 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     `    exit 127`,
     `  }`,
     `fi`,
-    `exec ${plan.starter.prefix.length === 0 ? "" : `${shellWords(plan.starter.prefix)} `}"$slipway_node" ${shellWords(plan.agent)}${cpus.option}`,
+    `exec ${plan.starter.prefix.length === 0 ? "" : `${shellWords(plan.starter.prefix)} `}"$slipway_node" ${shellWords(plan.agent)}${element}${cpus.option}`,
     "",
   ].join("\n");
   return { script, agentScript };

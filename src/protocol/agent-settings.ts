@@ -40,6 +40,18 @@ export interface AgentSettings {
    * a file that all its elements share: the script passes it (`--element`).
    */
   readonly taskJob?: { readonly id: TaskJobId; readonly element: number } | undefined;
+  /** A pattern of the variables that describe the job to its task; undefined: tasks get none of the manager's own. */
+  readonly variables?: string | undefined;
+  /** What starts ranks where the whole job is their task's own; undefined: the agent does. */
+  readonly ranks?: OwnRanks | undefined;
+}
+
+export interface OwnRanks {
+  readonly by: "srun" | "mpiexec";
+  /** Where it is, if not on the PATH. */
+  readonly program?: string | undefined;
+  /** The job's nodes, one per line; `cpus` beside it says how many CPUs it has on each, where that is known. */
+  readonly hostsFile: string;
 }
 
 /** What differs from one agent to the next; the rest has defaults here. */

@@ -1,6 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readdir } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Ending } from "../../src/core/events.ts";
@@ -117,6 +117,71 @@ describe("an agent for one task", () => {
     agent.kill("SIGTERM");
     expect(await statusOf(agent)).toBe(1);
     expect(await spools()).toHaveLength(1);
+  });
+
+  it.each(["native", "node"])(
+    "gives its task the manager's own variables and nobody else's (%s spawner)",
+    async (spawner) => {
+      played.start({ ...OF_ONE, spawner, variables: "^SLURMD?_" }, [], { SLURM_JOB_ID: "77", PBS_JOBID: "8" });
+      const server = await played.peer(0);
+      await server.saw("hello");
+      welcome(server);
+      define(server, played.home);
+      assign(server, 0, 1, 'echo "$SLURM_JOB_ID:$PBS_JOBID" >saw.tmp; mv saw.tmp saw');
+      expect(await played.wrote("saw")).toBe("77:\n");
+    },
+  );
+
+  it("starts the ranks of its task itself where no launcher was named, and ends with them", async () => {
+    const agent = played.start({ ...OF_ONE, declared: { cpus: 2 * FRACTION } });
+    const server = await played.peer(0);
+    const hello = await server.saw("hello");
+    welcome(server);
+    define(server, played.home);
+    const item = 'echo >"rank-$SLIPWAY_RANK"';
+    const part = { node: 0, hosts: [hello.host], ranks: [2], by: "agents" as const };
+    const resources = { cpus: FRACTION };
+    server.channel.send({ t: "ranks", run: 1, row: 0, attempt: 1, group: 0, item, resources, ...part });
+    await Promise.all([played.wrote("rank-0"), played.wrote("rank-1")]);
+    expect(await resultOf(server, 0)).toMatchObject({ code: 0, ending: Ending.EXIT });
+    server.channel.send({ t: "ack", seq: 1 });
+    await server.saw("bye");
+    server.channel.close();
+    expect(await statusOf(agent)).toBe(0);
+  });
+
+  it("has a launcher start the ranks on the nodes of its job", async () => {
+    const [hostsFile, program] = [join(played.home, "hosts"), join(played.home, "launcher")];
+    await writeFile(hostsFile, "n1\nn2\n");
+    await writeFile(program, '#!/bin/sh\necho "$SLIPWAY_HOSTS $*" >launched.tmp; mv launched.tmp launched\n', {
+      mode: 0o755,
+    });
+    played.start({ ...OF_ONE, declared: { cpus: 3 * FRACTION }, ranks: { by: "srun", program, hostsFile } });
+    const server = await played.peer(0);
+    await server.saw("hello");
+    welcome(server);
+    define(server, played.home);
+    const part = { node: 0, hosts: ["head"], ranks: [3], by: "agents" as const };
+    const resources = { cpus: FRACTION };
+    server.channel.send({ t: "ranks", run: 1, row: 0, attempt: 1, group: 0, item: "x", resources, ...part });
+    expect(await played.wrote("launched")).toBe("n1,n2 --kill-on-bad-exit=1 --ntasks=3 --cpus-per-task=1 sh -c x\n");
+    expect(await resultOf(server, 0)).toMatchObject({ code: 0, ending: Ending.EXIT });
+  });
+
+  it("a task that outlasts the walltime of its job is over its time limit, after the signal that it may save its work", async () => {
+    const lifetime = { drainMs: 0, signalMs: 2500, endMs: 4000, signal: "SIGUSR1" };
+    const agent = played.start({ ...OF_ONE, lifetime });
+    const server = await played.peer(0);
+    await server.saw("hello");
+    welcome(server);
+    define(server, played.home);
+    assign(server, 0, 1, "trap 'echo >saved' USR1; while :; do sleep 0.02; done");
+    await played.wrote("saved");
+    expect(await resultOf(server, 0)).toMatchObject({ ending: Ending.TIME_LIMIT });
+    server.channel.send({ t: "ack", seq: 1 });
+    await server.saw("bye");
+    server.channel.close();
+    expect(await statusOf(agent)).toBe(0);
   });
 
   it("does not guess which element it is", async () => {

@@ -18,7 +18,7 @@ export type AgentPeer = Peer<AgentMessage, ServerMessage>;
 export interface PlayedServer {
   readonly home: string;
   /** Starts an agent with these settings instead of the usual ones. */
-  start(change?: object, args?: readonly string[]): ChildProcess;
+  start(change?: object, args?: readonly string[], env?: Readonly<Record<string, string>>): ChildProcess;
   /** Every connection of an agent, in order. */
   readonly peers: AgentPeer[];
   /** The nth connection of an agent, counted from 0. */
@@ -57,7 +57,7 @@ export const playServer = async (): Promise<PlayedServer> => {
   return {
     home,
     peers,
-    start: (change = {}, args = []) => {
+    start: (change = {}, args = [], env = {}) => {
       const settings = {
         home,
         pilot: 0,
@@ -74,7 +74,7 @@ export const playServer = async (): Promise<PlayedServer> => {
       const agent = spawn(
         process.execPath,
         [join(ROOT, "dist", "agent.js"), "--settings", JSON.stringify(settings), ...args],
-        { stdio: "ignore" },
+        { stdio: "ignore", env: { ...process.env, ...env } },
       );
       agents.push(agent);
       return agent;

@@ -15,7 +15,8 @@ export const firstRanks = (ranks: readonly number[]): number[] => {
   });
 };
 
-const shared = (part: Ranks): string[] => {
+/** What a launcher passes on to all ranks. */
+export const sharedEnvironment = (part: Ranks): string[] => {
   const total = part.ranks.reduce((sum, count) => sum + count, 0);
   return [
     `SLIPWAY_RANKS=${total}`,
@@ -30,7 +31,7 @@ export const rankEnvironment = (part: Ranks, local: number): string[] => {
   const number = firstRanks(part.ranks)[part.node]! + local;
   const total = part.ranks.reduce((sum, count) => sum + count, 0);
   return [
-    ...shared(part),
+    ...sharedEnvironment(part),
     `SLIPWAY_RANK=${number}`,
     `SLIPWAY_LOCAL_RANK=${local}`,
     `SLIPWAY_LOCAL_RANKS=${part.ranks[part.node]}`,
@@ -85,7 +86,7 @@ export const rankLaunch = (
   set: Readonly<Record<string, string>>,
 ): RankLaunch => {
   const total = part.ranks.reduce((sum, count) => sum + count, 0);
-  const env = [...shared(part), `SLIPWAY_HOST_FILE=${file}`];
+  const env = [...sharedEnvironment(part), `SLIPWAY_HOST_FILE=${file}`];
   for (const [name, value] of Object.entries(job))
     if (value !== undefined && OF_THE_JOB.test(name)) env.push(`${name}=${value}`);
   if (part.by === "mpiexec") {

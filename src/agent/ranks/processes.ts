@@ -4,12 +4,14 @@ import { Ending, NO_CODE } from "../../core/events.ts";
 import { shapeKey } from "../../core/resources.ts";
 import type { AssignedTasks } from "../assigned-tasks.ts";
 import type { Executor } from "../executor.ts";
+import type { OwnRanks } from "../../protocol/agent-settings.ts";
 import type { Result } from "../results.ts";
 import type { Slot } from "../slots.ts";
 import type { AgentTask, RankOfTask, TaskOwner } from "../task.ts";
 import { endedWell, type Outcome } from "./part-states.ts";
 import type { Part } from "./part.ts";
 import { firstRanks, hostFile, rankEnvironment, rankLaunch } from "./places.ts";
+import { ownLaunch } from "./own-job.ts";
 
 /** The processes of parts: one for each rank, or on the first node one launcher that starts them all. */
 export interface RankProcesses {
@@ -28,6 +30,8 @@ export interface RankProcessesOptions {
   readonly scratch: string;
   readonly executor: Pick<Executor, "start" | "end">;
   readonly make: AssignedTasks["make"];
+  /** The whole job is the task's own. */
+  readonly own: OwnRanks | undefined;
 }
 
 /** The result of a process that was ended before it began. */
@@ -84,7 +88,10 @@ export const createRankProcesses = (options: RankProcessesOptions): RankProcesse
     const { run, row, attempt } = message;
     part.hostFile = join(options.scratch, `slipway-hosts-${options.uuid.slice(0, 8)}-${run}.${row}.${attempt}`);
     writeFileSync(part.hostFile, hostFile(message));
-    const { argv, env } = rankLaunch(message, part.hostFile, process.env, part.run.env);
+    const { argv, env } =
+      options.own === undefined
+        ? rankLaunch(message, part.hostFile, process.env, part.run.env)
+        : ownLaunch(message, part.hostFile, options.own, part.run.env);
     const below = message.by === "srun" ? 0 : message.ranks[message.node]!;
     return makeOne(part, owner, part.slots[0]!, { number: 0, env, launcher: argv, below, output: part.output });
   };

@@ -79,6 +79,7 @@ export const startNode = (): RankNode => {
     line,
     executor,
     make: createAssignedTasks().make,
+    own: undefined,
     send: (message) => sent.push(message),
     result: (result) => results.push(result),
     gone: () => undefined,
