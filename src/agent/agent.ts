@@ -40,6 +40,8 @@ import type { AgentTask } from "./task.ts";
  */
 
 const PROGRESS_MS = 250;
+/** Agents of one task each may be many and short: one that does not last leaves this to others. */
+const LEFTOVERS_MS = 10_000;
 /** How long to let the server hear of an orderly end. */
 const BYE_MS = 2000;
 
@@ -247,7 +249,8 @@ export const startAgent = async (options: AgentOptions): Promise<RunningAgent> =
           end: () => endRunning(Ending.TIME_LIMIT, "over the walltime of its job"),
         },
   );
-  void removeLeftovers(settings.home, log);
+  if (settings.taskJob === undefined) void removeLeftovers(settings.home, log);
+  else setTimeout(() => void removeLeftovers(settings.home, log), LEFTOVERS_MS).unref();
   const { uuid, resources } = agent.identity;
   log(`agent ${uuid} on ${hostname()}: ${shapeKey(resources)}; ${executor.kind} spawner`);
   return {
