@@ -10,3 +10,14 @@ export const refusalOf = async (promise: Promise<unknown>): Promise<SlipwayError
   expect(error).toBeInstanceOf(SlipwayError);
   return error as SlipwayError;
 };
+
+/** The same for what happens at once. */
+export const refused = (act: () => unknown): SlipwayError => {
+  try {
+    act();
+  } catch (error) {
+    expect(error).toBeInstanceOf(SlipwayError);
+    return error as SlipwayError;
+  }
+  throw new Error("nothing was refused");
+};

@@ -7,7 +7,7 @@ import { DefaultsInput, EachInput, RunInput, TaskInput } from "../config/run-sch
  */
 
 /** Keys that are known and refused until they do something. */
-const LATER = { in: true, out: true, backend: true } as const;
+const LATER = { in: true, out: true } as const;
 
 const Task = TaskInput.omit(LATER).extend({
   // the server does not read its clients' files

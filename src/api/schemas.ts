@@ -319,6 +319,8 @@ export const SubmitAnswer = z.object({
     .array(z.object({ cluster: z.string(), tasks: z.number(), cause: z.string() }))
     .readonly()
     .optional(),
+  /** What was ignored of what its tasks say to their manager. */
+  notices: z.array(z.string()).readonly().optional(),
 });
 export const CancelAnswer = z.object({ run: z.number(), canceled: z.number(), stopping: z.number() });
 export const RetryAnswer = z.object({ run: z.number(), reopened: z.number() });

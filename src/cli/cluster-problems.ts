@@ -32,10 +32,14 @@ export const tellProblems = async (context: Context): Promise<void> => {
   }
 };
 
-/** Says how many tasks of a run were sent to this machine, and why. */
-export const tellRedirected = (context: Pick<Context, "note">, { redirected = [] }: SubmitAnswer): void => {
+/** Says how many tasks of a run were sent to this machine, and why; and what was ignored of what they say. */
+export const tellRedirected = (
+  context: Pick<Context, "note">,
+  { redirected = [], notices = [] }: SubmitAnswer,
+): void => {
   for (const { cluster, tasks, cause } of redirected)
     context.note(
       `warning: ${plural(tasks, "task")} of cluster ${cluster} ${tasks === 1 ? "runs" : "run"} on this machine, because it cannot be used: ${cause} (\`slipway clusters check ${cluster}\` says what to fix; \`fallback: wait\` in clusters.yaml lets tasks wait)`,
     );
+  for (const notice of notices) context.note(`warning: ${notice}`);
 };

@@ -72,9 +72,12 @@ export const defineSubmission = (command: Command): Command =>
     .optionsGroup("Where:")
     .option("--cluster <name>", "a cluster of clusters.yaml")
     .option("--queue <name>", "one of its queues")
-    .option("--via <how>", "pilot (default) or job")
+    .option("--via <how>", "pilot (default): pilots run the tasks; job: each is a batch job of its own")
     .option("--local", "on this machine; a task that asks for what is not here runs alone")
-    .option("-b, --backend <options>", "options for the workload manager, as it spells them")
+    .option(
+      "-b, --backend <options>",
+      "with --via job: options for its manager, over the task's own; -b -h prints them",
+    )
     .option("--stage <name>", "a stage of slipway.yaml, such as train or train.fine")
     .option("--clusters <file>", "the clusters.yaml for the server that this command starts")
     .option("--executor <kind>", "process (default), or null: finishes at once, to measure everything but the work")

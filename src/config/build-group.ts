@@ -4,6 +4,7 @@ import { parseDuration } from "../core/quantities.ts";
 import type { Command, Dependency, GroupSpec } from "../core/spec.ts";
 import { LATER, type DefaultsInput, type TaskInput } from "./run-schema.ts";
 import { type Entry, valueOf, wholeNumber } from "./task-entry.ts";
+import { readJob } from "./task-job-keys.ts";
 import { readRanks } from "./task-ranks.ts";
 import { badValue, parsed, type Path, type Source } from "./source.ts";
 import { readEach, type ItemsInput, type TaskItems } from "./task-items.ts";
@@ -27,9 +28,6 @@ export const refuseLater = (source: Source, entry: DefaultsInput, path: Path): v
     if (what !== undefined) {
       badValue(source, [...path, key], `not supported yet: ${what} will come with a later version`, "Remove this key.");
     }
-  }
-  if (entry.via === "job") {
-    badValue(source, [...path, "via"], "job is not supported yet; tasks go through pilots", "Remove this key.");
   }
 };
 
@@ -130,7 +128,7 @@ export const readGroup = (
   name: string,
   after: readonly Dependency[],
   context: { readonly cwd: string; readonly limit: number },
-): { group: GroupSpec; each: TaskItems } => {
+): { group: GroupSpec; each: TaskItems; backend: string | undefined } => {
   refuseLater(source, entry.task, ["tasks", index]);
   const written = new Map<string, { value: string | number; path: Path }>();
   collectAmounts(source, entry.defaults, ["defaults"], written);
@@ -145,6 +143,7 @@ export const readGroup = (
   if (queue !== undefined) checkName(source, entry.path("queue"), queue);
   const retries = wholeNumber(source, entry.path("retries"), valueOf(entry, "retries"), 0, MAX_RETRIES) ?? 0;
   const amounts = readResources(source, written, each.kind, retries);
+  const { job, backend } = readJob(source, entry, index);
   const group = without<GroupSpec>({
     name,
     command: readCommand(source, ["tasks", index, "run"], entry.task.run, each.kind),
@@ -171,9 +170,10 @@ export const readGroup = (
     queue,
     redirect: isSentHere(entry) ? { here: {} } : undefined,
     ranks: readRanks(source, entry),
+    job,
   });
   checkValues(source, ["tasks", index, "each", "values"], group, each.input);
-  return { group, each };
+  return { group, each, backend };
 };
 
 /** Values that are written out are checked here; everything that is streamed is checked where it arrives. */

@@ -9,6 +9,7 @@ import type { RunDocument } from "./run-file.ts";
 import { outputsOf, refuseSharedOutputs, type Output } from "./shared-outputs.ts";
 import { badValue } from "./source.ts";
 import type { ItemsInput } from "./task-items.ts";
+import { refuseJobKeys } from "./task-job-keys.ts";
 import { checkName, checkText } from "./text-rules.ts";
 
 export const DEFAULT_TASKS_PER_RUN = 10_000_000;
@@ -27,6 +28,8 @@ export interface BuiltRun {
   readonly spec: RunSpec;
   /** For each group of kind `list`, where its items come from. Lists that are still to be read count 0 in the spec. */
   readonly items: ReadonlyMap<number, ItemsInput>;
+  /** For each group that has one: what `backend` says, which its cluster's manager reads. */
+  readonly backends: ReadonlyMap<number, string>;
   /** Variables that could not be captured because they are not UTF-8. */
   readonly dropped: readonly string[];
   readonly uuid?: string;
@@ -104,19 +107,23 @@ export const buildRun = (document: RunDocument, context: BuildContext): BuiltRun
 
   const groups: GroupSpec[] = [];
   const items = new Map<number, ItemsInput>();
+  const backends = new Map<number, string>();
   const outputs: Output[] = [];
   let total = 0;
   let numbering = { start: 0, step: 1 };
   for (const i of value.tasks.keys()) {
     const entry = entryOf(document, i);
     const own = readTaskAfter(source, ["tasks", i, "after"], entry.task.after, indices);
-    const { group, each } = readGroup(source, entry, i, names[i]!, [...runAfter, ...own], { cwd, limit });
+    const { group, each, backend } = readGroup(source, entry, i, names[i]!, [...runAfter, ...own], { cwd, limit });
     groups.push(group);
     outputs.push(...outputsOf(group, each, entry, cwd));
     if (each.input !== undefined) items.set(i, each.input);
+    if (backend !== undefined) backends.set(i, backend);
     if (each.numbering !== undefined && value.tasks.length === 1) numbering = each.numbering;
     total += itemCount(group.items);
   }
+  // defaults may be for some of the tasks
+  if (groups.every(({ job }) => job === undefined)) refuseJobKeys(source, value.defaults ?? {}, ["defaults"]);
   if (total > limit) throw new SlipwayError("too-many-tasks", { count: total, limit });
   refuseSharedOutputs(source, outputs);
   refuseCycles(
@@ -127,5 +134,5 @@ export const buildRun = (document: RunDocument, context: BuildContext): BuiltRun
   const { environment, dropped } = readEnvironment(document, context);
   const maxFails = wholeNumber(source, ["max-fails"], value["max-fails"], 0, MAX_FAILS);
   const spec = without<RunSpec>({ name, cwd, env: environment, groups, maxFails, numbering });
-  return without<BuiltRun>({ spec, items, dropped, uuid: value.uuid });
+  return without<BuiltRun>({ spec, items, backends, dropped, uuid: value.uuid });
 };

@@ -5,6 +5,7 @@ import { formatSize } from "../core/quantities.ts";
 import { checkShape, type KeyHint, type KeysAt } from "./check-shape.ts";
 import { EachInput, RUN_KEYS, RUN_PLAN, RunInput, TASK_KEYS } from "./run-schema.ts";
 import { badValue, jsonSource, type Path, type Source } from "./source.ts";
+import { MANAGER_SUGGESTED } from "./task-job-keys.ts";
 import { nameFrom } from "./text-rules.ts";
 import { MAX_FILE_BYTES, readYaml } from "./yaml-document.ts";
 
@@ -22,8 +23,8 @@ const ONLY_REQUESTS: readonly string[] = ["environment", "uuid"];
 
 const keysAt: KeysAt = (path) => {
   if (path.at(-1) === "each") return EACH_KEYS.filter((key) => key !== "stream");
-  if (path[0] === "tasks") return TASK_KEYS;
-  if (path[0] === "defaults") return TASK_KEYS.filter((key) => !ONLY_TASKS.has(key));
+  if (path[0] === "tasks") return [...TASK_KEYS, ...MANAGER_SUGGESTED];
+  if (path[0] === "defaults") return [...TASK_KEYS.filter((key) => !ONLY_TASKS.has(key)), ...MANAGER_SUGGESTED];
   return RUN_KEYS.filter((key) => !ONLY_REQUESTS.includes(key));
 };
 
@@ -40,7 +41,6 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   cwd: ["dir", "directory", "workdir", "working-directory", "chdir"],
   stdout: ["output"],
   stderr: ["error"],
-  queue: ["partition"],
   tasks: ["jobs", "steps", "task"],
 };
 

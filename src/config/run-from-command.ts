@@ -3,7 +3,8 @@ import { SlipwayError } from "../errors.ts";
 import { readRunAfter } from "./dependencies.ts";
 import { documentOf, type RunDocument } from "./run-file.ts";
 import { DefaultsInput, type EachInput, type RunInput } from "./run-schema.ts";
-import type { Path, Source } from "./source.ts";
+import { badValue, type Path, type Source } from "./source.ts";
+import { MANAGER_KEYS, namesNodes } from "./task-job-keys.ts";
 import { nameFrom } from "./text-rules.ts";
 
 /** The options of `run` and `submit`, by their long names; values as typed. Options given many times are lists. */
@@ -23,7 +24,10 @@ export interface CommandOptions {
 }
 
 const ITEM_OPTIONS = ["array", "each-line", "from-json", "stdin"] as const;
-const TASK_OPTIONS = Object.keys(DefaultsInput.shape).filter((key) => key !== "resources" && key !== "env");
+/** What managers alone understand is typed with `--backend`. */
+const TASK_OPTIONS = Object.keys(DefaultsInput.shape).filter(
+  (key) => key !== "resources" && key !== "env" && !(MANAGER_KEYS as readonly string[]).includes(key),
+);
 const WHOLE = ["nodes", "ranks", "priority", "retries", "mem-retry", "max-fails"];
 
 /** `timeLimit` as `time-limit`, which is how files and users spell it; options that were not given are left out. */
@@ -67,6 +71,8 @@ const eachOf = (options: CommandOptions): EachInput | undefined => {
 /** Keys that go into a task. */
 const taskPart = (options: CommandOptions): Record<string, unknown> => {
   const part: Record<string, unknown> = {};
+  if (namesNodes(options["nodes"] as string | undefined))
+    badValue(commandLine, ["nodes"], "must be a whole number", 'Names of nodes go to the manager: -b "-w NAMES".');
   for (const key of TASK_OPTIONS) if (options[key] !== undefined) part[key] = typed(key, options[key]);
   const resources = pairs("--resource", list(options.resource));
   const env = pairs("--env", list(options.env));

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { MANAGER_KEYS, managerShape } from "./task-job-keys.ts";
 import type { TextPlan } from "./yaml-document.ts";
 
 /**
@@ -46,7 +47,9 @@ const shared = {
   gpus: amount.optional(),
   mem: amount.optional(),
   tmp: amount.optional(),
-  nodes: whole.optional(),
+  nodes: z
+    .union([whole, z.string()], { error: "must be a whole number, or with via: job the names of nodes" })
+    .optional(),
   ranks: whole.optional(),
   "cpus-per-rank": amount.optional(),
   "gpus-per-rank": amount.optional(),
@@ -76,17 +79,17 @@ const shared = {
     .union([z.literal("process"), z.literal("null"), z.null()], { error: "must be process or null" })
     .transform((value) => value ?? ("null" as const))
     .optional(),
+  backend: text.optional(),
+  ...managerShape,
   // Known, and refused until they do something: see LATER.
   in: z.unknown().optional(),
   out: z.unknown().optional(),
-  backend: z.unknown().optional(),
 };
 
 /** Keys of cli.md that do nothing yet. Refused, so that nobody believes they took effect. */
 export const LATER: Readonly<Record<string, string>> = {
   in: "file staging",
   out: "file staging",
-  backend: "options for a workload manager",
 };
 
 export const DefaultsInput = z.strictObject(shared, { error: "must be a map of keys and values" });
@@ -126,7 +129,10 @@ export type DefaultsInput = z.infer<typeof DefaultsInput>;
 export type TaskInput = z.infer<typeof TaskInput>;
 export type RunInput = z.infer<typeof RunInput>;
 
-export const TASK_KEYS = Object.keys(TaskInput.shape);
+/** Keys of every task; those of managers are in task-job-keys.ts. */
+export const TASK_KEYS = Object.keys(TaskInput.shape).filter(
+  (key) => !(MANAGER_KEYS as readonly string[]).includes(key),
+);
 export const RUN_KEYS = Object.keys(RunInput.shape);
 
 const asText: TextPlan = { text: true };
@@ -139,6 +145,8 @@ const sharedPlan = {
   cluster: asText,
   queue: asText,
   executor: asText,
+  backend: asText,
+  ...Object.fromEntries(MANAGER_KEYS.map((key) => [key, asText])),
 };
 
 /** Where a file's scalars are text, however they look. */

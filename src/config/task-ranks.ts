@@ -1,4 +1,5 @@
 import type { RankSpec } from "../core/spec.ts";
+import { namesNodes } from "./task-job-keys.ts";
 import { type Entry, valueOf, wholeNumber } from "./task-entry.ts";
 import { badValue, type Source } from "./source.ts";
 
@@ -9,11 +10,13 @@ const KEYS = ["nodes", "ranks", "cpus-per-rank", "gpus-per-rank", "rank-launcher
 
 /** Undefined for a task of one process. */
 export const readRanks = (source: Source, entry: Entry): RankSpec | undefined => {
-  if (KEYS.every((key) => valueOf(entry, key) === undefined)) return undefined;
-  const whole = (key: "nodes" | "ranks"): number | undefined =>
-    wholeNumber(source, entry.path(key), valueOf(entry, key), 1, MOST_RANKS);
-  const nodes = whole("nodes");
-  const count = whole("ranks") ?? nodes ?? 1;
+  const asked = valueOf(entry, "nodes");
+  const names = namesNodes(asked);
+  if (KEYS.every((key) => valueOf(entry, key) === undefined || (key === "nodes" && names))) return undefined;
+  const whole = (key: "nodes" | "ranks", value: number | undefined): number | undefined =>
+    wholeNumber(source, entry.path(key), value, 1, MOST_RANKS);
+  const nodes = whole("nodes", asked === undefined || names ? undefined : Number(asked));
+  const count = whole("ranks", valueOf(entry, "ranks")) ?? nodes ?? 1;
   if (nodes !== undefined && count < nodes)
     badValue(
       source,

@@ -83,8 +83,13 @@ export const createFitCheck = ({ state, clusters, largest, shared }: FitOptions)
     return ranks.count > most ? { name: "ranks", asked: ranks.count, has: most } : undefined;
   };
 
+  /** A job of its own is as large as its manager allows, whatever pilots are: the manager judges it. */
+  const isJudgedElsewhere = (group: GroupSpec): boolean =>
+    group.job !== undefined && clusterNamed(clusters, group.cluster).manager.batch !== undefined;
+
   const checkFits: FitCheck["checkFits"] = (group, asked, task) => {
     const { cluster, node } = targetOf(group);
+    if (isJudgedElsewhere(group)) return;
     const { resources } = group.redirect === undefined ? { resources: asked } : shapeOf(group, asked);
     const lack =
       shortage(node, { resources }) ??

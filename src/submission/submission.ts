@@ -15,6 +15,7 @@ import { createPatience } from "./patience.ts";
 import { type Redirected, type Redirects, redirectedOf } from "./redirects.ts";
 import { compareItems, digestOf } from "./same-body.ts";
 import { listForms, takeItems } from "./take-items.ts";
+import { createTaskJobs } from "../config/resolve-jobs.ts";
 import type { AccountRule } from "../scheduler/scheduler.ts";
 import type { RunId } from "../core/ids.ts";
 
@@ -50,8 +51,11 @@ const withFirstAmounts = (spec: RunSpec, firstMemory: SubmissionOptions["firstMe
   ),
 });
 
-/** `redirected`: tasks that run here because their cluster cannot be used. */
-export type Answer = Submitted & { readonly redirected?: readonly Redirected[] };
+/** `redirected`: tasks that run here because their cluster cannot be used; `notices`: what was ignored, for people. */
+export type Answer = Submitted & {
+  readonly redirected?: readonly Redirected[];
+  readonly notices?: readonly string[];
+};
 
 export type Submit = (lines: AsyncIterable<unknown>) => Promise<Answer>;
 
@@ -77,6 +81,7 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
   const { tasksPerRun } = clusters.limits;
   const patiently = createPatience(engine, journal, home);
   const fits = createFitCheck({ state, clusters, largest, shared });
+  const resolveJobs = createTaskJobs(clusters);
   const drafts = createDrafts({ engine, journal, tasksPerRun, mayTake, fits, patiently });
   let atOnce = 0;
 
@@ -147,7 +152,7 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
     }
   };
 
-  const take = async (lines: AsyncIterator<unknown>, first: unknown): Promise<Submitted> => {
+  const take = async (lines: AsyncIterator<unknown>, first: unknown): Promise<Answer> => {
     const document = readRunBody(first);
     const uuid = document.value.uuid ?? randomUUID();
     const digest = digestOf(first as object);
@@ -157,10 +162,12 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
     if (known !== undefined) return repeat(uuid, known, document, digest, lines);
     const built = buildRun(document, { limit: tasksPerRun });
     const inputs = new Map(built.items);
-    const spec = withFirstAmounts(redirect(listForms(built.spec, inputs)), options.firstMemory);
+    const { spec: resolved, notices } = resolveJobs(redirect(listForms(built.spec, inputs)), built.backends);
+    const spec = withFirstAmounts(resolved, options.firstMemory);
     const draft = drafts.get(uuid) ?? drafts.begin(uuid, digest, spec, [...inputs.keys()]);
     if (draft.digest !== digest) differs(uuid, draft.run);
-    return give(draft, inputs, lines);
+    const submitted = await give(draft, inputs, lines);
+    return notices.length === 0 ? submitted : { ...submitted, notices };
   };
 
   return async (lines) => {

@@ -97,8 +97,11 @@ describe("what is wrong before anything is sent", () => {
 
   it("what is not supported yet is refused, never ignored", async () => {
     await file('tasks:\n  - {run: x, in: ["client:a > task:b"]}\n', /not supported yet/);
-    await command(["--via", "job"], /not supported yet/);
-    await command(["-b", "-A account"], /not supported yet/);
+  });
+
+  it("options for a manager need a job of the task's own", async () => {
+    await command(["-b", "-A account"], /goes with via: job/);
+    await file("tasks:\n  - {run: x, partition: p}\n", /goes with via: job/);
   });
 
   it("negative, absurd and impossible resources", async () => {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../context.ts";
+import { printBackendUsage } from "../backend-usage.ts";
 import { tellRedirected } from "../cluster-problems.ts";
 import { displayFor } from "../display.ts";
 import { exitStatus, followRun, summaryOf } from "../follow.ts";
@@ -121,6 +122,7 @@ export const define: Define = (command, { act }) =>
     )
     .action(
       act(async (context, _args, command) => {
+        if (await printBackendUsage(context, command)) return 0;
         const submission = await prepareSubmission(command, context.home);
         tellOf(context, submission);
         const lease = { own: false };

@@ -1,6 +1,7 @@
 import { refuseClusters, refuseOverrides } from "../own-server.ts";
 import { plural } from "../render/text.ts";
 import { defineSubmission } from "../submission-options.ts";
+import { printBackendUsage } from "../backend-usage.ts";
 import { tellRedirected } from "../cluster-problems.ts";
 import { prepareSubmission, tellOf } from "../submission.ts";
 import { type Define, examples } from "../verb.ts";
@@ -18,6 +19,7 @@ export const define: Define = (command, { act }) =>
     )
     .action(
       act(async (context, _args, command) => {
+        if (await printBackendUsage(context, command)) return;
         const submission = await prepareSubmission(command, context.home);
         const { document, items, namesClusters, project } = submission;
         if (namesClusters) refuseClusters();

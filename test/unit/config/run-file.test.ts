@@ -6,18 +6,9 @@ import { afterAll, describe, expect, it } from "vitest";
 import { buildRun } from "../../../src/config/build-run.ts";
 import { loadRunFile, readRunBody, readRunFile } from "../../../src/config/run-file.ts";
 import { SlipwayError } from "../../../src/errors.ts";
+import { refused } from "../../refusal.ts";
 
 const build = (text: string) => buildRun(readRunFile(text, "f.yaml"), { cwd: "/work", env: {} });
-
-const refused = (work: () => unknown): SlipwayError => {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof SlipwayError) return error;
-    throw error;
-  }
-  throw new Error("nothing was refused");
-};
 
 const task = (lines: string): string => `tasks:\n  - run: echo\n${lines.replace(/^/gm, "    ")}\n`;
 
@@ -177,8 +168,7 @@ describe("what is refused, where, and how it is said", () => {
       "tasks: [{run: a, rank-launcher: x}]",
       /rank-launcher: must be one of agents, mpiexec, srun/,
     ],
-    ["its own job", task("via: job"), /via: job is not supported yet/],
-    ["options of the manager", task("backend: -q x"), /backend: not supported yet/],
+    ["options of the manager", task("backend: -q x"), /backend: goes with via: job/],
     ["a uuid in a file", "uuid: 4e3e0f0a-51f0-4b1c-9d3f-0a3d5a8a7b11\ntasks: [{run: a}]", /belongs to requests/],
     ["an alias without anchor", "tasks: *nothing\n", /nothing/],
     ["export", "export: 'A=1'\ntasks: [{run: a}]", /export: takes names only/],

@@ -67,7 +67,7 @@ describe("runFromCommand", () => {
     [["x"], { env: ["=x"] }, /--env takes NAME=VALUE/],
     [["x"], { env: ["A={wat}"] }, /--env A: unknown placeholder/],
     [["x"], { nodes: "0" }, /--nodes: must be between 1 and/],
-    [["x"], { backend: "-q" }, /--backend: not supported yet/],
+    [["x"], { backend: "-q" }, /--backend: goes with via: job/],
     [["x"], { via: "plane" }, /--via: must be pilot or job, not "plane"/],
     [["x"], { after: "abc" }, /--after: "abc" is not a run id/],
     [["x"], { name: "a\nb" }, /--name: contains a line break/],
