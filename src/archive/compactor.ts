@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import type { State } from "../core/state.ts";
+import { forgetTaskJobs } from "../core/task-job.ts";
 import type { Compacted } from "./compact.ts";
 import { pruneArchives } from "./archive.ts";
 import type { Journal } from "../journal/index.ts";
@@ -67,6 +68,7 @@ export const createCompactor = (options: CompactorOptions): Compactor => {
       state.runs.delete(summary.id);
       state.archived.set(summary.id, summary);
     }
+    forgetTaskJobs(state);
     if (!options.keepHistory) await pruneArchives(options.home, new Set(files));
     options.log(`the journal was compacted: ${snapshot.bytes} bytes, ${archived.length} runs archived`);
   };

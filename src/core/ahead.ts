@@ -65,7 +65,8 @@ export const neverLost = (run: Run, row: Row): boolean => {
 
 /** Whether the task of this group of one could be handed ahead now, as far as it is concerned. */
 export const mayGoAhead = (run: Run, { count, base, waits, spec, first }: Group): boolean => {
-  if (count !== 1 || base !== Task.NEW || waits !== 1 || spec.ranks !== undefined) return false;
+  if (count !== 1 || base !== Task.NEW || waits !== 1 || spec.ranks !== undefined || spec.job !== undefined)
+    return false;
   const page = peek(run.table, first);
   const slot = first % run.table.pageRows;
   if (page === undefined) return true;

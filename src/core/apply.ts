@@ -19,6 +19,7 @@ import type { RunSpec } from "./spec.ts";
 import { applyRetried } from "./retry.ts";
 import { type Group, type GroupInput, createRun, createShapeSet, groupOf, isFinishedRun } from "./run.ts";
 import type { Apply, Effects, Pilot, State } from "./state.ts";
+import { applyTaskJobChanged, applyTaskJobRequested } from "./task-job.ts";
 import { isFinalPilot } from "./states.ts";
 
 /**
@@ -69,6 +70,10 @@ export const apply = (state: State, event: Event, effects: Effects): void => {
       return applyPilotRequested(state, event, effects);
     case "pilot.changed":
       return applyPilotChanged(state, event, effects);
+    case "task-job.requested":
+      return applyTaskJobRequested(state, event, effects);
+    case "task-job.changed":
+      return applyTaskJobChanged(state, event, effects);
     case "launch.requested":
       return applyLaunchRequested(state, event, effects);
     case "launch.changed":
@@ -154,6 +159,7 @@ const applyJoined: Apply<AgentJoined> = (state, event) => {
     joined: event.at,
     resources: event.resources,
     output: event.output,
+    ...(event.taskJob === undefined ? {} : { taskJob: event.taskJob }),
     seq: event.seq,
     ended: 0,
     reason: "",

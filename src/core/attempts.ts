@@ -11,7 +11,7 @@ import {
 } from "./events.ts";
 import { cpuOfOthers, formGang, gangsWithout, leave } from "./gangs.ts";
 import { applyAhead } from "./ahead.ts";
-import { forEachAt, holds, isAhead, isAt } from "./held.ts";
+import { forEachAt, holds, isAhead, isAt, whereOf } from "./held.ts";
 import { keepAmounts, releaseAmounts } from "./learned-amounts.ts";
 import { setLaterShape } from "./later-shapes.ts";
 import { type Verdict, isLoss, verdictOf, lossesInCompany } from "./losses.ts";
@@ -23,12 +23,14 @@ import { cancelRows, cascade, endTask } from "./outcomes.ts";
 import { type Group, type Run, groupOf, internReason, isFinishedRun } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
 import { Task, isFinalTask } from "./states.ts";
+import { spend } from "./task-job.ts";
 import { Flag, MOST_LOSSES, type Page, isReady, peek, rangeEnd, touch } from "./table.ts";
 import type { AgentId, Row } from "./ids.ts";
 
 /** The life of attempts: assigned, returned, ended, lost. */
 
 export const applyAssigned: Apply<TasksAssigned> = (state, event) => {
+  spend(state, event.agent);
   for (const { run: id, ranges } of event.parts) {
     const run = state.runs.get(id);
     if (run === undefined) continue;
@@ -322,6 +324,7 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
       noteStart(run, began);
     }
   }
+  const where = whereOf(state, gone);
   for (const run of state.runs.values()) {
     if (isFinishedRun(run)) continue;
     const moved = new Set<Group>();
@@ -329,7 +332,7 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
       const group = loseRow(state, run, row, page, slot, event, verdict, effects);
       if (group !== undefined) moved.add(group);
     };
-    forEachAt(run, gone, lose);
+    forEachAt(run, gone, lose, where);
     for (const row of crippled.get(run) ?? []) lose(row, touch(run.table, row), row % run.table.pageRows);
     if (moved.size === 0) continue;
     cascade(state, run, [...moved], event.at, effects);

@@ -1,9 +1,10 @@
 import { decodeEvent, eventName } from "./codec.ts";
 import { MOST_ROWS, shapeProblem } from "./event-shapes.ts";
-import type { Event, ResultColumns, RowRanges, RunItems } from "./events.ts";
+import type { Event, ResultColumns, RowRanges, RunItems, TasksAssigned } from "./events.ts";
 import { MAX_PACKED_BYTES } from "./packed-items.ts";
 import { taskCount } from "./spec.ts";
 import type { State } from "./state.ts";
+import { taskJobProblem } from "./task-job.ts";
 
 /**
  * Whether an event may be written: checked before the append, since every start applies what is in the journal.
@@ -22,6 +23,10 @@ export const check = (state: State, event: Event): string | undefined => {
       return checkRanges(state, event.parts);
     case "tasks.ended":
       return checkRows(state, event.parts);
+    case "tasks.assigned":
+      return checkOwnTask(state, event);
+    case "task-job.requested":
+      return taskJobProblem(state, event);
     default:
       return undefined;
   }
@@ -58,6 +63,17 @@ const checkItems = (state: State, { run, group, items }: RunItems): string | und
   if (most <= MAX_PACKED_BYTES) return undefined;
   const bytes = items.reduce((sum, item) => sum + Buffer.byteLength(item), before);
   return bytes <= MAX_PACKED_BYTES ? undefined : `items are ${bytes} bytes, more than ${MAX_PACKED_BYTES}`;
+};
+
+/** An agent in the job of a task gets that task and no other. */
+const checkOwnTask = ({ agents, taskJobs }: State, { agent, parts }: TasksAssigned): string | undefined => {
+  const of = agents.get(agent)?.taskJob;
+  if (of === undefined) return undefined;
+  const job = taskJobs.get(of.id);
+  const row = job?.elements[of.element]?.row;
+  const [only, ...others] = parts;
+  const isOwn = only?.run === job?.run && only?.ranges.length === 2 && only.ranges[0] === row && only.ranges[1] === 1;
+  return isOwn && others.length === 0 ? undefined : `agent ${agent} runs in a job of another task`;
 };
 
 /** Every range is within its run, and no run has more rows here than tasks: so nothing costs more than the run itself. */

@@ -1,9 +1,10 @@
 import { peakOf } from "./peak.ts";
 import { shapeKey } from "./resources.ts";
 import { type Group, type Run, isFinishedRun } from "./run.ts";
-import type { RunSummary, State } from "./state.ts";
+import type { Agent, RunSummary, State } from "./state.ts";
 import { TASK_STATES, Task } from "./states.ts";
 import { type Page, peek } from "./table.ts";
+import { isOver } from "./task-job.ts";
 import type { Row } from "./ids.ts";
 
 /**
@@ -46,10 +47,18 @@ export const compareStates = (a: Side, b: Side, most = 20): Difference[] => {
     const values = [textOf(left), textOf(right)] as const;
     if (values[0] !== values[1]) found.push({ what, values: [shortened(values[0]), shortened(values[1])] });
   };
-  const maps = <V>(name: string, of: (state: State) => ReadonlyMap<unknown, V>, facts: (value: V) => unknown): void => {
+  /** `mayLack`: only one side may have this. */
+  const maps = <V>(
+    name: string,
+    of: (state: State) => ReadonlyMap<unknown, V>,
+    facts: (value: V) => unknown,
+    mayLack: (value: V) => boolean = () => false,
+  ): void => {
     const [left, right] = [of(a.state), of(b.state)];
     for (const key of new Set([...left.keys(), ...right.keys()])) {
       const [one, other] = [left.get(key), right.get(key)];
+      if (one === undefined && other !== undefined && mayLack(other)) continue;
+      if (other === undefined && one !== undefined && mayLack(one)) continue;
       compare(
         `${name} ${String(key)}`,
         one === undefined ? null : facts(one),
@@ -58,10 +67,16 @@ export const compareStates = (a: Side, b: Side, most = 20): Difference[] => {
     }
   };
   const same = <V>(value: V): V => value;
-  for (const key of ["epoch", "nextRun", "nextAgent", "nextPilot", "nextLaunch"] as const)
+  for (const key of ["epoch", "nextRun", "nextAgent", "nextPilot", "nextLaunch", "nextTaskJob"] as const)
     compare(key, a.state[key], b.state[key]);
-  maps("agent", ({ agents }) => agents, same);
-  maps("agent with the uuid", ({ agentByUuid }) => agentByUuid, same);
+  maps("agent", ({ agents }) => agents, same, mayBeForgotten);
+  maps(
+    "agent with the uuid",
+    ({ agents, agentByUuid }) => new Map([...agentByUuid].map(([uuid, id]) => [uuid, agents.get(id)])),
+    (agent) => agent?.id,
+    mayBeForgotten,
+  );
+  maps("job of tasks", ({ taskJobs }) => taskJobs, same, isOver);
   maps("pilot", ({ pilots }) => pilots, same);
   maps("launch", ({ launches }) => launches, same);
   maps("launch with the uuid", ({ launchByUuid }) => launchByUuid, same);
@@ -82,6 +97,9 @@ export const compareStates = (a: Side, b: Side, most = 20): Difference[] => {
   }
   return found;
 };
+
+/** An agent of a task's job goes with the details of its run: sooner on one side than on the other. */
+const mayBeForgotten = (agent: Agent | undefined): boolean => agent?.taskJob !== undefined && agent.ended > 0;
 
 const runOf = ({ state, restore }: Side, id: number): Run | undefined => {
   const summary = state.archived.get(id);

@@ -1,7 +1,7 @@
 import { valueAt } from "./columns.ts";
 import { type AgentsLost, Ending, type Event, type GivenUp, type TasksEnded } from "./events.ts";
 import { gangsWithout } from "./gangs.ts";
-import { forEachAt } from "./held.ts";
+import { forEachAt, whereOf } from "./held.ts";
 import type { Run } from "./run.ts";
 import type { State } from "./state.ts";
 import { Flag, MOST_LOSSES, peek } from "./table.ts";
@@ -46,7 +46,8 @@ const amongLost = (state: State, event: AgentsLost, limit: number): GivenUp[] =>
     if (list === undefined) rows.set(run.id, [row]);
     else list.push(row);
   };
-  for (const run of state.runs.values()) forEachAt(run, gone, (row) => note(run, row));
+  const where = whereOf(state, gone);
+  for (const run of state.runs.values()) forEachAt(run, gone, (row) => note(run, row), where);
   for (const gang of gangsWithout(state, gone)) {
     const run = state.runs.get(gang.run);
     if (run !== undefined && !gone.has(gang.agents[0]!)) note(run, gang.row);

@@ -1,6 +1,14 @@
 import { mapHere } from "./redirect.ts";
 import { type Resources, amountOf, bucketKey, isByteResource, leastAlike, shapeKey } from "./resources.ts";
-import { type Condition, type GroupSpec, type RankSpec, type RunSpec, itemCount, taskCount } from "./spec.ts";
+import {
+  type Condition,
+  type GroupSpec,
+  type JobSpec,
+  type RankSpec,
+  type RunSpec,
+  itemCount,
+  taskCount,
+} from "./spec.ts";
 import { TASK_STATES, Task } from "./states.ts";
 import type { RankOutput } from "./gangs.ts";
 import { type LostRows, type OutputLost, lostOf, noneLost } from "./output-lost.ts";
@@ -8,6 +16,7 @@ import { type CpuTime, noCpuTime } from "./cpu-time.ts";
 import { type Peak, type PeakPage, peakOf } from "./peak.ts";
 import type { PackedItems } from "./items.ts";
 import { type Table, createTable, touch } from "./table.ts";
+import type { Agent } from "./state.ts";
 import type { AgentId, Row, RunId } from "./ids.ts";
 
 /** Shapes that wait together: alike but for an eighth of memory and tmp. Only for grouping: amounts stay exact. */
@@ -31,6 +40,8 @@ export interface Shape {
   readonly ranks: RankSpec | undefined;
   /** Nothing else may run on its machine beside it. */
   readonly alone?: true;
+  /** It is a batch job of its own, and asks this of its manager beside its resources. */
+  readonly job?: JobSpec;
 }
 
 export interface MemoryGiven {
@@ -125,6 +136,8 @@ export interface Run {
   readonly lost: LostRows;
   /** Peak memory of the latest attempts, by page of the table; that of earlier ones is in the history. */
   readonly peaks: Map<number, PeakPage>;
+  /** The agents of its tasks' jobs, where the state has forgotten them (task-job.ts): each had one attempt. */
+  readonly agents: Map<AgentId, Agent>;
   /** Bytes of output that all attempts have left, as reported when they ended. */
   outputBytes: number;
   /** Interned texts; index 0 is "no reason". */
@@ -144,6 +157,12 @@ export interface Run {
 
 const rankKey = (ranks: RankSpec | undefined): string =>
   ranks === undefined ? "" : `${ranks.count}x${ranks.nodes ?? ""}/`;
+
+/** Jobs that ask for the same of their manager wait together: their walltime comes from the time limit. */
+const jobKey = ({ job, timeLimit }: GroupSpec): string =>
+  job === undefined
+    ? ""
+    : `job ${timeLimit ?? ""} ${JSON.stringify(Object.entries(job.keys).toSorted(([a], [b]) => (a < b ? -1 : 1)))}/`;
 
 const leastOf = (resources: Resources): Resources => {
   const least: Record<string, number> = {};
@@ -176,18 +195,19 @@ export const createShapeSet = (): ShapeSet => {
 
   return {
     of: (spec, asked, wasAlone = false) => {
-      const { cluster, queue, timeRequest = 0, ranks, redirect } = spec;
+      const { cluster, queue, timeRequest = 0, ranks, redirect, job } = spec;
       const mapped = redirect === undefined ? undefined : mapHere(redirect.here, asked, ranks);
       const resources = mapped?.resources ?? asked;
       const alone = wasAlone || mapped?.alone === true;
-      const place = `${cluster ?? ""}/${queue ?? ""}/${timeRequest}/${alone ? "alone/" : ""}${rankKey(ranks)}`;
+      const place = `${cluster ?? ""}/${queue ?? ""}/${timeRequest}/${alone ? "alone/" : ""}${rankKey(ranks)}${jobKey(spec)}`;
       const key = place + shapeKey(resources);
       let shape = shapes.get(key);
       if (shape === undefined) {
         const bucket = bucketOf(place, resources);
         // what placing reads comes first: of a million shapes, each line of memory counts
         shape = { hash: hashOf(key), resources, bucket, ranks, timeRequest, key, cluster, queue };
-        if (alone) shape = { ...shape, alone };
+        if (alone || job !== undefined)
+          shape = { ...shape, ...(alone ? { alone } : {}), ...(job === undefined ? {} : { job }) };
         shapes.set(key, shape);
       }
       return shape;
@@ -262,6 +282,7 @@ export const createRun = (
     rankOutputs: new Map(),
     lost: noneLost(),
     peaks: new Map(),
+    agents: new Map(),
     outputBytes: 0,
     reasons: [""],
     reasonIds: new Map(),

@@ -14,6 +14,7 @@ import { type Attempt, type GroupInput, type Run, createRun, createShapeSet, gro
 import type { Condition, RunSpec } from "./spec.ts";
 import { type Agent, type Effects, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
 import { Task } from "./states.ts";
+import { type TaskJob, addTaskJob, isForgotten, isForgottenAgent } from "./task-job.ts";
 import { restorePage } from "./table.ts";
 import type { Row, RunId } from "./ids.ts";
 
@@ -34,6 +35,7 @@ const Part = {
   SUMMARY: 103,
   LAUNCH: 104,
   GANG: 105,
+  TASK_JOB: 106,
   RUN: 110,
   ITEMS: 111,
   PAGE: 112,
@@ -43,6 +45,7 @@ const Part = {
   PEAKS: 166,
   MEMORY: 167,
   LEARNED: 168,
+  AGENTS: 169,
 } as const;
 
 /** Page bytes pass through this, so that whoever writes them may compress. */
@@ -133,6 +136,7 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
         versions: learned.versions.map(({ mem, timeRequest }) => [mem ?? null, timeRequest ?? null]),
         rows: pages.pack(learned.rows),
       });
+  for (const part of inParts([...run.agents.values()])) yield record(Part.AGENTS, part);
   yield record(Part.RUN_END, run.id);
 }
 
@@ -255,6 +259,9 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
         };
         return undefined;
       }
+      case Part.AGENTS:
+        for (const agent of packr.unpack(payload) as Agent[]) build().agents.set(agent.id, agent);
+        return undefined;
       case Part.RUN_END: {
         const done = build();
         done.outputBytes = header!.outputBytes ?? sumOutput(done);
@@ -281,11 +288,14 @@ export function* encodeState(
     nextAgent: state.nextAgent,
     nextPilot: state.nextPilot,
     nextLaunch: state.nextLaunch,
+    nextTaskJob: state.nextTaskJob,
     links: [...state.runDependents],
     ...(state.lastStart === null ? {} : { lastStart: state.lastStart }),
   });
-  for (const agent of state.agents.values()) yield record(Part.AGENT, agent);
+  const gone = (run: RunId): boolean => summaries.has(run) || !state.runs.has(run);
+  for (const agent of state.agents.values()) if (!isForgottenAgent(state, agent, gone)) yield record(Part.AGENT, agent);
   for (const pilot of state.pilots.values()) yield record(Part.PILOT, pilot);
+  for (const job of state.taskJobs.values()) if (!isForgotten(job, gone)) yield record(Part.TASK_JOB, job);
   for (const launch of state.launches.values()) yield record(Part.LAUNCH, launch);
   for (const summary of state.archived.values()) if (!state.runs.has(summary.id)) yield record(Part.SUMMARY, summary);
   for (const summary of summaries.values()) yield record(Part.SUMMARY, summary);
@@ -373,6 +383,8 @@ export const createReplay = (state: State, pages: PageCodec, hooks: ReplayHooks)
         state.pilots.set(pilot.id, pilot);
         return;
       }
+      case Part.TASK_JOB:
+        return addTaskJob(state, packr.unpack(payload) as TaskJob);
       case Part.LAUNCH: {
         const launch = packr.unpack(payload) as Launch;
         state.launches.set(launch.id, launch);

@@ -6,7 +6,8 @@ import type { Resources } from "./resources.ts";
 import type { Attempt, Run, Shape, ShapeSet } from "./run.ts";
 import type { Condition } from "./spec.ts";
 import type { PilotState } from "./states.ts";
-import type { AgentId, LaunchId, PilotId, Row, RunId } from "./ids.ts";
+import type { TaskJob } from "./task-job.ts";
+import type { AgentId, LaunchId, PilotId, Row, RunId, TaskJobId } from "./ids.ts";
 
 export interface Agent {
   readonly id: AgentId;
@@ -20,6 +21,8 @@ export interface Agent {
   readonly joined: number;
   readonly resources: Resources;
   readonly output: string;
+  /** It runs in the job of one task. */
+  readonly taskJob?: { readonly id: TaskJobId; readonly element: number };
   /** Highest sequence number of its results that was applied. */
   seq: number;
   /** When and why it was given up; 0 while it lives. */
@@ -91,6 +94,7 @@ export interface State {
   nextAgent: AgentId;
   nextPilot: PilotId;
   nextLaunch: LaunchId;
+  nextTaskJob: TaskJobId;
   readonly runs: Map<RunId, Run>;
   readonly archived: Map<RunId, RunSummary>;
   readonly byUuid: Map<string, RunId>;
@@ -98,6 +102,10 @@ export interface State {
   readonly agents: Map<AgentId, Agent>;
   readonly agentByUuid: Map<string, AgentId>;
   readonly pilots: Map<PilotId, Pilot>;
+  /** Tasks that are jobs of their own; those that have ended leave with their run's details (task-job.ts). */
+  readonly taskJobs: Map<TaskJobId, TaskJob>;
+  /** By run and row: the job that carries a task, while that is requested or queued. */
+  readonly carried: Map<RunId, Map<Row, TaskJobId>>;
   readonly launches: Map<LaunchId, Launch>;
   readonly launchByUuid: Map<string, LaunchId>;
   /** By run and row: attempts whose ranks run on several agents. */
@@ -119,6 +127,7 @@ export const createState = (lossLimit = 5): State => ({
   nextAgent: 1,
   nextPilot: 1,
   nextLaunch: 1,
+  nextTaskJob: 1,
   runs: new Map(),
   archived: new Map(),
   byUuid: new Map(),
@@ -126,6 +135,8 @@ export const createState = (lossLimit = 5): State => ({
   agents: new Map(),
   agentByUuid: new Map(),
   pilots: new Map(),
+  taskJobs: new Map(),
+  carried: new Map(),
   launches: new Map(),
   launchByUuid: new Map(),
   gangs: new Map(),

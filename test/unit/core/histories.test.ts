@@ -13,10 +13,11 @@ import { TASK_STATES, isFinalTask, mayAdvanceTask } from "../../../src/core/stat
 import { followerOf, mayGoAhead } from "../../../src/core/ahead.ts";
 import { isAhead } from "../../../src/core/held.ts";
 import { Flag, isReady, peek } from "../../../src/core/table.ts";
+import { carrierOf, carries, isOver, waits } from "../../../src/core/task-job.ts";
 import { type Driver, after, createDriver, group, runToEnd, spec } from "./model.ts";
 import { replayAll, same, snapshotOf } from "./replays.ts";
 
-/** Random histories of submits, assignments, results, losses, cancellations, retries and restarts. */
+/** Random histories of submits, assignments, jobs of tasks, results, losses, cancellations, retries and restarts. */
 
 /** A row as it was; `asks` while an agent has it. */
 interface Seen {
@@ -25,8 +26,39 @@ interface Seen {
   readonly asks: Shape | undefined;
 }
 
+/** A task waits in one place: here, or for one job. An agent in a job has its own task or none. */
+const checkJobs = (driver: Driver): void => {
+  const { state, ready } = driver;
+  const carried = new Map<string, number>();
+  for (const { run, row, agent } of heldBy(driver)) {
+    const of = state.agents.get(agent)?.taskJob;
+    const job = state.taskJobs.get(of?.id ?? 0);
+    if (of !== undefined) expect([run, row]).toEqual([job?.run, job?.elements[of.element]?.row]);
+  }
+  for (const job of state.taskJobs.values())
+    for (const element of job.elements) {
+      const key = `${job.run}.${element.row}`;
+      if (carries(element)) {
+        expect(carried.get(key), `${key} has two jobs`).toBe(undefined);
+        carried.set(key, job.id);
+        expect(element.agent).toBe(0);
+      }
+    }
+  expect(
+    [...state.carried].flatMap(([run, rows]) => [...rows].map(([row, job]) => [`${run}.${row}`, job])).toSorted(),
+  ).toEqual([...carried].toSorted());
+  for (const run of state.runs.values())
+    for (let row = 0; row < run.total; row += 1) {
+      const key = `${run.id}.${row}`;
+      if (!waits(run, row)) continue;
+      const places = Number(ready.get(run.id)?.has(row) ?? false) + Number(carried.has(key));
+      expect(places, `${key} waits in ${places} places`).toBe(1);
+    }
+};
+
 /** What must hold after every event. */
 const check = (driver: Driver, before: Map<string, Seen>): void => {
+  checkJobs(driver);
   for (const gang of driver.state.gangs.values()) {
     const run = driver.state.runs.get(gang.run)!;
     const page = peek(run.table, gang.row)!;
@@ -82,8 +114,9 @@ const check = (driver: Driver, before: Map<string, Seen>): void => {
       if (state > 0 && !isFinalTask(state)) expect(waits, "what began waits for nothing").toBe(0);
       if (page !== undefined && isAhead(page, slot) && (page.flags[slot]! & Flag.CANCEL) === 0)
         expect(waits, "handed ahead behind one task").toBe(1);
+      const carried = driver.state.carried.get(run.id)?.has(row) === true;
       expect(driver.ready.get(run.id)?.has(row) === true, `row ${row} is queued exactly while it may be placed`).toBe(
-        isReady(state, page?.agent[slot] ?? 0),
+        isReady(state, page?.agent[slot] ?? 0) && !carried,
       );
     }
     expect([...run.counts]).toEqual(counted);
@@ -110,6 +143,8 @@ const groups = fc.array(
     auto: fc.boolean(),
     memRetry: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined }),
     ranks: fc.boolean(),
+    /** Its tasks are jobs of their own. */
+    job: fc.boolean(),
     /** One task behind the one before it: it may be handed ahead. */
     link: fc.boolean(),
     deps: fc.array(fc.tuple(fc.nat(), condition), { maxLength: 2 }),
@@ -137,6 +172,23 @@ const step = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("interrupt" as const), pick: fc.nat() }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant("request" as const),
+      pick: fc.nat(),
+      tasks: fc.integer({ min: 1, max: 4 }),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant("job" as const),
+      pick: fc.nat(),
+      to: fc.constantFrom("queued" as const, "queued" as const, "ended" as const),
+    }),
+  },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("begin" as const), pick: fc.nat(), again: fc.boolean() }) },
   {
     weight: 2,
     arbitrary: fc.record({ do: fc.constant("learn" as const), pick: fc.nat(), mem: fc.integer({ min: 1, max: 30 }) }),
@@ -227,7 +279,8 @@ const play = (
             ...(each.memRetry === undefined || each.grows
               ? {}
               : { resources: { cpus: FRACTION, mem: 4 }, memRetry: each.memRetry }),
-            ...(each.ranks && !each.link ? { ranks: { count: 4, by: "agents" as const } } : {}),
+            ...(each.ranks && !each.job && !each.link ? { ranks: { count: 4, by: "agents" as const } } : {}),
+            ...(each.job && !each.link ? { job: { keys: { partition: "p" } } } : {}),
           });
         }),
         maxFails === null ? {} : { maxFails },
@@ -245,6 +298,7 @@ const play = (
         const chosen = waiting[each.pick % Math.max(1, waiting.length)];
         if (chosen === undefined) break;
         const run = driver.state.runs.get(chosen[0])!;
+        if (groupOf(run.groups, chosen[1]).spec.job !== undefined) break;
         const several = groupOf(run.groups, chosen[1]).spec.ranks !== undefined;
         driver.assign(agents[each.agent]!, ...chosen, several ? [agents[(each.agent + 1) % 3]!] : []);
         break;
@@ -254,8 +308,9 @@ const play = (
         break;
       case "ahead": {
         const heads = list.filter(({ run, row }) => {
-          const { count, dependents } = groupOf(driver.state.runs.get(run)!.groups, row);
-          return count === 1 && dependents.length > 0;
+          const { count, dependents, spec: of } = groupOf(driver.state.runs.get(run)!.groups, row);
+          // nothing else comes to the agent of a task's own job
+          return count === 1 && dependents.length > 0 && of.job === undefined;
         });
         const head = heads[each.pick % Math.max(1, heads.length)];
         if (head !== undefined) handAhead(driver, head, each.deep);
@@ -277,6 +332,47 @@ const play = (
         // a formula for memory says itself what attempts get
         if (run.groups[index]!.spec.auto !== undefined && run.groups[index]!.spec.attemptResources === undefined)
           driver.send({ type: "run.requests", at: 7000, run: run.id, group: index, ...learned });
+        break;
+      }
+      case "request": {
+        const waiting = [...driver.ready].flatMap(([run, rows]) => [...rows].map((row) => [run, row] as const));
+        const [run, row] = waiting[each.pick % Math.max(1, waiting.length)] ?? [0, 0];
+        const of = driver.state.runs.get(run)?.groups;
+        if (of === undefined || groupOf(of, row).spec.job === undefined) break;
+        const rows = waiting.filter(([id, other]) => id === run && groupOf(of, other) === groupOf(of, row));
+        driver.request(
+          run,
+          rows.slice(0, each.tasks).map(([, other]) => other),
+        );
+        break;
+      }
+      case "job": {
+        const jobs = [...driver.state.taskJobs.values()].filter((job) => !isOver(job));
+        const job = jobs[each.pick % Math.max(1, jobs.length)];
+        if (job === undefined) break;
+        const elements = [...job.elements.keys()].filter((i) => each.pick % 3 === 0 || (each.pick + i) % 2 === 0);
+        // a job whose agent has its task ends with that agent: the server says so first
+        const lost = elements.flatMap((i) => (job.elements[i]!.state === "spent" ? [job.elements[i]!.agent] : []));
+        if (each.to === "ended" && lost.length > 0)
+          driver.send({ type: "agents.lost", at: 7000, agents: lost, reason: "its job ended" });
+        driver.change(job, elements, each.to);
+        break;
+      }
+      case "begin": {
+        const open = [...driver.state.taskJobs.values()].flatMap((job) =>
+          [...job.elements.entries()]
+            .filter(([, element]) => carries(element) || (each.again && element.state === "spent"))
+            .map(([element]) => ({ job, element })),
+        );
+        const chosen = open[each.pick % Math.max(1, open.length)];
+        if (chosen === undefined) break;
+        const { job, element } = chosen;
+        const { row } = job.elements[element]!;
+        const run = driver.state.runs.get(job.run);
+        const agent = driver.join({ id: job.id, element });
+        const other = carrierOf(driver.state, job.run, row);
+        if (run !== undefined && waits(run, row) && (other === undefined || other.job === job))
+          driver.assign(agent, job.run, row);
         break;
       }
       case "kill":
@@ -420,6 +516,12 @@ describe("any history", () => {
       fc.property(groups, fc.array(step, { maxLength: 60 }), fc.nat(2), which, (first, steps, code, retries) => {
         const driver = play(steps, first, null);
         const runs = [...driver.state.runs.values()];
+        for (const job of driver.state.taskJobs.values())
+          driver.change(
+            job,
+            [...job.elements.keys()].filter((i) => carries(job.elements[i]!)),
+            "ended",
+          );
         for (const { run, row, agent } of heldBy(driver)) {
           // an agent gives back what lies behind a task that did not end well
           const held = driver.state.runs.get(run)!;

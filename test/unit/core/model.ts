@@ -10,6 +10,7 @@ import type { Dependency, GroupSpec, RunSpec } from "../../../src/core/spec.ts";
 import { type Effects, NO_EFFECTS, type State, createState } from "../../../src/core/state.ts";
 import { Task } from "../../../src/core/states.ts";
 import { peek } from "../../../src/core/table.ts";
+import { type ElementState, type TaskJob, uncarried } from "../../../src/core/task-job.ts";
 
 /** A small driver of the core: what server and agents would do, without either. */
 
@@ -49,7 +50,11 @@ export interface Driver {
   /** Another server takes over, with another limit on losses. */
   restart(losses: number): void;
   submit(spec: RunSpec): Run;
-  join(): number;
+  join(taskJob?: { id: number; element: number }): number;
+  /** Asks for a job that carries these. */
+  request(run: number, rows: readonly number[]): TaskJob;
+  /** Something happened to elements of a job. */
+  change(job: TaskJob, elements: readonly number[], to: ElementState): void;
   /** Others: agents that run some of its ranks. */
   assign(agent: number, run: number, row: number, others?: readonly number[]): void;
   /** Hands a task ahead to an agent that has what it waits for. */
@@ -85,8 +90,10 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
   };
   const effects: Effects = {
     ...NO_EFFECTS,
+    // as the server does: what a job carries waits there
     ready: (run, from, count) => {
-      for (let row = from; row < from + count; row += 1) readyOf(run.id).add(row);
+      for (const part of uncarried(state, run.id, from, count))
+        for (let row = part.from; row < part.from + part.count; row += 1) readyOf(run.id).add(row);
     },
     delayed: (run, row) => readyOf(run.id).add(row),
     stop: (agent, run, row) => stops.push({ agent, run: run.id, row }),
@@ -129,14 +136,31 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
       send({ type: "run.committed", at: (at += 1), run });
       return state.runs.get(run)!;
     },
-    join: () => {
+    request: (run, rows) => {
+      for (const row of rows) readyOf(run).delete(row);
+      const job = state.nextTaskJob;
+      send({ type: "task-job.requested", at: (at += 1), job, cluster: "c", queue: "q", jobName: `j${job}`, run, rows });
+      return state.taskJobs.get(job)!;
+    },
+    change: (job, elements, to) =>
+      send({
+        type: "task-job.changed",
+        at: (at += 1),
+        job: job.id,
+        state: to,
+        ...(elements.length === job.elements.length && at % 2 === 0 ? {} : { elements }),
+        ...(to === "queued" ? { nativeId: `${at}`, nativeIds: job.elements.map((_, i) => `${at}_${i}`) } : {}),
+        ...(to === "ended" ? { reason: "over" } : {}),
+      }),
+    join: (taskJob) => {
       const agent = state.nextAgent;
       send({
         type: "agent.joined",
         at: (at += 1),
         agent,
         uuid: `a${agent}`,
-        pilot: 1,
+        pilot: taskJob === undefined ? 1 : 0,
+        ...(taskJob === undefined ? {} : { taskJob }),
         host: "h",
         version: "1",
         resources: {},

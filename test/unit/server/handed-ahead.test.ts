@@ -79,6 +79,7 @@ class Node {
       assignments: this.assignments,
       identity: { slipway: "test", uuid: String(id), pilot: 1, resources: RESOURCES, output: "" },
       endsInMs: () => undefined,
+      ranks: undefined,
       connection: { open: true, send, drop: () => undefined } as unknown as SessionOptions["connection"],
       parts: parts as unknown as SessionOptions["parts"],
       output: { forget: () => undefined, limit: () => undefined } as unknown as SessionOptions["output"],
@@ -201,7 +202,7 @@ const createWorld = (groups: Parameters<typeof spec>[0]) => {
       node.open = false;
       node.link.defined = new Map();
       const { held } = node.session.hello();
-      const drop = reconcile({ state, commit, clock: () => 1 } as unknown as Engine, node.link.id, held);
+      const { drop } = reconcile({ state, commit, clock: () => 1 } as unknown as Engine, node.link.id, held);
       const acked = state.agents.get(node.link.id)!.seq;
       node.toAgent.push({ t: "welcome", agent: node.link.id, epoch: 1, acked, drop, heartbeatMs: 1 });
     },
