@@ -33,6 +33,8 @@ interface Account {
   alone: number;
   readonly free: Record<string, number>;
   readonly members: Map<AgentLoad, Member>;
+  /** Somebody outside its members waits for room, and comes first. */
+  closed: boolean;
   /** Somebody got less than its agent had room for: whatever comes back may help any member. */
   short: boolean;
 }
@@ -43,8 +45,11 @@ export interface Accounts {
   leave(agent: AgentLoad): void;
   /** The agent has `placed.count` tasks of this shape; before, it had `before`. */
   counted(agent: AgentLoad, placed: Placed, before: number): void;
-  /** How many more tasks of this shape the agent may begin; Infinity where nothing is shared. */
-  room(agent: AgentLoad, shape: Shape): number;
+  /**
+   * How many more tasks of this shape the agent may begin; Infinity where nothing is shared. `first`: also where accounts
+   * are closed.
+   */
+  room(agent: AgentLoad, shape: Shape, first?: boolean): number;
   /** Whether tasks may wait there for a slot: not if others could be kept from what is shared because of them. */
   mayQueue(agent: AgentLoad, placed: Placed): boolean;
   /** Whether these ranks may begin together. */
@@ -57,6 +62,8 @@ export interface Accounts {
   sharing(agent: AgentLoad): Iterable<AgentLoad>;
   /** Those that may have got room because this one gave something back. */
   helped(agent: AgentLoad): readonly AgentLoad[];
+  /** Nobody begins anything on the machine of this cluster while it is closed. */
+  close(cluster: string, closed: boolean): void;
   /** What is free in the accounts of a cluster. */
   freeIn(cluster: string): Resources;
 }
@@ -77,8 +84,12 @@ const headroom = (account: Account, agent: AgentLoad, member: Member, name: stri
   return amountOf(agent.offer.resources, name) - charge <= free ? Infinity : charge + free - member.claim[name]!;
 };
 
+/** Nobody may begin anything there now. */
+const isShut = ({ alone, closed }: Account): boolean => alone > 0 || closed;
+
 /** No other agent shares it, and no task has it for itself. */
-const isOwn = ({ members, alone }: Account, { within }: Member): boolean => within && members.size === 1 && alone === 0;
+const isOwn = (account: Account, { within }: Member): boolean =>
+  within && account.members.size === 1 && !isShut(account);
 
 /** Nothing that is counted runs there. */
 const isIdle = ({ rule, free, alone }: Account): boolean => {
@@ -96,13 +107,14 @@ const isFreeFor = (covering: readonly Account[]): boolean => {
 
 type Covering = readonly Account[];
 
-const roomIn = (covering: Covering, agent: AgentLoad, { resources, alone, ranks }: Shape): number => {
+/** `first`: it is for its sake that accounts are closed. */
+const roomIn = (covering: Covering, agent: AgentLoad, { resources, alone, ranks }: Shape, first = false): number => {
   if (alone === true && !isFreeFor(covering)) return 0;
   let most = alone === true && ranks === undefined ? 1 : Infinity;
   for (const account of covering) {
     const member = account.members.get(agent)!;
     if (isOwn(account, member)) continue;
-    if (account.alone > 0) {
+    if (account.alone > 0 || (account.closed && !first)) {
       account.short = true;
       return 0;
     }
@@ -123,7 +135,7 @@ const keepBack = (covering: Covering, agent: AgentLoad, free: Record<string, num
   for (const account of covering) {
     const member = account.members.get(agent)!;
     for (const name in account.free) {
-      const left = account.alone > 0 ? 0 : headroom(account, agent, member, name);
+      const left = isShut(account) ? 0 : headroom(account, agent, member, name);
       if (left >= amountOf(free, name)) continue;
       account.short = true;
       free[name] = left;
@@ -149,7 +161,7 @@ const charge = (covering: Covering, agent: AgentLoad, { resources, alone }: Shap
 /** Whether further tasks of a shape raise no charge. */
 const raisesNothing = (account: Account, agent: AgentLoad, { shape, count, most }: Placed): boolean => {
   const member = account.members.get(agent)!;
-  if (shape.alone === true || account.alone > 0) return false;
+  if (shape.alone === true || isShut(account)) return false;
   if (isOwn(account, member) || count >= most) return true;
   for (const name in account.free)
     if (amountOf(shape.resources, name) > 0 && member.claim[name]! < amountOf(agent.offer.resources, name))
@@ -164,7 +176,7 @@ const holdsRanks = (
   agents: readonly AgentLoad[],
   ranks: readonly number[],
 ): boolean => {
-  if (account.alone > 0 || (alone === true && account.rule.machine === true && !isIdle(account))) {
+  if (isShut(account) || (alone === true && account.rule.machine === true && !isIdle(account))) {
     account.short = true;
     return false;
   }
@@ -189,6 +201,7 @@ export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => 
     rule,
     free: { ...rule.capacity },
     alone: 0,
+    closed: false,
     members: new Map(),
     short: false,
   }));
@@ -225,7 +238,7 @@ export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => 
       const more = Math.min(count, most) - Math.min(before, most);
       if (more !== 0) charge(accountsOf(agent), agent, shape, more);
     },
-    room: (agent, shape) => roomIn(accountsOf(agent), agent, shape),
+    room: (agent, shape, first) => roomIn(accountsOf(agent), agent, shape, first),
     mayQueue: (agent, placed) => accountsOf(agent).every((account) => raisesNothing(account, agent, placed)),
     hasRoomFor: (shape, agents, ranks) =>
       [...new Set(agents.flatMap(accountsOf))].every((account) => holdsRanks(account, shape, agents, ranks)),
@@ -249,6 +262,10 @@ export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => 
       const short = covering.filter((account) => account.short);
       for (const account of short) account.short = false;
       return short.flatMap(({ members }) => [...members.keys()]);
+    },
+    close: (cluster, closed) => {
+      for (const account of accounts)
+        if (account.rule.cluster === cluster && account.rule.machine === true) account.closed = closed;
     },
     freeIn: (cluster) => {
       const mine = accounts.filter(({ rule }) => rule.cluster === cluster);

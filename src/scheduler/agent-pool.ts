@@ -63,6 +63,10 @@ export const createAgentPool = (
   const canServe = (agent: AgentLoad, shape: Shape, now: number): boolean =>
     belongs(agent, shape) && (shape.timeRequest === 0 || secondsLeft(agent, now) >= shape.timeRequest);
 
+  const lookAgain = (agent: AgentLoad): void => {
+    if (agents.get(agent.offer.id) === agent) roomy.add(agent);
+  };
+
   const give = (agent: AgentLoad, placed: Placed, count: number): void => {
     backlog -= agent.backlog;
     const before = placed.count;
@@ -80,7 +84,7 @@ export const createAgentPool = (
     backlog += agent.backlog;
     if (agent.backlog === 0) backlogged.delete(agent);
     roomy.add(agent);
-    for (const other of accounts.helped(agent)) roomy.add(other);
+    for (const other of accounts.helped(agent)) lookAgain(other);
   };
 
   return {
@@ -99,7 +103,7 @@ export const createAgentPool = (
     leave: (id) => {
       const agent = agents.get(id);
       if (agent === undefined) return;
-      for (const other of accounts.helped(agent)) roomy.add(other);
+      for (const other of accounts.helped(agent)) lookAgain(other);
       accounts.leave(agent);
       roomy.delete(agent);
       backlogged.delete(agent);
@@ -141,9 +145,7 @@ export const createAgentPool = (
       roomy.clear();
       return found;
     },
-    lookAgain: (agent) => {
-      if (agents.get(agent.offer.id) === agent) roomy.add(agent);
-    },
+    lookAgain,
     roomFor: (agent, shape) => Math.min(roomFor(agent, shape), accounts.room(agent, shape)),
     belongs,
     byPilot: (shape, now) => {

@@ -119,7 +119,8 @@ export const holdBack = (scheduler: Scheduler, mayGo: MayGo): HoldingScheduler =
       forget(run);
       scheduler.dropRun(run);
     },
-    demand: (nodes) => [...scheduler.demand(nodes), ...counts()],
+    // tasks that are jobs of their own need no pilots
+    demand: (nodes) => [...scheduler.demand(nodes), ...counts().filter(({ shape }) => shape.job === undefined)],
     waiting: () => counts().reduce((sum, { waiting }) => sum + waiting, scheduler.waiting()),
     withdraw: (isWanted) => {
       for (const group of held.keys()) letGo(group, Infinity);

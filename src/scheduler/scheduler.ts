@@ -1,20 +1,20 @@
 import type { RowRanges } from "../core/events.ts";
-import { partsByShape } from "../core/later-shapes.ts";
-import { type Group, type Run, type Shape, expectedMs, groupOf, isUniform, shapeOfRow } from "../core/run.ts";
+import { type Group, type Run, type Shape, expectedMs, groupOf, shapeOfRow } from "../core/run.ts";
 import { type AccountRule, createAccounts } from "./account.ts";
 import { type AgentLoad, type AgentOffer, knownOf, occupancyOf, placedOf } from "./agent-load.ts";
 import { createAgentPool } from "./agent-pool.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy } from "./capacity.ts";
 import type { RankPlacement } from "./gangs.ts";
+import { type JobQueue, createJobQueue } from "./job-queue.ts";
 import { createKept } from "./keeping.ts";
 import type { Order, Rank } from "./order.ts";
 import type { Around, Head } from "./ahead.ts";
 import { type Assignment, type Pass, fillBacklogs, fillSlots, handAhead } from "./pass.ts";
 import { createPressureOrder } from "./pressure-order.ts";
+import { type Reservations, createReservations } from "./reservations.ts";
 import { NOTHING_TO_ASK, type Rebalance, takeBacks } from "./take-back.ts";
-import { type Unfolding, createUnfolding } from "./unfolding.ts";
+import { type Store, createStore } from "./store.ts";
 import type { WaitingShape } from "./tallies.ts";
-import { createWaiting } from "./waiting.ts";
 import { type Resources, amountOf } from "../core/resources.ts";
 import type { AgentId, Row } from "../core/ids.ts";
 
@@ -31,11 +31,16 @@ import type { AgentId, Row } from "../core/ids.ts";
 export type { AccountRule } from "./account.ts";
 export type { AgentOffer } from "./agent-load.ts";
 export type { Rank } from "./order.ts";
+export type { JobBucket, JobHead, JobQueue, JobTasks } from "./job-queue.ts";
 export type { Assignment } from "./pass.ts";
 export type { Rebalance, TakeBack } from "./take-back.ts";
 export type { WaitingShape } from "./tallies.ts";
 
 export interface Scheduler {
+  /** What waits to become jobs of its own. */
+  readonly jobs: JobQueue;
+  /** What such jobs take of what agents share. */
+  readonly reservations: Reservations;
   ready(run: Run, from: number, count: number): void;
   dropRun(run: Run): void;
   /** Takes all that waits of a run out of the queues; it will be ready again at once. */
@@ -126,12 +131,14 @@ interface Since {
   arrived: Head[];
 }
 
-interface PassParts extends Omit<Around, "now"> {
-  readonly unfolding: Unfolding;
+interface PassParts extends Omit<Around, "now" | "waiting"> {
+  readonly forAgents: Store;
+  readonly asJobs: Store;
 }
 
 const createPass = (parts: PassParts, since: Since): ((now: number) => Assignment[]) => {
-  const { waiting, unfolding, pool, order, prefetch } = parts;
+  const { forAgents, asJobs, pool, order, prefetch } = parts;
+  const { waiting, unfolding } = forAgents;
   const kept = createKept(pool);
 
   /** Places what waits, and returns what others may be handed ahead behind. */
@@ -139,7 +146,10 @@ const createPass = (parts: PassParts, since: Since): ((now: number) => Assignmen
     const heads: Head[] = [];
     const gangs: Assignment[] = [];
     unfolding.unfold(UNFOLDED);
-    waiting.rank(order.renew(since.ended));
+    asJobs.unfolding.unfold(UNFOLDED);
+    const renewed = order.renew(since.ended);
+    waiting.rank(renewed);
+    asJobs.waiting.rank(renewed);
     since.ended = 0;
     const awake = pool.candidates(since.fresh).filter((agent) => !agent.paused);
     // what is unfolded later will be new to every agent
@@ -177,12 +187,14 @@ export const createScheduler = (
   /** What goes first among equal priorities. */
   order: Order = createPressureOrder(expectedOrUnknown),
 ): Scheduler => {
-  const waiting = createWaiting(order);
-  const unfolding = createUnfolding(waiting);
+  const forAgents = createStore(order);
+  const { waiting, unfolding } = forAgents;
+  /** Tasks that are jobs of their own wait apart: no agent of the pool gets them. */
+  const asJobs = createStore(order);
+  const storeOf = ({ spec }: Group): Store => (spec.job === undefined ? forAgents : asJobs);
   const pool = createAgentPool(defaultCluster, createAccounts(shared));
   const since: Since = { fresh: false, ended: 0, arrived: [] };
-  const waitingNow = (): number => waiting.total + unfolding.rows;
-  const pass = createPass({ waiting, unfolding, pool, order, prefetch }, since);
+  const pass = createPass({ forAgents, asJobs, pool, order, prefetch }, since);
 
   const restore = (run: Run, row: Row, id: AgentId): AgentLoad | undefined => {
     const agent = pool.agents.get(id);
@@ -192,19 +204,16 @@ export const createScheduler = (
   };
 
   const unqueue = (run: Run): void => {
-    unfolding.dropRun(run);
-    waiting.dropRun(run);
+    forAgents.dropRun(run);
+    asJobs.dropRun(run);
   };
 
   return {
+    jobs: createJobQueue(asJobs.waiting, waiting, order),
+    reservations: createReservations(pool),
     ready: (run, from, count) => {
       since.fresh = true;
-      for (const { group, row, end } of partsOf(run, from, count)) {
-        if (isUniform(group)) waiting.push(run, group, group.shape, row, end - row);
-        else if (group.rowShapes !== undefined) unfolding.add(run, group, row, end - row);
-        else
-          for (const part of partsByShape(group, row, end)) waiting.push(run, group, part.shape, part.from, part.count);
-      }
+      for (const { group, row, end } of partsOf(run, from, count)) storeOf(group).ready(run, group, row, end);
     },
     dropRun: (run) => {
       unqueue(run);
@@ -235,7 +244,8 @@ export const createScheduler = (
     },
     left: (run, row, id) => {
       const agent = pool.agents.get(id);
-      if (agent === undefined) return;
+      // it ran in a job of its own
+      if (agent === undefined) return void (since.ended += 1);
       const shape = shapeOfRow(groupOf(run.groups, row), row);
       // when a gang is over, all its agents release what they hold for it
       if (shape.ranks !== undefined) return;
@@ -248,16 +258,16 @@ export const createScheduler = (
     leftGang: pool.takeRanks,
     pass,
     rebalance: (now) =>
-      pool.backlogged.size === 0 || waitingNow() > 0
+      pool.backlogged.size === 0 || forAgents.total > 0
         ? NOTHING_TO_ASK
         : takeBacks(pool.backlogged, pool.agents.values(), pool, now),
     demand: (nodes = []) => waiting.demand(nodes, SAMPLED),
-    waiting: waitingNow,
+    waiting: () => forAgents.total + asJobs.total,
     isHeld: () => false,
-    before: (run, row) => waiting.before(groupOf(run.groups, row), row),
+    before: (run, row) => storeOf(groupOf(run.groups, row)).waiting.before(groupOf(run.groups, row), row),
     rankOf: order.rankOf,
     sharedIn: pool.accounts.freeIn,
-    isUnfolding: () => unfolding.rows > 0,
+    isUnfolding: () => unfolding.rows + asJobs.unfolding.rows > 0,
     withdraw: (isWanted) => {
       unfolding.unfold(Infinity);
       return waiting.withdraw(isWanted);
