@@ -1,10 +1,11 @@
 import type { Duplex } from "node:stream";
-import type { RowRanges } from "../core/events.ts";
+import type { ResultColumns, RowRanges } from "../core/events.ts";
 import { type Gang, gangKey } from "../core/gangs.ts";
 import type { Run } from "../core/run.ts";
 import type { Results } from "../protocol/messages.ts";
 import { sendAssignments } from "./assignments.ts";
 import type { AgentsListeners, AgentsOptions, LinkContext } from "./context.ts";
+import { createCutShort } from "./cut-short.ts";
 import { createGangs } from "./gangs.ts";
 import { createHandshakes } from "./handshake.ts";
 import { hear } from "./hear.ts";
@@ -48,6 +49,8 @@ export interface Agents {
   loseSilent(agents: readonly number[], leaseMs: number): void;
   /** Agents that are surely gone. */
   lose(agents: readonly number[], reason: string, orderly?: boolean): void;
+  /** The result of a task whose job was ended from outside: what it means is for its manager to say. */
+  cutShort(agent: AgentId): ResultColumns | undefined;
   /** Imports the results that an agent left when it ended without a server. */
   importSpool(uuid: string, messages: readonly Results[]): boolean;
   /** While the journal cannot be written, the server reads nothing more from agents. */
@@ -70,7 +73,8 @@ const createContext = (options: AgentsOptions): LinkContext => {
   const pilotEnds = createPilotEnds(engine.state, links.values, links.drain);
   const nothing = (): void => undefined;
   const listeners = { joined: nothing, suspect: nothing, gone: nothing };
-  return { ...options, links, outputs, pilotEnds, gangs: createGangs(engine, links.get), listeners };
+  const cutShort = createCutShort(engine.state, links.get);
+  return { ...options, links, outputs, pilotEnds, cutShort, gangs: createGangs(engine, links.get), listeners };
 };
 
 export const createAgents = (options: AgentsOptions): Agents => {
@@ -142,6 +146,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
     },
     lose: (ids, reason, orderly) => loseAgents(context, ids, reason, orderly),
     loseSilent: (ids, leaseMs) => loseSilent(context, ids, leaseMs),
+    cutShort: context.cutShort.of,
     importSpool: (uuid, messages) => importSpool(context, uuid, messages),
     hold: (hold) => {
       held = hold;

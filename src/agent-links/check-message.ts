@@ -47,8 +47,8 @@ const Message = z.discriminatedUnion("t", [
     // an agent of the previous version has none
     parts: z.array(held).max(100_000).default([]),
     endsInMs: z.number().min(-MOST_TIME).max(MOST_TIME).optional(),
-    ahead: z.boolean().optional(),
     taskJob: z.object({ id: count.min(1), element: count }).optional(),
+    ahead: z.boolean().optional(),
   }),
   z.object({
     t: z.literal("progress"),

@@ -1,5 +1,6 @@
 import type { Agent } from "../core/state.ts";
 import type { Engine } from "../server/engine.ts";
+import type { CutShort } from "./cut-short.ts";
 import type { Gangs } from "./gangs.ts";
 import type { Links } from "./link.ts";
 import type { OutputLimiter } from "./output-limits.ts";
@@ -30,5 +31,6 @@ export interface LinkContext extends AgentsOptions {
   readonly gangs: Gangs;
   readonly outputs: OutputLimiter;
   readonly pilotEnds: PilotEnds;
+  readonly cutShort: CutShort;
   readonly listeners: AgentsListeners;
 }

@@ -48,6 +48,8 @@ export const hear = (context: LinkContext, link: AgentLink, message: AgentMessag
       context.listeners.suspect(link.id);
       return;
     case "bye":
+      // its manager says how its job ended
+      if (context.cutShort.of(link.id) !== undefined) return;
       // it has nothing: what was on its way to it is placed again, not lost
       giveBackAll(engine, link.id);
       loseAgents(context, [link.id], message.reason, true);

@@ -3,7 +3,8 @@ import type { AgentLink } from "./link.ts";
 /**
  * What an agent need not know at once: that its results are on disk, and which runs are over. It only frees memory
  * there, so it goes along with the next message, or with the next look at all agents at the latest: with many agents,
- * separate messages would cost more than the tasks. An agent that is about to leave waits for it, and gets it at once.
+ * separate messages would cost more than the tasks. An agent that leaves when it has it, draining or in the job of one task,
+ * gets it at once: its slot in the manager waits for that.
  */
 export const tellInPassing = (link: AgentLink): void => {
   if (link.channel === undefined) return;
@@ -12,8 +13,8 @@ export const tellInPassing = (link: AgentLink): void => {
   for (const run of link.over.splice(0)) link.channel.send({ t: "forget", run });
 };
 
-/** Its results up to this message are on disk. */
-export const resultsKept = (link: AgentLink, seq: number): void => {
+/** Its results up to this message are on disk; `leaves`: it has nothing more to do. */
+export const resultsKept = (link: AgentLink, seq: number, leaves: boolean): void => {
   link.durable = Math.max(link.durable, seq);
-  if (link.draining) tellInPassing(link);
+  if (leaves || link.draining) tellInPassing(link);
 };

@@ -23,6 +23,8 @@ export interface AgentLink {
   /** When it became suspect, on the monotonic clock; undefined while connected. */
   suspectSince: number | undefined;
   draining: boolean;
+  /** The server told it to end. */
+  told: boolean;
   /** When its pilot ends, in server milliseconds, as the agent itself says; Infinity if never. */
   endsAt: number;
   defined: Map<number, Set<number>>;
@@ -75,6 +77,7 @@ export const createLinks = ({ engine: { scheduler }, limitsOf, clusterOf }: Link
         channel: undefined,
         suspectSince: performance.now(),
         draining: false,
+        told: false,
         endsAt: Infinity,
         defined: new Map(),
         durable: 0,
@@ -84,7 +87,8 @@ export const createLinks = ({ engine: { scheduler }, limitsOf, clusterOf }: Link
         limitsOf,
       };
       links.set(id, link);
-      scheduler.addAgent({ id, resources, pilot, host, ...clusterOf(agent) });
+      // one that runs in the job of a task gets that one and no other
+      if (agent.taskJob === undefined) scheduler.addAgent({ id, resources, pilot, host, ...clusterOf(agent) });
       return link;
     },
     remove: (agent) => void links.delete(agent),
@@ -110,6 +114,7 @@ export const createLinks = ({ engine: { scheduler }, limitsOf, clusterOf }: Link
       const link = links.get(agent);
       if (link === undefined) return;
       leaving(link);
+      link.told ||= now;
       link.channel?.send({ t: "drain", now, reason });
     },
   };

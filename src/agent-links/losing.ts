@@ -29,6 +29,7 @@ export const loseAgents = (context: LinkContext, ids: readonly number[], reason:
   for (const id of living) {
     scheduler.removeAgent(id);
     outputs.gone(id);
+    context.cutShort.forget(id);
     context.listeners.gone(id);
   }
 };

@@ -1,11 +1,14 @@
-import { forEachAt } from "../core/held.ts";
+import type { RowRanges } from "../core/events.ts";
+import { forEachAt, whereOf } from "../core/held.ts";
 import type { State } from "../core/state.ts";
-import { peek } from "../core/table.ts";
+import { Flag, peek } from "../core/table.ts";
 import type { HeldTasks } from "../protocol/messages.ts";
 import type { Engine } from "../server/engine.ts";
 import type { AgentId, Row, RunId } from "../core/ids.ts";
 
 /** Brings what an agent has and what the state says it has into agreement. */
+
+type Here = ReadonlyMap<number, ReadonlySet<number>>;
 
 const hasRow = (state: State, agent: AgentId, id: number, row: Row, attempt: number): boolean => {
   const run = state.runs.get(id);
@@ -15,8 +18,15 @@ const hasRow = (state: State, agent: AgentId, id: number, row: Row, attempt: num
   return page !== undefined && page.agent[slot] === agent && page.attempt[slot] === attempt;
 };
 
-/** Returns what it has but should not have; what it should have but never got is placed again. */
-export const reconcile = (engine: Engine, agent: AgentId, held: readonly HeldTasks[]): HeldTasks[] => {
+/**
+ * What it has but should not have. What it should have but never got is placed again, or `missing` where it runs in the
+ * job of that task.
+ */
+export const reconcile = (
+  engine: Engine,
+  agent: AgentId,
+  held: readonly HeldTasks[],
+): { readonly drop: HeldTasks[]; readonly missing: readonly RowRanges[] } => {
   const drop: HeldTasks[] = [];
   const here = new Map<number, Set<number>>();
   for (const { run, rows, attempts } of held) {
@@ -33,20 +43,35 @@ export const reconcile = (engine: Engine, agent: AgentId, held: readonly HeldTas
     here.set(run, mine);
     if (bad.rows.length > 0) drop.push(bad);
   }
-  giveBackAll(engine, agent, here);
-  return drop;
+  const missing = engine.state.agents.get(agent)?.taskJob === undefined ? [] : missingAt(engine, agent, here);
+  const wanted = missing.filter(({ run, ranges: [row] }) => !isCanceled(engine.state, run, row!));
+  if (wanted.length === 0) giveBackAll(engine, agent, here);
+  return { drop, missing: wanted };
 };
 
-/** Gives back everything that the state says an agent has, except what it really has. */
-export const giveBackAll = (engine: Engine, agent: AgentId, here?: ReadonlyMap<number, ReadonlySet<number>>): void => {
+const isCanceled = ({ runs }: State, id: RunId, row: Row): boolean => {
+  const { table } = runs.get(id)!;
+  return ((peek(table, row)?.flags[row % table.pageRows] ?? 0) & Flag.CANCEL) !== 0;
+};
+
+/** Everything that the state says an agent has, except what it really has. */
+const missingAt = (engine: Engine, agent: AgentId, here?: Here): RowRanges[] => {
   const missing: { run: RunId; ranges: number[] }[] = [];
+  const where = whereOf(engine.state, [agent]);
   for (const run of engine.state.runs.values()) {
     const ranges: number[] = [];
     const mine = here?.get(run.id);
-    forEachAt(run, new Set([agent]), (row) => {
+    const note = (row: Row): void => {
       if (mine?.has(row) !== true) ranges.push(row, 1);
-    });
+    };
+    forEachAt(run, new Set([agent]), note, where);
     if (ranges.length > 0) missing.push({ run: run.id, ranges });
   }
+  return missing;
+};
+
+/** Gives all of that back. */
+export const giveBackAll = (engine: Engine, agent: AgentId, here?: Here): void => {
+  const missing = missingAt(engine, agent, here);
   if (missing.length > 0) engine.commit({ type: "tasks.returned", at: engine.clock(), agent, parts: missing });
 };

@@ -6,11 +6,21 @@ import { resultsKept } from "./in-passing.ts";
 import type { AgentId } from "../core/ids.ts";
 
 /** Results, in the order of their numbers: each is applied once, and acknowledged when it is on disk. */
-export const applyResults = ({ engine, links, outputs }: LinkContext, agent: AgentId, message: Results): void => {
+export const applyResults = (
+  { engine, links, outputs, cutShort }: LinkContext,
+  agent: AgentId,
+  message: Results,
+): void => {
   const known = engine.state.agents.get(agent);
   if (known === undefined || message.seq <= known.seq) return;
   if (message.seq !== known.seq + 1) throw new RangeError(`results ${message.seq} after ${known.seq}`);
   const { packed, parts } = checkResults(message);
+  if (cutShort.holdBack(agent, parts)) {
+    const lsn = engine.commit({ type: "tasks.ended", at: engine.clock(), agent, seq: message.seq, parts: [] });
+    const to = links.get(agent);
+    if (to !== undefined) engine.afterDurable(() => resultsKept(to, message.seq, known.taskJob !== undefined), lsn);
+    return;
+  }
   const lsn = engine.commit({ type: "tasks.ended", at: engine.clock(), agent, seq: message.seq, parts }, packed);
   for (const { run, rows } of parts) {
     for (const row of rows) outputs.ended(agent, run, row);
@@ -19,7 +29,7 @@ export const applyResults = ({ engine, links, outputs }: LinkContext, agent: Age
   const link = links.get(agent);
   if (link !== undefined && link.tails.size > 0)
     for (const { run, rows } of parts) for (const row of rows) link.tails.delete(`${run}.${row}`);
-  if (link !== undefined) engine.afterDurable(() => resultsKept(link, message.seq), lsn);
+  if (link !== undefined) engine.afterDurable(() => resultsKept(link, message.seq, known.taskJob !== undefined), lsn);
 };
 
 /** Imports the results that an agent left when it ended without a server; false if nobody knows it. */

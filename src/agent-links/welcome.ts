@@ -47,7 +47,7 @@ export const welcome = (
   const { id } = link;
   const endsAt = hello.endsInMs === undefined ? Infinity : engine.clock() + hello.endsInMs;
   links.connect(link, channel, endsAt, hello.ahead === true);
-  const drop = reconcile(engine, id, hello.held);
+  const { drop, missing } = reconcile(engine, id, hello.held);
   engine.afterDurable(() => {
     // it left again before this was on disk: its next connection gets its own welcome
     if (link.channel !== channel) return;
@@ -61,6 +61,7 @@ export const welcome = (
       now: engine.clock(),
     });
     gangs.welcome(link, hello.parts);
+    if (missing.length > 0) engine.listeners.assigned(id, missing, []);
     const pilotEnds = context.pilotEnds.reasonFor(id);
     if (pilotEnds !== undefined) links.drain(id, true, pilotEnds);
     else if (previous)

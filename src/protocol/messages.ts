@@ -41,10 +41,10 @@ export interface Hello {
   readonly parts: readonly HeldTasks[];
   /** Milliseconds until what still runs gets the signal to end with its pilot; absent: never. */
   readonly endsInMs?: number | undefined;
-  /** It takes tasks handed ahead; older agents do not, and do not say so. */
-  readonly ahead?: boolean | undefined;
   /** It runs in the job of one task, and nothing else. */
   readonly taskJob?: { readonly id: TaskJobId; readonly element: number } | undefined;
+  /** It takes tasks handed ahead; older agents do not, and do not say so. */
+  readonly ahead?: boolean | undefined;
 }
 
 /** One attempt. */

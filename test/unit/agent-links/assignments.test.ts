@@ -28,6 +28,7 @@ const listener = (id: number): { link: AgentLink; heard: ServerMessage[] } => {
     channel,
     suspectSince: undefined,
     draining: false,
+    told: false,
     endsAt: Infinity,
     defined: new Map(),
     durable: 0,
@@ -111,8 +112,8 @@ describe("what an agent is told", () => {
     const { link, heard } = listener(1);
     tellInPassing(link);
     expect(heard).toEqual([]);
-    resultsKept(link, 4);
-    resultsKept(link, 5);
+    resultsKept(link, 4, false);
+    resultsKept(link, 5, false);
     link.over = [2, 3];
     tellInPassing(link);
     tellInPassing(link);
@@ -123,7 +124,11 @@ describe("what an agent is told", () => {
     ]);
     // a leaving agent waits for it
     link.draining = true;
-    resultsKept(link, 6);
+    resultsKept(link, 6, false);
     expect(heard.at(-1)).toEqual({ t: "ack", seq: 6 });
+    // nor does one whose only task that was
+    link.draining = false;
+    resultsKept(link, 7, true);
+    expect(heard.at(-1)).toEqual({ t: "ack", seq: 7 });
   });
 });
