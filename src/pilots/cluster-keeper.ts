@@ -1,6 +1,7 @@
 import type { Shape } from "../core/run.ts";
 import type { Pilot } from "../core/state.ts";
 import { createAdoption } from "./adoption.ts";
+import type { Companion } from "./companion.ts";
 import type { KeeperContext } from "./context.ts";
 import { createDeciding } from "./deciding.ts";
 import type { Fleet } from "./fleet.ts";
@@ -50,6 +51,7 @@ export const createClusterKeeper = (
   cluster: string,
   fleets: readonly Fleet[],
   context: KeeperContext,
+  companion: Companion | undefined = undefined,
   periodMs = Math.min(...fleets.map(({ policy }) => policy.period)) * 1000,
 ): ClusterKeeper => {
   const { engine, agents, roster, log } = context;
@@ -60,7 +62,7 @@ export const createClusterKeeper = (
   const ends = createPilotEnds(context, notesOf, starts);
   const cancels = createPilotCancels(provider);
   const adoption = createAdoption(context, provider, fleets, starts);
-  const watch = createManagerWatch(context, { cluster, fleets, provider, periodMs, adoption, ends });
+  const watch = createManagerWatch(context, { cluster, fleets, provider, periodMs, adoption, ends, companion });
   const retiring = createRetiring(context, fleets, { starts, ends, cancels });
   let lookingSince: number | undefined;
   let again = false;
@@ -77,15 +79,21 @@ export const createClusterKeeper = (
   const loseSilent = (): void => {
     for (const fleet of fleets)
       for (const pilot of roster.live(fleet)) agents.loseSilent(roster.agentsOf(pilot.id), fleet.leaseMs);
+    companion?.loseSilent();
   };
 
-  const windDown = async (): Promise<void> => (stopping === undefined ? undefined : retiring.windDown(stopping));
+  const windDown = async (): Promise<void> => {
+    if (stopping === undefined) return;
+    await retiring.windDown(stopping);
+    await companion?.windDown(stopping);
+  };
 
   const lookOnce = async (): Promise<void> => {
     loseSilent();
     if (!(await watch.hear())) return windDown();
     await retiring.clearAway();
     await deciding.decideAll();
+    await companion?.look();
     await windDown();
   };
 
@@ -138,7 +146,8 @@ export const createClusterKeeper = (
       const live = fleets.flatMap((fleet) => roster.live(fleet));
       const late = performance.now() - stopping.since > UNREACHABLE_MS;
       const unreachable = late && (watch.problem !== null || askedSince() !== undefined);
-      return live.length === 0 || (unreachable && live.every(({ id }) => roster.agentsOf(id).length === 0));
+      const none = live.length === 0 || (unreachable && live.every(({ id }) => roster.agentsOf(id).length === 0));
+      return none && (companion?.isEmpty(unreachable) ?? true);
     },
   };
 };

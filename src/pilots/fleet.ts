@@ -43,6 +43,8 @@ export interface Fleet extends OfQueue, Partial<Pick<QueueJob, "jobNamePrefix" |
   prepare(pilot: PilotStart): Promise<JobRequest>;
   /** Files in `directory` (or absolute) with what a pilot's job printed, stdout first: shown when it did not start. */
   readonly outputs?: (pilot: { readonly jobName: string; readonly directory: string }) => readonly string[];
+  /** For managers: places the agents' bundle where nodes can read it, and says its name. */
+  readonly bundle?: () => Promise<string>;
   /** A pilot's own directory, if it is not the one of its name in the home's `jobs/`. */
   readonly directoryOf?: (jobName: string) => string;
 }

@@ -35,6 +35,7 @@ export const managerFleets = ({ home, bundle }: ManagerFleetsOptions, cluster: C
       offer: declared["cpus"] === undefined ? undefined : declared,
       leaseMs: (queue.walltime ?? NO_WALLTIME_LEASE) * 1000,
       outputs: () => [STDOUT, STDERR],
+      bundle,
       prepare: (pilot) => preparePilot({ home, cluster, queue, batch, bundle }, pilot),
       ...(logDirectory === undefined ? {} : { directoryOf: (jobName: string) => join(logDirectory, jobName) }),
     };

@@ -1,10 +1,11 @@
 import type { Provider } from "../managers/provider.ts";
 import type { Adoption } from "./adoption.ts";
+import type { Companion } from "./companion.ts";
 import type { KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
 import type { PilotEnds } from "./pilot-ends.ts";
 
-/** Asks one manager about all pilots of its cluster, once a period, and knows whether it answers. */
+/** Asks one manager about all pilots and tasks' jobs of its cluster, once a period, and knows whether it answers. */
 export interface ManagerWatch {
   /** Whether the manager answers: nothing is submitted while it does not. */
   hear(): Promise<boolean>;
@@ -19,11 +20,12 @@ export interface ManagerWatchOptions {
   readonly periodMs: number;
   readonly adoption: Adoption;
   readonly ends: PilotEnds;
+  readonly companion?: Companion | undefined;
 }
 
 export const createManagerWatch = (
   { roster, log, onHeard }: Pick<KeeperContext, "roster" | "log" | "onHeard">,
-  { cluster, fleets, provider, periodMs, adoption, ends }: ManagerWatchOptions,
+  { cluster, fleets, provider, periodMs, adoption, ends, companion }: ManagerWatchOptions,
 ): ManagerWatch => {
   const prompt = fleets.every((fleet) => fleet.prompt === true);
   let problem: string | null = null;
@@ -34,14 +36,17 @@ export const createManagerWatch = (
     const askedAt = performance.now();
     polledAt = askedAt;
     await adoption.catchUp();
+    await companion?.catchUp();
     const live = fleets.flatMap((fleet) => roster.live(fleet).map((pilot) => ({ fleet, pilot })));
-    const ids = live.map(({ pilot }) => pilot.nativeId).filter((id) => id !== "");
+    const own = live.map(({ pilot }) => pilot.nativeId).filter((id) => id !== "");
+    const ids = [...own, ...(companion?.ids() ?? [])];
     if (ids.length === 0) return false;
     const answers = await provider.poll(ids);
     for (const { fleet, pilot } of live) {
       const answer = answers.get(pilot.nativeId);
       if (answer !== undefined) await ends.heard(fleet, pilot, answer, askedAt);
     }
+    await companion?.heard(answers, askedAt);
     return true;
   };
 
@@ -61,6 +66,7 @@ export const createManagerWatch = (
         problem = message;
         onHeard(cluster, message);
       }
+      companion?.told(problem);
       return problem === null;
     },
   };

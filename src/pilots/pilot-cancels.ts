@@ -1,9 +1,8 @@
-import type { Pilot } from "../core/state.ts";
 import type { Provider } from "../managers/provider.ts";
 
-/** Cancels jobs of pilots: all with one command, and each again only after a while, however often that is requested. */
+/** Cancels jobs: all with one command, and each again only after a while, however often that is requested. */
 export interface PilotCancels {
-  cancel(pilots: readonly Pilot[]): Promise<void>;
+  cancel(jobs: readonly { readonly nativeId: string }[]): Promise<void>;
 }
 
 const AGAIN_MS = 15_000;
@@ -11,10 +10,10 @@ const AGAIN_MS = 15_000;
 export const createPilotCancels = (provider: Provider): PilotCancels => {
   const asked = new Map<string, number>();
   return {
-    cancel: async (pilots) => {
+    cancel: async (jobs) => {
       const now = performance.now();
       for (const [id, at] of asked) if (now - at > AGAIN_MS) asked.delete(id);
-      const ids = pilots.map(({ nativeId }) => nativeId).filter((id) => id !== "" && !asked.has(id));
+      const ids = jobs.map(({ nativeId }) => nativeId).filter((id) => id !== "" && !asked.has(id));
       if (ids.length === 0) return;
       for (const id of ids) asked.set(id, now);
       await provider.cancel(ids);

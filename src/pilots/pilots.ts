@@ -4,11 +4,12 @@ import type { Agents } from "../agent-links/agents.ts";
 import { type LongTimer, repeatTimer } from "../long-timer.ts";
 import type { Engine } from "../server/engine.ts";
 import { type ClusterKeeper, createClusterKeeper } from "./cluster-keeper.ts";
+import type { Companion } from "./companion.ts";
 import type { KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Waiting } from "../managers/waiting-words.ts";
 import { createRoster, type Roster } from "./roster.ts";
-import { createSpools } from "./spools.ts";
+import { type Spools, createSpools } from "./spools.ts";
 import type { AgentId, PilotId } from "../core/ids.ts";
 
 /**
@@ -54,6 +55,11 @@ export interface PilotsOptions {
   /** What a manager was heard to say: null if it answered, else why not. */
   readonly onHeard?: (cluster: string, problem: string | null) => void;
   readonly periodMs?: number;
+  readonly spools?: Spools;
+  /** Tasks' jobs of a cluster, if it can have some. */
+  readonly companion?: (cluster: string) => Companion | undefined;
+  /** Agents in tasks' jobs about which a manager is asked. */
+  readonly cared?: () => ReadonlySet<AgentId>;
   /** How long a silent agent outside any fleet keeps its tasks. */
   readonly orphanLeaseMs?: number;
 }
@@ -68,11 +74,14 @@ const SOON_MS = [30, 100, 300];
 
 /** Started by hand, or from a queue that is no longer configured: there is no manager to ask about them. */
 const loseOrphans = (
-  { fleets, agents, engine, orphanLeaseMs = ORPHAN_LEASE_MS }: PilotsOptions,
+  { fleets, agents, engine, orphanLeaseMs = ORPHAN_LEASE_MS, cared: others = () => new Set() }: PilotsOptions,
   roster: Roster,
 ): void => {
   const cared = new Set(fleets.flatMap((fleet) => roster.live(fleet).map(({ id }) => id)));
-  const orphans = [...agents.links()].filter(({ id }) => !cared.has(engine.state.agents.get(id)?.pilot ?? 0));
+  const inJobs = others();
+  const orphans = [...agents.links()].filter(
+    ({ id }) => !cared.has(engine.state.agents.get(id)?.pilot ?? 0) && !inJobs.has(id),
+  );
   agents.loseSilent(
     orphans.map(({ id }) => id),
     orphanLeaseMs,
@@ -99,12 +108,12 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   const { engine, agents } = options;
   const { state } = engine;
   const roster = createRoster(options.home, engine, agents);
-  const spools = createSpools(options);
+  const spools = options.spools ?? createSpools(options);
   const context: KeeperContext = { ...NOBODY_HEARS, ...options, roster, spools };
   const clusters = [...new Set(options.fleets.map(({ cluster }) => cluster))];
   const keepers = clusters.map((cluster) => {
     const fleets = options.fleets.filter((fleet) => fleet.cluster === cluster);
-    return createClusterKeeper(cluster, fleets, context, options.periodMs);
+    return createClusterKeeper(cluster, fleets, context, options.companion?.(cluster), options.periodMs);
   });
   const timers = new Set<LongTimer>();
   let settle: (() => void) | undefined;

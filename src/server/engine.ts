@@ -14,7 +14,7 @@ import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "../journal/journal.ts";
 import { createOutbox } from "./outbox.ts";
-import { rebuildQueues, requeueRun } from "./rebuild-queues.ts";
+import { queueRows, rebuildQueues, requeueRun } from "./rebuild-queues.ts";
 import { createRetryDelay } from "./retry-delays.ts";
 import type { AgentId, Row } from "../core/ids.ts";
 
@@ -47,6 +47,8 @@ export interface EngineListeners {
   assigned: (agent: AgentId, parts: readonly RowRanges[], ahead: readonly RowRanges[]) => void;
   stop: (agent: AgentId, run: Run, row: Row, attempt: number) => void;
   takeBack: (agent: AgentId, count: number) => void;
+  /** What waits was looked at: some of it may become jobs of its own. */
+  passed: () => void;
   /** Agents that have a part of it end that part. */
   gangOver: (gang: Gang) => void;
   /** For followers: called as soon as it is true in memory. */
@@ -67,6 +69,7 @@ const NOBODY_LISTENS: EngineListeners = {
   assigned: nothing,
   stop: nothing,
   takeBack: nothing,
+  passed: nothing,
   gangOver: nothing,
   attemptOver: nothing,
   taskEnded: nothing,
@@ -91,6 +94,12 @@ const DEFAULT_LOSSES = 5;
 const ownNode = ({ agents }: State): MemoryAdvice => ({
   largest: (_spec, agent) => amountOf(agents.get(agent)?.resources ?? {}, "mem"),
 });
+
+/** Its agents have their slots back. */
+const releaseGang = ({ runs }: State, scheduler: Scheduler, gang: Gang): void => {
+  const { groups } = runs.get(gang.run)!;
+  scheduler.leftGang(shapeOfRow(groupOf(groups, gang.row), gang.row), gang);
+};
 
 export const createEngine = (
   state: State,
@@ -120,22 +129,18 @@ export const createEngine = (
   };
 
   const effects: Effects = {
-    ready: (run, from, count) => whenFilled(() => scheduler.ready(run, from, count)),
+    ready: (run, from, count) => whenFilled(() => queueRows(state, scheduler, run, from, count)),
     unqueue: (run) => {
       if (filled) scheduler.unqueue(run);
     },
-    requeue: (run) => whenFilled(() => requeueRun(run, scheduler, clock, delay)),
+    requeue: (run) => whenFilled(() => requeueRun(state, run, scheduler, clock, delay)),
     delayed: (run, row, until) => {
       if (filled) delay(run, row, until);
     },
     arrived: (run, row, agent) => whenFilled(() => scheduler.arrived(run, row, agent)),
     left: (run, row, agent) => whenFilled(() => scheduler.left(run, row, agent)),
     gangOver: (gang) => {
-      if (filled) {
-        const run = state.runs.get(gang.run)!;
-        scheduler.leftGang(shapeOfRow(groupOf(run.groups, gang.row), gang.row), gang);
-        schedulePass();
-      }
+      whenFilled(() => releaseGang(state, scheduler, gang));
       afterDurable(() => listeners.gangOver(gang));
     },
     stop: (agent, run, row, attempt) => afterDurable(() => listeners.stop(agent, run, row, attempt)),
@@ -180,6 +185,7 @@ export const createEngine = (
       const lsn = commit({ type: "tasks.assigned", at, agent, parts, ...more });
       afterDurable(() => listeners.assigned(agent, parts, ahead ?? []), lsn);
     }
+    listeners.passed();
     const { asks, againMs } = scheduler.rebalance(at);
     for (const { agent, count } of asks) listeners.takeBack(agent, count);
     if (scheduler.isUnfolding()) schedulePass();

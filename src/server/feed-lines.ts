@@ -4,10 +4,14 @@ import { type Attempt, type Run, indexOfRow } from "../core/run.ts";
 import { taskStateName } from "../core/states.ts";
 import { peek } from "../core/table.ts";
 import { signalName } from "../views/views.ts";
-import type { AgentId, Row } from "../core/ids.ts";
+import type { AgentId, Row, RunId, TaskJobId } from "../core/ids.ts";
 
 /** What people and scripts learn of what happens: an event of the journal as zero or more lines. */
 export type FeedLine = Omit<EventView, "seq" | "time">;
+
+export type RunOf = (job: TaskJobId) => RunId | undefined;
+
+const runPart = (run: RunId | undefined): { run?: RunId } => (run === undefined ? {} : { run });
 
 const NONE: readonly FeedLine[] = [];
 
@@ -20,7 +24,8 @@ const assignedLine = (agent: AgentId, part: RowRanges, ahead: boolean): FeedLine
   detail: { agent, tasks: countOf(part), ...(ahead ? { ahead } : {}) },
 });
 
-export const linesOf = (event: Event): readonly FeedLine[] => {
+/** `runOf`: the run of a task's job. */
+export const linesOf = (event: Event, runOf: RunOf = () => undefined): readonly FeedLine[] => {
   switch (event.type) {
     case "run.committed":
       return [{ event: "run.submitted", run: event.run }];
@@ -40,7 +45,16 @@ export const linesOf = (event: Event): readonly FeedLine[] => {
         detail: { tasks: countOf(part), reason: event.reason },
       }));
     case "agent.joined":
-      return [{ event: "agent.joined", detail: { agent: event.agent, host: event.host, pilot: event.pilot } }];
+      return [
+        {
+          event: "agent.joined",
+          detail: {
+            agent: event.agent,
+            host: event.host,
+            ...(event.taskJob === undefined ? { pilot: event.pilot } : { job: event.taskJob.id }),
+          },
+        },
+      ];
     case "agents.lost": {
       const name = event.orderly === true ? "agent.left" : "agent.lost";
       return [{ event: name, detail: { agents: event.agents, reason: event.reason } }];
@@ -50,6 +64,34 @@ export const linesOf = (event: Event): readonly FeedLine[] => {
     case "pilot.changed":
       return [
         { event: "pilot.state", detail: { pilot: event.pilot, state: event.state, reason: event.reason ?? null } },
+      ];
+    case "task-job.requested":
+      return [
+        {
+          event: "task-job.requested",
+          run: event.run,
+          detail: {
+            job: event.job,
+            tasks: event.rows.length,
+            cluster: event.cluster,
+            queue: event.queue,
+            name: event.jobName,
+          },
+        },
+      ];
+    case "task-job.changed":
+      return [
+        {
+          event: "task-job.state",
+          ...runPart(runOf(event.job)),
+          detail: {
+            job: event.job,
+            state: event.state ?? null,
+            nativeId: event.nativeId ?? null,
+            elements: event.elements?.length ?? null,
+            reason: event.reason ?? null,
+          },
+        },
       ];
     case "launch.requested":
       return [

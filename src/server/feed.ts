@@ -2,7 +2,7 @@ import type { Event } from "../core/events.ts";
 import type { Attempt, Run } from "../core/run.ts";
 import type { EventView } from "../api/schemas.ts";
 import type { Clock } from "./clock.ts";
-import { endOf, lineOfAttempt, lineOfEnd, linesOf, type FeedLine } from "./feed-lines.ts";
+import { endOf, lineOfAttempt, lineOfEnd, linesOf, type FeedLine, type RunOf } from "./feed-lines.ts";
 import { isoTime } from "../views/views.ts";
 import type { Row, RunId } from "../core/ids.ts";
 
@@ -22,7 +22,7 @@ export interface Follower {
 
 export interface Feed {
   publish(event: FeedLine, at: number): void;
-  committed(event: Event): void;
+  committed(event: Event, runOf?: RunOf): void;
   /** The clock is read only if someone wants to know: most tasks end unwatched. */
   taskEnded(run: Run, row: Row, clock: Clock): void;
   /** An attempt failed or was lost, and its task will run again. The last attempt is published with its task's end. */
@@ -57,11 +57,11 @@ export const createFeed = (): Feed => {
 
   return {
     publish,
-    committed: (event) => {
+    committed: (event, runOf) => {
       // there are many, and they matter only at the moment
       const passing = event.type === "tasks.assigned";
       if (passing && followers.size === 0) return;
-      for (const line of linesOf(event)) publish(line, "at" in event ? event.at : 0, !passing);
+      for (const line of linesOf(event, runOf)) publish(line, "at" in event ? event.at : 0, !passing);
     },
     taskEnded: (run, row, clock) => {
       const state = endOf(run, row);

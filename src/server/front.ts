@@ -108,6 +108,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     engine,
     agents,
     pilots,
+    taskJobs: inside.jobs,
     pilotService: createPilotService({ engine, agents, pilots, fleets, clusters, mayTake }),
     runWatch: inside.runWatch,
     expected: inside.learning.expected,

@@ -21,7 +21,11 @@ import { createFleets } from "../pilots/create-fleets.ts";
 import type { Fleet } from "../pilots/fleet.ts";
 import { createLargestMemory, createMemoryShare } from "../pilots/largest-memory.ts";
 import { largestOf } from "../pilots/largest.ts";
+import { type TaskJobs, createTaskJobs } from "../jobs/jobs.ts";
+import { markOf } from "../jobs/names.ts";
+import { createTaskQueues } from "../jobs/task-queues.ts";
 import { type Pilots, createPilots } from "../pilots/pilots.ts";
+import { createSpools } from "../pilots/spools.ts";
 import { simulatedNode } from "../pilots/simulated-fleets.ts";
 import { learnedMemory } from "../learned/auto.ts";
 import { createFirstTasks } from "../learned/first-tasks.ts";
@@ -39,6 +43,7 @@ export interface Inside {
   readonly agents: Agents;
   readonly fleets: readonly Fleet[];
   readonly pilots: Pilots;
+  readonly jobs: TaskJobs;
   readonly compactor: Compactor;
   readonly runWatch: RunWatch;
   readonly learning: Learning;
@@ -162,8 +167,15 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     clusters,
     largest,
     scratchOf,
-    living: () => [...state.pilots.values()].filter((pilot) => pilot.nativeId !== "" && !isFinalPilot(pilot.state)),
+    living: () => [
+      ...[...state.pilots.values()].filter((pilot) => pilot.nativeId !== "" && !isFinalPilot(pilot.state)),
+      ...jobs.living(),
+    ],
   });
+  const spools = createSpools({ home: root, engine, agents, log });
+  const queues = createTaskQueues({ home: root, bundles, clusters, fleets, scratchOf });
+  const place = { home: root, host: hostname(), mark: markOf(root, keys.agentToken), defaultCluster: clusters.default };
+  const jobs: TaskJobs = createTaskJobs({ ...place, engine, agents, spools, log, queues });
   const standings = createStandings({ clusters: clusters.clusters.values(), clock, log });
   const pilots = createPilots({
     home: root,
@@ -172,12 +184,15 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     engine,
     agents,
     log,
+    spools,
+    companion: jobs.companion,
+    cared: jobs.cared,
     defaultCluster: clusters.default,
     onHeard: standings.heard,
     onWaiting: (pilot, text) => feed.publish({ event: "pilot.waiting", detail: { pilot, manager: text } }, clock()),
   });
   const runWatch = createRunWatch(engine);
-  wire({ engine, agents, pilots, feed, runWatch, expected, requests, journal, lifecycle, log });
+  wire({ engine, agents, pilots, jobs, feed, runWatch, expected, requests, journal, lifecycle, log });
   announce(engine, claim.epoch, here);
 
   const compactor = createCompactor({
@@ -194,6 +209,7 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     agents,
     fleets,
     pilots,
+    jobs,
     compactor,
     runWatch,
     learning,

@@ -4,6 +4,7 @@ import type { Engine } from "./engine.ts";
 import type { Expected } from "../learned/expected.ts";
 import type { Feed } from "./feed.ts";
 import type { Pilots } from "../pilots/pilots.ts";
+import type { TaskJobs } from "../jobs/jobs.ts";
 import type { Journal } from "../journal/index.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Log } from "./logger.ts";
@@ -15,6 +16,7 @@ export interface Wired {
   readonly engine: Engine;
   readonly agents: Agents;
   readonly pilots: Pilots;
+  readonly jobs: TaskJobs;
   readonly feed: Feed;
   readonly runWatch: RunWatch;
   readonly expected: Expected;
@@ -25,11 +27,11 @@ export interface Wired {
 }
 
 export const wire = (parts: Wired): void => {
-  const { engine, agents, pilots, feed, runWatch, expected, requests, journal, lifecycle, log } = parts;
+  const { engine, agents, pilots, jobs, feed, runWatch, expected, requests, journal, lifecycle, log } = parts;
   const { clock, listeners } = engine;
 
   listeners.committed = (event) => {
-    feed.committed(event);
+    feed.committed(event, (job) => engine.state.taskJobs.get(job)?.run);
     if (event.type === "run.committed" || event.type === "run.retried") {
       const run = engine.state.runs.get(event.run);
       if (run !== undefined) {
@@ -64,8 +66,12 @@ export const wire = (parts: Wired): void => {
   listeners.stop = agents.stop;
   listeners.gangOver = agents.gangOver;
   listeners.takeBack = agents.takeBack;
+  listeners.passed = jobs.look;
 
-  agents.listeners.joined = pilots.joined;
+  agents.listeners.joined = (agent, pilot) => {
+    if (engine.state.agents.get(agent)?.taskJob === undefined) pilots.joined(agent, pilot);
+    else jobs.joined(agent);
+  };
   agents.listeners.suspect = pilots.look;
   agents.listeners.gone = pilots.look;
 

@@ -7,6 +7,7 @@ import type { Pilots } from "../../pilots/pilots.ts";
 import type { Standings } from "../../check/standings.ts";
 import type { AccountRule } from "../../scheduler/scheduler.ts";
 import type { LogSource } from "../../logs/logs.ts";
+import type { TaskJobs } from "../../jobs/jobs.ts";
 import type { RunShelf } from "./run-shelf.ts";
 
 /** What the parts of the service share. */
@@ -14,6 +15,8 @@ export interface ServiceContext {
   readonly engine: Engine;
   readonly agents: Agents;
   readonly pilots: Pilots;
+  /** What is known of tasks that are jobs of their own. */
+  readonly taskJobs: Pick<TaskJobs, "waiting" | "unreachable" | "refused" | "directory" | "mostQueued">;
   readonly expected: Expected;
   readonly home: string;
   readonly clusters: ClustersConfig;

@@ -14,6 +14,7 @@ import type { Pilots } from "../../pilots/pilots.ts";
 import { efficiencyView } from "../../views/efficiency.ts";
 import { groupViews, runView, summaryView } from "../../views/views.ts";
 import type { ServiceContext } from "./context.ts";
+import { createJobService } from "./job-service.ts";
 import type { PilotService } from "./pilot-service.ts";
 import { createRunChanges } from "./run-changes.ts";
 import { createRunShelf } from "./run-shelf.ts";
@@ -32,6 +33,7 @@ export interface ServiceOptions {
   readonly engine: Engine;
   readonly agents: Agents;
   readonly pilots: Pilots;
+  readonly taskJobs: ServiceContext["taskJobs"];
   readonly pilotService: PilotService;
   readonly runWatch: RunWatch;
   readonly feed: Feed;
@@ -93,6 +95,7 @@ export const createService = (options: ServiceOptions): Service => {
   };
   const context: ServiceContext = { ...options, shelf, logs };
   const etas = createEtas(context);
+  const jobs = createJobService(context, pilotViews);
   let submitting = 0;
 
   const shortView = (id: number): RunView => {
@@ -101,9 +104,9 @@ export const createService = (options: ServiceOptions): Service => {
   };
 
   return {
-    ...createTaskService(context),
+    ...createTaskService(context, jobs),
     ...createRunChanges(context),
-    ...createWhyService(context),
+    ...createWhyService(context, jobs),
     efficiency: async (id) => efficiencyView(await shelf.whole(id)),
     server: options.about,
     status: () => {
@@ -115,6 +118,7 @@ export const createService = (options: ServiceOptions): Service => {
         fleets: fleetViews(),
         pilots: pilotViews().filter((pilot) => pilot.ended === null),
         runs: [...live, ...ended].map(shortView),
+        taskJobs: jobs.taskJobs(),
       };
     },
     submit: async (lines) => {
@@ -149,6 +153,7 @@ export const createService = (options: ServiceOptions): Service => {
         if ("resume" in step.value || step.value.seq > last) yield step.value;
     },
     pilots: pilotViews,
+    jobs: jobs.jobs,
     addPilots,
     drainPilot,
     cancelPilot,

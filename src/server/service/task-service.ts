@@ -7,6 +7,7 @@ import { SlipwayError } from "../../errors.ts";
 import { checkAttempt, runOutput, stderrTail, taskOutput } from "../../logs/logs.ts";
 import { taskView } from "../../views/views.ts";
 import type { ServiceContext } from "./context.ts";
+import type { JobService } from "./job-service.ts";
 import { rowOfTask } from "./run-shelf.ts";
 import type { Row } from "../../core/ids.ts";
 
@@ -31,22 +32,26 @@ const rowsOf = (run: Run, code: number | undefined, offset: number, limit: numbe
   return rows;
 };
 
-export const createTaskService = ({ engine: { state }, shelf, logs }: ServiceContext): TaskService => {
-  const listed = async (run: Run, row: Row): Promise<TaskView> => {
+export const createTaskService = (
+  { engine: { state }, shelf, logs }: ServiceContext,
+  { viewsOf }: Pick<JobService, "viewsOf">,
+): TaskService => {
+  const listed = async (run: Run, row: Row, jobOf: ReturnType<typeof viewsOf>): Promise<TaskView> => {
     const failed = stateOf(run.table, row) === Task.FAILED;
-    return taskView(state, run, row, failed ? await stderrTail(logs, run, row) : null);
+    return taskView(state, run, row, failed ? await stderrTail(logs, run, row) : null, jobOf(row));
   };
 
   return {
     tasks: async (id, query) => {
       const run = await shelf.whole(id);
       const code = query.state === undefined ? undefined : codeOf(query.state);
-      return Promise.all(rowsOf(run, code, query.offset, query.limit).map((row) => listed(run, row)));
+      const jobOf = viewsOf(run);
+      return Promise.all(rowsOf(run, code, query.offset, query.limit).map((row) => listed(run, row, jobOf)));
     },
     task: async (id, index) => {
       const run = await shelf.whole(id);
       const row = rowOfTask(run, index);
-      return taskView(state, run, row, await stderrTail(logs, run, row));
+      return taskView(state, run, row, await stderrTail(logs, run, row), viewsOf(run)(row));
     },
     taskLogs: async (id, index, query) => {
       const run = await shelf.whole(id);

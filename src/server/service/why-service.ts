@@ -7,6 +7,7 @@ import type { Agent } from "../../core/state.ts";
 import { type SharedFacts, sharedWait } from "../../views/shared-wait.ts";
 import { type ManagerSays, type Surroundings, whyRun, whyTask } from "../../views/why.ts";
 import type { ServiceContext } from "./context.ts";
+import type { JobService } from "./job-service.ts";
 import { rowOfTask } from "./run-shelf.ts";
 import type { PilotId } from "../../core/ids.ts";
 
@@ -42,7 +43,12 @@ const unusableSince = ({ standings, clusters }: ServiceContext, shape: Shape): s
   return `${standing.cause} (so since ${new Date(standing.since).toISOString().slice(0, 19).replace("T", " ")} UTC)`;
 };
 
-const surroundings = (context: ServiceContext, shape: Shape): Surroundings => {
+const surroundings = (
+  context: ServiceContext,
+  jobs: JobService,
+  shape: Shape,
+  job: Surroundings["job"],
+): Surroundings => {
   const { engine, agents, pilots } = context;
   const { state } = engine;
   const able = pilots.able(shape);
@@ -69,7 +75,10 @@ const surroundings = (context: ServiceContext, shape: Shape): Surroundings => {
     lastFailure: able.map(({ cluster, queue }) => pilots.failure(cluster, queue)).find((text) => text !== null) ?? null,
     livePilots: live.length,
     waitingPilots: live.map(({ id }) => saidOf(context, id)).filter((said) => said !== null),
-    stalledBy: (agent) => saidOf(context, state.agents.get(agent)?.pilot ?? 0),
+    stalledBy: (agent) => {
+      const { taskJob, pilot = 0 } = state.agents.get(agent) ?? {};
+      return taskJob === undefined ? saidOf(context, pilot) : jobs.stalled(taskJob.id, taskJob.element);
+    },
     connectedAgents: links.filter((link) => link.channel !== undefined).length,
     suspectAgents: links.filter((link) => link.channel === undefined).length,
     tooLate: taking.length > 0 && taking.every(({ endsAt }) => endsAt - now < shape.timeRequest * 1000),
@@ -78,21 +87,24 @@ const surroundings = (context: ServiceContext, shape: Shape): Surroundings => {
     waitingTasks: engine.scheduler.waiting(),
     heldBack: (run, row) => engine.scheduler.isHeld(run, row),
     before: (run, row) => engine.scheduler.before(run, row),
+    job,
     expected: (run, row) => ({ ms: context.expected.ofTask(run, row), basis: context.expected.basisOf(run, row) }),
   };
 };
 
-export const createWhyService = (context: ServiceContext): Pick<Service, "why"> => ({
+export const createWhyService = (context: ServiceContext, jobs: JobService): Pick<Service, "why"> => ({
   why: async (id, index) => {
     const run = await context.shelf.whole(id);
     if (index === undefined && run.total !== 1) {
       const ready = run.groups.find(
         ({ base, count, done, failed, canceled }) => base === Task.PENDING && done + failed + canceled < count,
       );
-      return whyRun(surroundings(context, (ready ?? run.groups[0]!).shape), run);
+      const { shape, index: group } = ready ?? run.groups[0]!;
+      return whyRun(surroundings(context, jobs, shape, jobs.around(run, group, undefined)), run);
     }
     const row = index === undefined ? 0 : rowOfTask(run, index);
-    const around = surroundings(context, shapeOfRow(groupOf(run.groups, row), row));
+    const group = groupOf(run.groups, row);
+    const around = surroundings(context, jobs, shapeOfRow(group, row), jobs.around(run, group.index, row));
     return whyTask(around, run, row, await stderrTail(context.logs, run, row));
   },
 });
