@@ -10,6 +10,7 @@ import { MOST_BODY, MOST_LAUNCH, jsonText, readWhole } from "./bodies.ts";
 import { ADMIN, type Caller, checkPath } from "./caller.ts";
 import { addClusters } from "./clusters.ts";
 import { addEvents } from "./events.ts";
+import { addJobs } from "./jobs.ts";
 import type { LaunchService } from "./launch-service.ts";
 import { addLaunches } from "./launches.ts";
 import { addPilots } from "./pilots.ts";
@@ -88,6 +89,7 @@ export const createApi = ({ service, launches, token, version, clock, onKnown, l
   addClusters(app, service);
   addWraps(app, service);
   addLaunches(app, launches);
+  addJobs(app, service, launches);
   addTokens(app, launches);
   addDocument(app, version);
   return app;

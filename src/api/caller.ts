@@ -13,7 +13,7 @@ export type Caller =
 
 export const ADMIN: Caller = { kind: "admin" };
 
-const OF_USERS = [`${BASE}/launches`, `${BASE}/server`, `${BASE}/openapi.json`];
+const OF_USERS = [`${BASE}/launches`, `${BASE}/jobs`, `${BASE}/server`, `${BASE}/openapi.json`];
 
 const isUnder = (path: string, base: string): boolean => path === base || path.startsWith(`${base}/`);
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { LOST_REASONS } from "../core/output-lost.ts";
 import { PEAK_SOURCES } from "../core/peak.ts";
 import { PILOT_STATES, TASK_STATES } from "../core/states.ts";
+import { TaskJobView, TaskJobsView } from "./job-schemas.ts";
 
 /** Shapes of the REST API and of `--json`. Fields may be added; those here keep their meaning. Times are ISO 8601. */
 
@@ -68,6 +69,8 @@ export const AttemptView = z.object({
   state: z.enum([...TASK_STATES, "LOST"]),
   agent: z.string().nullable(),
   pilot: z.string().nullable(),
+  /** The manager's id of its own job, while that is remembered; a server of an earlier version does not say. */
+  job: z.string().nullable().optional(),
   host: z.string().nullable(),
   assigned: time,
   started: time,
@@ -108,6 +111,10 @@ export const TaskView = z.object({
   stdout: z.string().nullable(),
   stderr: z.string().nullable(),
   lastStderr: z.string().nullable(),
+  /** Whether it goes through pilots or is a job of its own; a server of an earlier version does not say. */
+  via: z.enum(["pilot", "job"]).optional(),
+  /** Its own job, the last one; null: it has none, or none any more. */
+  job: TaskJobView.nullable().optional(),
 });
 
 /** Requested and used in the mean, and the request that would have done for all; null where nothing is known. */
@@ -267,6 +274,8 @@ export const StatusView = z.object({
   pilots: z.array(PilotView),
   /** The runs that have not ended, and the last few that have. */
   runs: z.array(RunView),
+  /** Tasks that are jobs of their own, by queue, where there are any; a server of an earlier version does not say. */
+  taskJobs: z.array(TaskJobsView).optional(),
   /** Dask clusters of this home; a server of an earlier version does not say. */
   wraps: z.array(WrapView).optional(),
 });

@@ -14,6 +14,7 @@ import type {
   WrapView,
 } from "./schemas.ts";
 import type { RunId } from "../core/ids.ts";
+import type { OtherJobView } from "./job-schemas.ts";
 
 /** What the API needs of a server. Every method throws a SlipwayError that says what is wrong. */
 export interface Service {
@@ -42,6 +43,8 @@ export interface Service {
     signal: AbortSignal,
   ): AsyncIterable<EventView | { resume: number }>;
   pilots(): PilotView[];
+  /** Jobs of tasks, and pilots, that managers have now; newest first. */
+  jobs(kind: "task" | "pilot"): OtherJobView[];
   /** Starts pilots by hand, whatever the fleet's strategy; answers when the intent is on disk. */
   addPilots(query: { cluster?: string | undefined; queue?: string | undefined; count: number }): Promise<PilotView[]>;
   /** It takes no new tasks and ends when it is empty; one that has not begun is cancelled. */

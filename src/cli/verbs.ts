@@ -31,7 +31,12 @@ export const VERBS: readonly VerbEntry[] = [
   verb(LOOK, "list", "list the runs, newest first", () => import("./verbs/list.ts")),
   verb(LOOK, "show", "one run or one task in detail", () => import("./verbs/show.ts")),
   verb(LOOK, "logs", "what tasks wrote", () => import("./verbs/logs.ts")),
-  verb(LOOK, "jobs", "what `launch` handed to workload managers", () => import("./verbs/jobs.ts")),
+  verb(
+    LOOK,
+    "jobs",
+    "what Slipway has in workload managers: jobs of tasks, pilots, launches",
+    () => import("./verbs/jobs.ts"),
+  ),
   verb(LOOK, "why", "why it is not running, or why it failed, and what would help", () => import("./verbs/why.ts")),
   verb(LOOK, "events", "what happened, in order", () => import("./verbs/events.ts")),
   verb(LOOK, "status", "one screen: server, fleets, pilots, runs", () => import("./verbs/status.ts")),

@@ -16,6 +16,7 @@ import type {
   WhyView,
   WrapView,
 } from "../api/schemas.ts";
+import type { JobKind, JobView } from "../api/job-schemas.ts";
 import type { LogPiece } from "../api/service.ts";
 import type { Endpoint } from "../protocol/endpoint.ts";
 import { createLaunchClient, type LaunchClient } from "./launches.ts";
@@ -90,6 +91,8 @@ export interface Client extends LaunchClient {
   /** Events so far, and with `follow` those to come; continues where it stopped after a restart of the server. */
   events(query?: EventsQuery): AsyncGenerator<EventView>;
   pilots(): Promise<PilotView[]>;
+  /** What Slipway has in workload managers, newest first. */
+  jobs(query?: { kind?: JobKind | undefined; state?: string | undefined; limit?: number }): Promise<JobView[]>;
   /** Starts pilots by hand: of the default cluster, and of its only or first queue, unless named. */
   addPilots(options?: { cluster?: string; queue?: string; count?: number }): Promise<PilotView[]>;
   /** It takes no new tasks and ends when it is empty. */
@@ -212,6 +215,7 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
     why: (run, index) => get(index === undefined ? `/runs/${run}/why` : `/runs/${run}/tasks/${index}/why`),
     events,
     pilots: () => get("/pilots"),
+    jobs: ({ kind, state, limit } = {}) => get(`/jobs${query({ kind, state, limit })}`),
     addPilots: (options = {}) => post("/pilots", options),
     drainPilot: (id, options = {}) => post(`/pilots/${id}/drain`, options),
     cancelPilot: (id, options = {}) => post(`/pilots/${id}/cancel`, options),

@@ -6,6 +6,7 @@ import { type Attempt, type Run, groupOf, indexOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { isFinalTask } from "../core/states.ts";
 import { stateOf } from "../core/table.ts";
+import { agentOf } from "../core/task-job.ts";
 import { SlipwayError } from "../errors.ts";
 import { findLastChunk } from "./lost-output.ts";
 import { readOutput, readTail } from "./output-reader.ts";
@@ -115,7 +116,7 @@ export async function* taskOutput(source: LogSource, run: Run, row: Row, query: 
         shown.clear();
       }
       attempt = last.n;
-      const stream = source.state.agents.get(last.agent)?.output;
+      const stream = agentOf(source.state, run, last.agent)?.output;
       let at = lastChunk(source, run, row, last);
       // if there is a result, it says everything
       if (last.lost && last.outBytes + last.errBytes === 0) {
@@ -128,7 +129,7 @@ export async function* taskOutput(source: LogSource, run: Run, row: Row, query: 
       }
       // ranks on other agents: reported when they have ended
       for (const part of run.rankOutputs.get(row) ?? []) {
-        const file = source.state.agents.get(part.agent)?.output;
+        const file = agentOf(source.state, run, part.agent)?.output;
         if (part.attempt !== attempt || shown.has(part.agent) || file === undefined) continue;
         shown.add(part.agent);
         yield* readOutput(file, part.outAt, { fd });
@@ -194,12 +195,12 @@ export const stderrTail = async (source: LogSource, run: Run, row: Row): Promise
   const last = attemptsOf(run, row).at(-1);
   if (path !== null || last === undefined) return null;
   const at = lastChunk(source, run, row, last);
-  const stream = source.state.agents.get(last.agent)?.output;
+  const stream = agentOf(source.state, run, last.agent)?.output;
   if (stream === undefined) return null;
   try {
     let bytes = await readTail(stream, at, 2, STDERR_TAIL);
     for (const part of run.rankOutputs.get(row) ?? []) {
-      const file = source.state.agents.get(part.agent)?.output;
+      const file = agentOf(source.state, run, part.agent)?.output;
       if (bytes.length > 0 || part.attempt !== last.n || file === undefined) continue;
       bytes = await readTail(file, part.outAt, 2, STDERR_TAIL);
     }

@@ -7,9 +7,10 @@ import { attemptsOf, droppedOf } from "../core/past-attempts.ts";
 import { fromUnits } from "../core/resources.ts";
 import { type Attempt, type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
 import type { GroupSpec } from "../core/spec.ts";
-import type { RunSummary, State } from "../core/state.ts";
+import type { Agent, RunSummary, State } from "../core/state.ts";
 import { TASK_STATES, Task, taskStateName } from "../core/states.ts";
 import { peek, stateOf } from "../core/table.ts";
+import { agentOf } from "../core/task-job.ts";
 import { type CompiledTask, compileTask, expandTask, itemAt } from "../core/task-template.ts";
 import { expand, type Template, type TemplateContext } from "../core/template.ts";
 import type { Estimate } from "../eta/estimate.ts";
@@ -150,14 +151,22 @@ const peakView = (peak: Peak | undefined): PeakMemoryView | null => {
 const attemptState = ({ lost, state, exit }: Attempt): AttemptView["state"] =>
   lost ? "LOST" : taskStateName(state ?? (exit === 0 ? Task.DONE : Task.FAILED));
 
+/** The job that an agent is in, as its manager knows it. */
+const nativeIdOfAgent = (state: State, agent: Agent | undefined): string | null => {
+  if (agent?.taskJob === undefined) return null;
+  const job = state.taskJobs.get(agent.taskJob.id);
+  return job?.elements[agent.taskJob.element]?.nativeId || job?.nativeId || null;
+};
+
 const attemptView = (state: State, run: Run, attempt: Attempt): AttemptView => {
-  const agent = state.agents.get(attempt.agent);
+  const agent = agentOf(state, run, attempt.agent);
   return {
     n: attempt.n,
     state: attemptState(attempt),
     agent: attempt.agent === 0 ? null : String(attempt.agent),
     pilot: agent === undefined || agent.pilot === 0 ? null : String(agent.pilot),
-    host: agent?.host ?? null,
+    job: nativeIdOfAgent(state, agent),
+    host: agent?.host || null,
     assigned: isoTime(attempt.assigned),
     ...inOrder(attempt.assigned, attempt, run.finished === 0 ? Infinity : run.finished),
     exitCode: attempt.exit < 0 ? null : attempt.exit,
@@ -201,7 +210,19 @@ export const expandView = (
   return { command: [...argv], cwd, stdout, stderr };
 };
 
-export const taskView = (state: State, run: Run, row: Row, lastStderr: string | null): TaskView => {
+/** `solve`, and with the item of one of many `solve[17]`. */
+export const taskName = (run: Run, row: Row): string => {
+  const group = groupOf(run.groups, row);
+  return group.count === 1 ? group.spec.name : `${group.spec.name}[${itemTextOf(group, row) ?? ""}]`.slice(0, 300);
+};
+
+export const taskView = (
+  state: State,
+  run: Run,
+  row: Row,
+  lastStderr: string | null,
+  job: TaskView["job"] = null,
+): TaskView => {
   const group = groupOf(run.groups, row);
   const page = peek(run.table, row);
   const slot = row % run.table.pageRows;
@@ -212,7 +233,7 @@ export const taskView = (state: State, run: Run, row: Row, lastStderr: string | 
   const last = attempts.at(-1);
   return {
     id: `${run.id}.${indexOfRow(run, row)}`,
-    name: group.count === 1 ? group.spec.name : `${group.spec.name}[${itemTextOf(group, row) ?? ""}]`.slice(0, 300),
+    name: taskName(run, row),
     state: taskStateName(stateOf(run.table, row)),
     exitCode: page === undefined || page.exit[slot]! < 0 ? null : page.exit[slot]!,
     signal: page === undefined ? null : signalName(page.signal[slot]!),
@@ -228,5 +249,7 @@ export const taskView = (state: State, run: Run, row: Row, lastStderr: string | 
     outputLost: lostView(last?.outputLost),
     peakMemory: peakView(last?.peak),
     lastStderr,
+    via: group.spec.job === undefined ? "pilot" : "job",
+    job,
   };
 };

@@ -8,6 +8,7 @@ import { Flag, peek, stateOf } from "../core/table.ts";
 import type { WhyView } from "../api/schemas.ts";
 import type { AgentId, Row } from "../core/ids.ts";
 import type { Basis } from "../learned/expected.ts";
+import { type JobSurroundings, whyJob } from "./why-job.ts";
 
 /** Why a run or a task is not running, or why it failed, and what would help: in words that need no expert. */
 
@@ -44,6 +45,8 @@ export interface Surroundings {
   heldBack(run: Run, row: Row): boolean;
   /** How many waiting tasks stand before this one. */
   before(run: Run, row: Row): number;
+  /** Of a task that is a job of its own, instead of what is said of pilots here; null: it goes through pilots. */
+  readonly job: JobSurroundings | null;
   /** How long a task should take, and what that is based on. */
   expected(run: Run, row: Row): { readonly ms: number; readonly basis: Basis };
 }
@@ -94,6 +97,7 @@ const whyWaits = ({ waitingPilots }: Surroundings, what: string): WhyView =>
 
 /** `before` of the tasks that wait stand before it, where it is one task. */
 const whyReady = (around: Surroundings, what: string, before?: number): WhyView => {
+  if (around.job !== null) return whyJob(around.job, what);
   if (around.blocked !== null)
     return why(
       "blocked",

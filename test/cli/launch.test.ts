@@ -37,7 +37,7 @@ describe("launch without a cluster", () => {
     expect(local.status).toBe(2);
     expect(JSON.parse(local.stderr)).toMatchObject({ error: { code: "bad-value", facts: { key: "cluster" } } });
     expect(await slipway.json(["jobs", "list"])).toEqual([]);
-    expect((await slipway.run(["jobs", "list"])).stdout).toBe("no launches\n");
+    expect((await slipway.run(["jobs", "list"])).stdout).toBe("no jobs\n");
     for (const verb of ["show", "logs", "cancel", "clean"]) {
       const unknown = await slipway.run(["jobs", verb, "7", "--json"]);
       expect(unknown.status).toBe(2);

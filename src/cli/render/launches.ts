@@ -4,7 +4,7 @@ import type { Style } from "./style.ts";
 import { facts, table } from "./table.ts";
 import { duration, localTime, plural, printable, secondsBetween, commandLine } from "./text.ts";
 
-const colored = (state: LaunchView["state"], style: Style): string => {
+export const launchStateColored = (state: LaunchView["state"], style: Style): string => {
   if (state === "succeeded") return style.green(state);
   return state === "failed" || state === "lost" ? style.red(state) : state;
 };
@@ -30,7 +30,7 @@ export const launchesTable = (launches: readonly LaunchView[], style: Style, now
       {
         title: "STATE",
         value: (launch) => launch.state,
-        paint: (text, launch) => text.replace(launch.state, colored(launch.state, style)),
+        paint: (text, launch) => text.replace(launch.state, launchStateColored(launch.state, style)),
       },
       { title: "USER", value: (launch) => launch.user, shrinksTo: 8 },
       { title: "CLUSTER", value: (launch) => launch.cluster, shrinksTo: 8 },
@@ -54,7 +54,7 @@ export const launchScreen = (launch: LaunchView, style: Style, now: number): str
   const given = (text: string | null): string | undefined =>
     text === null || text === "" ? undefined : printable(text);
   const sections = [
-    `${style.bold(`launch ${launch.id}`)}  ${printable(launch.name)}  ${colored(launch.state, style)}`,
+    `${style.bold(`launch ${launch.id}`)}  ${printable(launch.name)}  ${launchStateColored(launch.state, style)}`,
     facts([
       ["command", printable(commandLine(launch.command))],
       ["image", given(launch.image)],

@@ -1,4 +1,5 @@
 import type { ClusterView, FleetView, PilotView, ServerView, StatusView } from "../../api/schemas.ts";
+import type { TaskJobsView } from "../../api/job-schemas.ts";
 import { runsTable } from "./runs.ts";
 import { stateColored, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
@@ -62,6 +63,20 @@ const fleetsTable = (fleets: readonly FleetView[], width?: number): string =>
     width,
   );
 
+/** Tasks that are jobs of their own, by queue. */
+const taskJobsTable = (queues: readonly TaskJobsView[], width?: number): string =>
+  table(
+    queues,
+    [
+      { title: "TASKS AS JOBS", value: ({ cluster, queue }) => `${cluster}/${queue}`, shrinksTo: 13 },
+      { title: "WAITING HERE", value: ({ waiting }) => count(waiting), right: true },
+      { title: "QUEUED THERE", value: ({ queued }) => count(queued), right: true },
+      { title: "RUNNING", value: ({ running }) => count(running), right: true },
+      { title: "PROBLEM", value: ({ problem }) => problem ?? "", shrinksTo: 12 },
+    ],
+    width,
+  );
+
 /** Where the port is open, and why. */
 export const listeningText = ({ host, reason }: NonNullable<ServerView["listens"]>): string => `${host}: ${reason}`;
 
@@ -81,6 +96,7 @@ export const statusScreen = (status: StatusView, style: Style, now: number, widt
     ]),
   ];
   if (status.fleets.length > 0) sections.push(fleetsTable(status.fleets, width));
+  if (status.taskJobs !== undefined && status.taskJobs.length > 0) sections.push(taskJobsTable(status.taskJobs, width));
   if (status.wraps !== undefined && status.wraps.length > 0) sections.push(wrapFleets(status.wraps, style, width));
   sections.push(status.pilots.length > 0 ? pilotsTable(status.pilots, style, now, width) : "no pilots");
   sections.push(status.runs.length > 0 ? runsTable(status.runs, style, now, width) : "no runs");

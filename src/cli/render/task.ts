@@ -37,7 +37,9 @@ const attemptsTable = (attempts: readonly AttemptView[], now: number, width?: nu
       { title: "ATTEMPT", value: (attempt) => String(attempt.n), right: true },
       { title: "STATE", value: (attempt) => attempt.state },
       { title: "WHERE", value: (attempt) => attempt.host ?? attempt.agent ?? "-", shrinksTo: 10 },
-      { title: "PILOT", value: (attempt) => attempt.pilot ?? "-", shrinksTo: 8 },
+      attempts.some(({ job }) => job)
+        ? { title: "JOB", value: (attempt) => attempt.job ?? "-", shrinksTo: 8 }
+        : { title: "PILOT", value: (attempt) => attempt.pilot ?? "-", shrinksTo: 8 },
       { title: "STARTED", value: (attempt) => localTime(attempt.started) },
       {
         title: "TIME",
@@ -71,6 +73,24 @@ const dropped = ({ attempts, attemptsDropped: count }: TaskView): string => {
 const output = (path: string | null, size: number | null): string | undefined =>
   path === null ? (size === null ? undefined : formatSize(size)) : printable(path);
 
+/** Of a task that is a job of its own: where, under which name, and what its manager says. */
+const jobFacts = ({ via, job }: TaskView, now: number): (readonly [string, string | undefined])[] => {
+  if (via !== "job") return [];
+  if (job == null) return [["job", "none in the manager now"]];
+  const { nativeId, name, array, cluster, queue, state, says, reason, directory } = job;
+  const element = array === null ? "" : `, element ${array.element} of ${array.of}`;
+  const age = secondsBetween(job.requested, now);
+  const asked = age === undefined ? "" : ` (requested ${duration(age)} ago)`;
+  return [
+    ["job", printable(`${nativeId ?? "not known yet"} (${name}${element})`)],
+    ["cluster", printable(`${cluster}/${queue}`)],
+    ["job state", `${state}${asked}`],
+    ["manager says", says === null ? undefined : printable(says)],
+    ["job reason", reason === null ? undefined : printable(reason)],
+    ["job directory", printable(directory)],
+  ];
+};
+
 /** `show RUN.TASK`. */
 export const taskScreen = (task: TaskView, style: Style, now: number, width?: number): string => {
   const sections = [
@@ -87,6 +107,7 @@ export const taskScreen = (task: TaskView, style: Style, now: number, width?: nu
       ["stdout", output(task.stdout, task.stdoutBytes)],
       ["stderr", output(task.stderr, task.stderrBytes)],
       ["output", task.outputLost ? lostFact(task.outputLost) : undefined],
+      ...jobFacts(task, now),
     ]),
   ];
   if (task.attempts.length > 0) sections.push(attemptsTable(task.attempts, now, width) + dropped(task));

@@ -1,15 +1,33 @@
+import type { JobKind, JobView } from "../../api/job-schemas.ts";
 import type { LaunchView } from "../../api/launch-schemas.ts";
 import { SlipwayError } from "../../errors.ts";
 import type { Context } from "../context.ts";
+import { jobsTable } from "../render/jobs.ts";
 import { launchScreen, launchSummary, launchesTable } from "../render/launches.ts";
 import { parseWhole } from "../targets.ts";
 import { type Define, examples, subcommand } from "../verb.ts";
 
-const idOf = (text: string | undefined): number => {
-  if (text === undefined || !/^\d{1,15}$/.test(text))
-    throw new SlipwayError("usage", { detail: `'${text ?? ""}' is not a launch; \`slipway jobs list\` shows them` });
-  return Number(text);
+/** A bare number is a launch; tasks and pilots have verbs of their own. */
+const idOf = (text = ""): number => {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  if (/^\d+\.\d+$/.test(text))
+    throw new SlipwayError("usage", {
+      detail: `'${text}' is a task: \`slipway show ${text}\`, \`slipway logs ${text}\` and \`slipway cancel ${text}\` are for those`,
+    });
+  if (/^pilot\b/.test(text))
+    throw new SlipwayError("usage", {
+      detail: `'${text}' is a pilot: \`slipway pilots list\`, \`slipway pilots drain\` and \`slipway pilots cancel\` are for those`,
+    });
+  throw new SlipwayError("usage", { detail: `'${text}' is not a launch; \`slipway jobs list\` shows them` });
 };
+
+const kindOf = (text: string | undefined): JobKind | undefined => {
+  if (text === undefined || isKind(text)) return text;
+  throw new SlipwayError("usage", { detail: `--kind: '${text}' is not one of ${JOB_KINDS.join(", ")}` });
+};
+const JOB_KINDS: readonly JobKind[] = ["launch", "task", "pilot"];
+const isKind = (text: string): text is JobKind => (JOB_KINDS as readonly string[]).includes(text);
+const isLaunch = (job: JobView): job is Extract<JobView, { kind: "launch" }> => job.kind === "launch";
 
 /** The job's own id first, as soon as it is known: by it the manager's commands find it. */
 const head = ({ id, nativeId, cluster, jobName }: LaunchView): string =>
@@ -30,21 +48,38 @@ const logs = async (context: Context, id: number, follow: boolean, stream: "stdo
 
 export const define: Define = (command, { act }) => {
   command
-    .description("Jobs that `slipway launch` handed to a workload manager.")
+    .description(
+      "Everything that Slipway has in workload managers. The other verbs are for launches, which are named by their number.",
+    )
     .addHelpText(
       "after",
-      examples(["slipway jobs list", "slipway jobs show 3", "slipway jobs logs 3 -f", "slipway jobs cancel 3"]),
+      examples([
+        "slipway jobs list",
+        "slipway jobs list --kind task",
+        "slipway jobs show 3",
+        "slipway jobs logs 3 -f",
+        "slipway jobs cancel 3",
+      ]),
     );
-  subcommand(command, "list", "your launches, newest first; the home's owner sees all")
+  subcommand(
+    command,
+    "list",
+    "jobs of tasks and pilots that a manager has now, and launches; newest first; the home's owner sees all, others their launches",
+  )
+    .option("--kind <kind>", "only these: launch, task or pilot")
     .option("-n, --limit <n>", "how many", "100")
     .option("--state <state>", "only those that are pending, running, succeeded, failed, cancelled or lost")
     .action(
       act(async ({ client, answer, style, out }, _args, command) => {
-        const { limit, state } = command.opts<{ limit: string; state?: string }>();
-        const launches = await client.launches({ state, limit: parseWhole("--limit", limit, 1, 10_000) });
-        answer(launches, () =>
-          launches.length === 0 ? "no launches" : launchesTable(launches, style, client.now(), out.columns()),
-        );
+        const { kind, limit, state } = command.opts<{ kind?: string; limit: string; state?: string }>();
+        const wanted = kindOf(kind);
+        const jobs = await client.jobs({ kind: wanted, state, limit: parseWhole("--limit", limit, 1, 10_000) });
+        answer(jobs, () => {
+          if (jobs.length === 0) return wanted === "launch" ? "no launches" : "no jobs";
+          return wanted === "launch"
+            ? launchesTable(jobs.filter(isLaunch), style, client.now(), out.columns())
+            : jobsTable(jobs, style, client.now(), out.columns());
+        });
       }),
     );
   subcommand(command, "show", "one launch, as its manager sees it now")

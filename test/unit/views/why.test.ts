@@ -23,6 +23,7 @@ const around = (state: Surroundings["state"]): Surroundings => ({
   sharedWait: null,
   heldBack: () => false,
   before: () => 0,
+  job: null,
   expected: () => ({ ms: 60_000, basis: "unknown" }),
 });
 

@@ -1,0 +1,33 @@
+import type { JobView } from "../../api/job-schemas.ts";
+import { launchStateColored } from "./launches.ts";
+import type { Style } from "./style.ts";
+import { table } from "./table.ts";
+import { duration, secondsBetween } from "./text.ts";
+
+const ageOf = ({ since }: JobView, now: number): string => {
+  const seconds = secondsBetween(since, now);
+  return seconds === undefined ? "-" : duration(seconds);
+};
+
+/** Everything that managers have of a home. */
+export const jobsTable = (jobs: readonly JobView[], style: Style, now: number, width?: number): string =>
+  table(
+    jobs,
+    [
+      { title: "KIND", value: (job) => job.kind },
+      { title: "ID", value: (job) => String(job.id) },
+      { title: "NAME", value: (job) => (job.kind === "pilot" ? "-" : job.name), shrinksTo: 10 },
+      {
+        title: "STATE",
+        value: (job) => job.state,
+        paint: (text, job) => text.replace(job.state, launchStateColored(job.state, style)),
+      },
+      { title: "SINCE", value: (job) => ageOf(job, now), right: true },
+      { title: "CLUSTER", value: (job) => job.cluster, shrinksTo: 8 },
+      { title: "QUEUE", value: (job) => (job.kind === "launch" ? job.pool : job.queue) || "-", shrinksTo: 8 },
+      { title: "JOB", value: (job) => job.nativeId ?? "-" },
+      { title: "NAME THERE", value: (job) => job.jobName, shrinksTo: 12 },
+      { title: "REASON", value: (job) => job.reason ?? "", shrinksTo: 12 },
+    ],
+    width,
+  );
