@@ -27,6 +27,8 @@ const WEIGHTS = {
   frames: 18,
   /** Tasks that kill their spawner or their agent. */
   killers: 12,
+  /** Tasks that are jobs of their own. */
+  jobs: 35,
 } as const;
 
 export type Feature = keyof typeof WEIGHTS;
@@ -50,6 +52,8 @@ export interface Draft {
 }
 
 const SMALL_RUN = 60;
+/** Each of them starts an agent of its own. */
+const FEW_JOBS = 12;
 const smallRun = (random: Random, draft: Draft, at: number): RunPlan => {
   const run = drawRun(random, at, draft.slots);
   return { ...run, tasks: Math.min(run.tasks, SMALL_RUN) };
@@ -190,6 +194,20 @@ const ADD: Record<Feature, (random: Random, draft: Draft) => void> = {
     draft.extra.push([
       { kind: "lie", lies: Array.from({ length: random.int(1, 4) }, () => random.pick(LIES)), nth: random.int(0, 99) },
     ]);
+  },
+  jobs: (random, draft) => {
+    draft.runs = draft.runs.map((run, i) =>
+      i === 0 || random.chance(0.6)
+        ? {
+            ...run,
+            jobs: true,
+            tasks: Math.min(run.tasks, random.int(1, FEW_JOBS)),
+            behind: Math.min(run.behind, 3),
+            ...(run.alarm === undefined ? {} : { alarm: Math.min(run.alarm, 2) }),
+            ...(run.always === undefined ? {} : { always: Math.min(run.always, 2) }),
+          }
+        : run,
+    );
   },
   killers: (random, draft) => {
     draft.byHand = 0;

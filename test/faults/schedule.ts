@@ -19,6 +19,8 @@ export interface RunPlan {
   /** Items are sent as a stream of lines, not as a range. */
   readonly lines: boolean;
   readonly by: "sdk" | "cli";
+  /** Its tasks are jobs of their own, in a simulated batch system. */
+  readonly jobs?: true;
   /** Seconds between a failure and the next attempt. */
   readonly retryDelay?: number;
   /** Seconds after which a task is ended. */
@@ -124,13 +126,17 @@ export interface Schedule {
 export const DEFAULT_LOSSES = 5;
 
 /** One fleet on this machine. */
+/** Where tasks are jobs of their own. */
+const SIMULATED =
+  "sim: { type: simulated, grace: 1, simulation: { nodes: 2, cores-per-node: 2, kill-after: 1s }, queues: { q: { fleet: { period: 0.3 } } } }";
+
 export const clustersOf = ({
   pilots,
   cpus,
   losses,
   keepHistory,
 }: Pick<Schedule, "pilots" | "cpus" | "losses"> & { readonly keepHistory?: boolean }): string =>
-  `clusters: { local: { type: local, grace: 1, resources: { cpus: ${cpus} }, queues: { default: { fleet: { min: ${pilots}, max: ${pilots} } } } } }\n` +
+  `clusters: { local: { type: local, grace: 1, resources: { cpus: ${cpus} }, queues: { default: { fleet: { min: ${pilots}, max: ${pilots} } } } }, ${SIMULATED} }\n` +
   (losses === DEFAULT_LOSSES ? "" : `limits: { losses: ${losses} }\n`) +
   (keepHistory === true ? "keep-history: true\n" : "");
 

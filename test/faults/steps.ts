@@ -84,7 +84,7 @@ export const createSteps = (
 
   const endAgent = async (kind: "kill-agent" | "term-agent" | "kill-spawner", nth: number): Promise<void> => {
     // agents started by hand have a long lease: they are asked to end, never killed
-    const agent = oneOf(nth, ({ pilot }) => pilot > 0 || kind === "term-agent");
+    const agent = oneOf(nth, ({ job }) => job !== undefined || kind === "term-agent");
     if (agent === undefined) return;
     world.willEnd(agent);
     world.count.kills += kind === "term-agent" ? 0 : 1;
@@ -96,7 +96,7 @@ export const createSteps = (
         signal(pid, "SIGKILL");
     } else signal(agent.pid, kind === "kill-agent" ? "SIGKILL" : "SIGTERM");
     if (kind === "kill-agent") await untilDead(agent.pid);
-    if (agent.pilot === 0) await world.addAgent(schedule.cpus);
+    if (agent.job === undefined) await world.addAgent(schedule.cpus);
   };
 
   const stopFor = async (pids: readonly number[], ms: number): Promise<void> => {
@@ -277,7 +277,7 @@ export const createSteps = (
         if (!step.now) return;
         // agents started by hand were asked to end if they were connected; new ones let the schedule continue as it
         // began
-        for (const agent of world.agents().filter(({ pilot }) => pilot === 0)) {
+        for (const agent of world.agents().filter(({ job }) => job === undefined)) {
           signal(agent.pid, "SIGTERM");
           await untilDead(agent.pid);
         }

@@ -66,6 +66,7 @@ const AFTER = { behind: "first", alarm: { first: "failed" }, always: { first: "a
 
 const documentOf = (world: World, { plan, uuid, name, after }: Submitted): RunDocument => {
   const command = [world.tools.appender, world.ran, String(plan.ms), String(plan.every), String(plan.times)];
+  const how = plan.jobs === true ? { via: "job", cluster: "sim" } : {};
   const each = plan.lines ? { stream: "lines" } : { array: `0-${plan.tasks - 1}` };
   return {
     uuid,
@@ -84,6 +85,7 @@ const documentOf = (world: World, { plan, uuid, name, after }: Submitted): RunDo
         };
       return group.name === "first"
         ? {
+            ...how,
             name: "first",
             run: plan.kills === undefined ? command : [...command, plan.kills],
             each,
@@ -92,6 +94,7 @@ const documentOf = (world: World, { plan, uuid, name, after }: Submitted): RunDo
             ...(plan.timeLimit === undefined ? {} : { "time-limit": plan.timeLimit }),
           }
         : {
+            ...how,
             name: group.name,
             run: [world.tools.appender, world.ran, "0", "0", "0"],
             each: { array: `1-${group.tasks}` },

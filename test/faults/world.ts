@@ -42,8 +42,10 @@ export interface LiveAgent {
   readonly pid: number;
   /** First letters of its uuid, as in the tokens of tasks; empty before its log says so. */
   readonly uuid: string;
-  /** 0: started by hand. */
+  /** 0: started by hand, or in the job of a task. */
   readonly pilot: number;
+  /** The directory of its job, and its own log there; undefined: started by hand. */
+  readonly job: { readonly name: string; readonly log: string } | undefined;
 }
 
 export interface WorldOptions {
@@ -200,16 +202,27 @@ export const createWorld = async (options: WorldOptions): Promise<World> => {
   const serverPids = (): number[] =>
     processesWith((words) => words.includes("serve") && words.includes(home)).map(({ pid }) => pid);
 
+  /** Of a job's directory: its pilot, 0 if it is the job of a task. */
+  const pilotOf = (job: string): number => (/-[0-9a-f]{12}$/.test(job) ? 0 : Number(job.split("-").at(-1)));
+
+  /** All logs of agents in a job's directory: elements of an array have their own. */
+  const logsOf = (job: string): string[] =>
+    readdirSync(join(home, "jobs", job))
+      .filter((name) => name.startsWith("agent.log"))
+      .map((name) => join(home, "jobs", job, name));
+
   const agents = (): LiveAgent[] =>
-    processesWith((words) => words.includes("--settings") && words.some((word) => word.includes(root))).map(
-      ({ pid, words }) => {
-        const job = words[words.indexOf("--job") + 1];
-        const mine = byHand.find(({ child }) => child.pid === pid);
-        if (!words.includes("--job") || job === undefined)
-          return { pid, uuid: mine === undefined ? "" : uuidIn(mine.log), pilot: 0 };
-        return { pid, uuid: uuidIn(join(home, "jobs", job, "agent.log")), pilot: Number(job.split("-").at(-1)) };
-      },
-    );
+    processesWith(
+      (words) => words[0] !== "/bin/sh" && words.includes("--settings") && words.some((word) => word.includes(root)),
+    ).map(({ pid, words }) => {
+      const job = words[words.indexOf("--job") + 1];
+      const mine = byHand.find(({ child }) => child.pid === pid);
+      if (!words.includes("--job") || job === undefined)
+        return { pid, uuid: mine === undefined ? "" : uuidIn(mine.log), pilot: 0, job: undefined };
+      const element = words.includes("--element") ? `.${words[words.indexOf("--element") + 1]}` : "";
+      const log = join(home, "jobs", job, `agent.log${element}`);
+      return { pid, uuid: uuidIn(log), pilot: pilotOf(job), job: { name: job, log } };
+    });
 
   const put = async (path: string, endpoint: Endpoint, port: number): Promise<void> => {
     const socket = world.apiProxy === undefined ? endpoint.socket : apiSocket;
@@ -248,7 +261,7 @@ export const createWorld = async (options: WorldOptions): Promise<World> => {
       if (ended.has(agent)) return true;
       // an agent may have been ended before it wrote its uuid into its log
       for (const job of readdirSync(join(home, "jobs")))
-        if (ended.has(Number(job.split("-").at(-1)))) ended.add(uuidIn(join(home, "jobs", job, "agent.log")));
+        for (const log of logsOf(job)) if (ended.has(pilotOf(job)) || ended.has(log)) ended.add(uuidIn(log));
       return ended.has(agent);
     },
     proxy: undefined,
@@ -273,18 +286,22 @@ export const createWorld = async (options: WorldOptions): Promise<World> => {
       }
     },
     agents,
-    willEnd: ({ uuid, pilot }) => {
+    willEnd: ({ uuid, pilot, job }) => {
       if (uuid !== "") ended.add(uuid);
       if (pilot > 0) ended.add(pilot);
+      else if (job !== undefined) ended.add(job.log);
     },
     tookDown: (uuid) => {
       ended.add(uuid);
       for (const job of readdirSync(join(home, "jobs")))
-        if (uuidIn(join(home, "jobs", job, "agent.log")) === uuid) ended.add(Number(job.split("-").at(-1)));
+        if (pilotOf(job) > 0 && uuidIn(join(home, "jobs", job, "agent.log")) === uuid) ended.add(pilotOf(job));
     },
     endedAll: () => {
       if (existsSync(join(home, "jobs")))
-        for (const job of readdirSync(join(home, "jobs"))) ended.add(Number(job.split("-").at(-1)));
+        for (const job of readdirSync(join(home, "jobs"))) {
+          if (pilotOf(job) > 0) ended.add(pilotOf(job));
+          else for (const log of logsOf(job)) ended.add(log);
+        }
     },
     addAgent: async (cpus) => {
       const log = join(root, `agent-${byHand.length + 1}.log`);
