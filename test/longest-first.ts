@@ -9,6 +9,8 @@ const FIRST = [
   "pilots-oar",
   "pilots-slurm-site",
   "pilots-slurm-states",
+  "task-jobs-slurm",
+  "task-jobs-graph",
   "launch-slurm",
   "pilots-slurm",
   "slurm-provider",

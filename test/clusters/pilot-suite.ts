@@ -4,6 +4,7 @@ import { stringify } from "yaml";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { CheckView, PilotView, RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
+import { taskContract } from "../contract/task-contract.ts";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
 import { until } from "../until.ts";
 import { untilDead } from "./lab/daemons.ts";
@@ -45,6 +46,8 @@ export interface BootedPilots {
   readonly pair?: Readonly<Record<string, unknown>>;
   /** Keys that the manager refuses, such as a partition that does not exist, and words that it says about them. */
   readonly wrong: { readonly keys: Readonly<Record<string, unknown>>; readonly words: RegExp };
+  /** No more tasks of one core than this run at once as jobs, or on pilots; 6 unless it says otherwise. */
+  readonly mostTasks?: number;
   /** A walltime in seconds that is over soon. */
   readonly shortWalltime: number;
   /** Who runs the server, if the user who runs the tests cannot. */
@@ -347,6 +350,16 @@ export const pilotSuite = (manager: PilotManager): void => {
       expect(view.checks).toContainEqual(expect.objectContaining({ what: "submission", queue: "main", ok: true }));
       await empty();
     });
+
+    for (const via of ["pilot", "job"] as const)
+      taskContract(via, () => ({
+        slipway,
+        env: booted.env,
+        cluster: "hpc",
+        queue: "main",
+        most: booted.mostTasks ?? MOST * CORES,
+        cancelJob: booted.cancelJob,
+      }));
 
     promise(
       "rule 3: a server that is killed and started again finds its pilots; nothing is lost or run twice",

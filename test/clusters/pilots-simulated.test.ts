@@ -31,6 +31,7 @@ pilotSuite({
     queue: { nodes: 1, cores: 2 },
     wrong: { keys: { partition: "nowhere" }, words: /invalid partition: nowhere/ },
     shortWalltime: 20,
+    mostTasks: 8,
     onHome: (path) => {
       home = path;
     },
