@@ -17,6 +17,7 @@ import { measurePilotsOnSlurm } from "./experiments/pilots-slurm.mjs";
 import { measureProcesses } from "./experiments/process.mjs";
 import { measureRestart } from "./experiments/restart.mjs";
 import { measureScheduler } from "./experiments/scheduler.mjs";
+import { measureTaskJob, measureTaskJobs } from "./experiments/task-jobs.mjs";
 import { measureShapes } from "./experiments/shapes.mjs";
 import { describeMachine, isBusy, machineText } from "./machine.mjs";
 import { readOptions, UsageError } from "./options.mjs";
@@ -42,6 +43,8 @@ const EXPERIMENTS = {
   restart: measureRestart,
   pilots: measurePilots,
   "pilots-slurm": measurePilotsOnSlurm,
+  "task-job": measureTaskJob,
+  "task-jobs": measureTaskJobs,
   dask: measureDask,
 };
 

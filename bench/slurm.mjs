@@ -17,14 +17,18 @@ const MIN_JOB_AGE = 2;
  * Boots it, with accounting if that is installed; throws Skipped if Slurm is not. `startOf` resolves with the
  * milliseconds at which a node began with a job: Slurm's own times are whole seconds, so a prolog writes them.
  */
-export const openSlurm = async ({ cpus, accounting: wanted }) => {
+export const openSlurm = async ({ cpus, accounting: wanted, epilog: wantsEnds = false }) => {
   const { startSlurm, skipReason } = await loadSource('export * from "./test/clusters/lab/slurm.ts";');
   const missing = skipReason();
   if (missing !== undefined) throw new Skipped(missing);
   const withoutHistory = wanted ? skipReason({ accounting: true }) : "a history is not asked for in so short a run";
   const directory = await mkdtemp(join(tmpdir(), "slw-bench-slurm-"));
-  const [starts, prolog] = ["starts", "prolog"].map((name) => join(directory, name));
-  const booting = writeScript(prolog, noteTime("$SLURM_JOB_ID", starts)).then(() =>
+  const [starts, ends, prolog, epilog] = ["starts", "ends", "prolog", "epilog"].map((name) => join(directory, name));
+  const written = Promise.all([
+    writeScript(prolog, noteTime("$SLURM_JOB_ID", starts)),
+    writeScript(epilog, noteTime("$SLURM_JOB_ID", ends)),
+  ]);
+  const booting = written.then(() =>
     startSlurm({
       nodes: 1,
       cpus,
@@ -33,7 +37,7 @@ export const openSlurm = async ({ cpus, accounting: wanted }) => {
       gpus: {},
       accounting: withoutHistory === undefined,
       minJobAge: MIN_JOB_AGE,
-      extra: [`Prolog=${prolog}`],
+      extra: [`Prolog=${prolog}`, ...(wantsEnds ? [`Epilog=${epilog}`] : [])],
     }),
   );
   const session = {
@@ -41,6 +45,9 @@ export const openSlurm = async ({ cpus, accounting: wanted }) => {
     /** Why there is no history. */
     withoutHistory,
     startOf: async (id) => (await readTimes(starts)).find(({ words }) => words === id)?.at,
+    /** The same of its end, if that was wanted. */
+    endOf: async (id) => (await readTimes(ends)).find(({ words }) => words === id)?.at,
+    ends: () => readTimes(ends),
     /** Of the first job that began after this. */
     firstStart: async (from) => (await readTimes(starts)).find(({ at }) => at >= from)?.at,
   };
