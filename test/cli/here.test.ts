@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import type { RunView } from "../../src/api/schemas.ts";
 import { createGate } from "./gate.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
+import { until } from "../until.ts";
 
 /** The cluster `local`: this machine, for one home. */
 
@@ -54,7 +55,11 @@ describe("the local cluster", () => {
     // one of each home, at the same time: nobody told the other that the licence is taken
     for (const { gate } of runs) await gate.arrived(1);
     for (const { slipway, run } of runs) {
-      const { counts } = await slipway.json<RunView>(["show", String(run)]);
+      // the server hears of it a moment after it began
+      const counts = await until("one to be running", async () => {
+        const view = await slipway.json<RunView>(["show", String(run)]);
+        return (view.counts["AGENT_EXECUTING"] ?? 0) > 0 && view.counts;
+      });
       expect(counts["AGENT_EXECUTING"]).toBe(1);
       expect(await slipway.json<RunView[]>(["list"])).toHaveLength(1);
     }
