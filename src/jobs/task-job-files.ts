@@ -11,6 +11,7 @@ import type { JobRequest } from "../managers/provider.ts";
 import type { TaskAsk, TaskDialect } from "../managers/task-dialect.ts";
 import { BUNDLE_MARK } from "../pilots/bundle.ts";
 import { type AgentSettings, type OwnRanks, agentSettings } from "../protocol/agent-settings.ts";
+import { PATIENCE, walltimeOf, wholeOf } from "./task-queue.ts";
 
 /**
  * Makes the job of a task, or an array of such jobs, for a workload manager: its script, and the settings of the agent
@@ -22,12 +23,6 @@ export const TASK_STDERR = "stderr";
 const SCRIPT = "job.sh";
 const SETTINGS = "settings.json";
 
-/** How long a result waits for a server before it goes to the spool: nobody else can use the nodes meanwhile. */
-const PATIENCE_MS = 30_000;
-/** The same for an agent that no server has met: one that is started again takes longer than that. */
-const FIRST_PATIENCE_MS = 180_000;
-/** What the manager gives beyond the task's own limit, in seconds: for the start, and for the last words. */
-const BEYOND_LIMIT = 60;
 /** Before the manager ends the job by force, in seconds. */
 const LAST_WORDS = 15;
 
@@ -71,7 +66,7 @@ const askOf = ({ queue, licences }: TaskJobOptions, job: TaskJobAsk): TaskAsk =>
     const units = resources[name] ?? 0;
     return units === 0 ? {} : { [key]: fromUnits(name, units) };
   };
-  const walltime = timeLimit === undefined ? ofQueue : Math.ceil(timeLimit) + BEYOND_LIMIT;
+  const walltime = walltimeOf(timeLimit, ofQueue);
   return {
     ...others,
     ...amount("cpus", "cores"),
@@ -103,10 +98,6 @@ const lifetimeOf = (
   return { drainMs: endMs, signalMs: Math.round((end - Math.min(signalBefore, walltime / 4)) * 1000), endMs, signal };
 };
 
-/** All ranks together. */
-const declaredBy = ({ resources, ranks }: TaskJobAsk): Resources =>
-  Object.fromEntries(Object.entries(resources).map(([name, units]) => [name, units * (ranks?.count ?? 1)]));
-
 const LAUNCHERS: Readonly<Record<string, OwnRanks["by"]>> = {
   srun: "srun",
   "srun-mpi": "srun",
@@ -137,11 +128,10 @@ const settingsOf = (options: TaskJobOptions, job: TaskJobAsk): AgentSettings => 
     cluster: cluster.name,
     queue: queue.name,
     scratch: queue.scratch ?? "$TMPDIR",
-    declared: declaredBy(job),
+    declared: wholeOf({ resources: job.resources, ranks: job.ranks }),
     graceMs: cluster.grace * 1000,
     pin: cluster.pin,
-    patienceMs: PATIENCE_MS,
-    firstPatienceMs: FIRST_PATIENCE_MS,
+    ...PATIENCE,
     executor: cluster.executor,
     environmentFile: join(job.directory, BEFORE_FILE),
     taskJob: { id: job.id, element: 0 },

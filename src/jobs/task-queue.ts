@@ -54,12 +54,20 @@ export interface TaskStart {
 }
 
 /** With ranks: what all of them ask for together. */
-export const wholeOf = ({ resources, ranks }: Shape): Resources => {
+export const wholeOf = ({ resources, ranks }: Pick<Shape, "resources" | "ranks">): Resources => {
   if (ranks === undefined) return resources;
   const all: Record<string, number> = {};
   for (const name in resources) all[name] = resources[name]! * ranks.count;
   return all;
 };
+
+/** How long a result waits for a server before it goes to the spool: nobody else can use the nodes meanwhile. */
+const PATIENCE_MS = 30_000;
+/** The same for an agent that no server has met: one that is started again takes longer than that. */
+const FIRST_PATIENCE_MS = 180_000;
+
+/** How the agent of a task's job waits for a server, wherever it runs. */
+export const PATIENCE = { patienceMs: PATIENCE_MS, firstPatienceMs: FIRST_PATIENCE_MS } as const;
 
 /** Seconds that the manager gives the job: a little more than the task's own limit, which the agent enforces. */
 export const walltimeOf = (timeLimit: number | undefined, ofQueue: number | undefined): number | undefined =>

@@ -7,14 +7,10 @@ import { PLAIN_NAMES } from "../managers/task-job-name.ts";
 import type { Fleet } from "../pilots/fleet.ts";
 import { agentSettings } from "../protocol/agent-settings.ts";
 import { TASK_STDERR, TASK_STDOUT, prepareTaskJob } from "./task-job-files.ts";
-import { type TaskQueue, type TaskStart, walltimeOf, wholeOf } from "./task-queue.ts";
+import { PATIENCE, type TaskQueue, type TaskStart, walltimeOf, wholeOf } from "./task-queue.ts";
 
 /** The queues that clusters.yaml declares, as places for tasks' jobs: the same queues as those of pilots. */
 
-/** How long the agent of a task waits for a server that is gone, with its result in hand: then it leaves a spool. */
-const PATIENCE_MS = 30_000;
-/** One that cannot reach the server at all would hold its node for nothing. */
-const FIRST_PATIENCE_MS = 180_000;
 /** A silent agent on this machine keeps its task this long while its process lives. */
 const LOCAL_LEASE_MS = 60_000;
 /** Elsewhere until its job must have ended; without any limit, for a day. */
@@ -54,8 +50,7 @@ const prepareHere = (
     declared,
     graceMs: cluster.grace * 1000,
     pin: cluster.pin,
-    patienceMs: PATIENCE_MS,
-    firstPatienceMs: FIRST_PATIENCE_MS,
+    ...PATIENCE,
     executor: cluster.executor,
     taskJob: { id, element: 0 },
   });
