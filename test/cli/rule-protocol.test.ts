@@ -226,7 +226,7 @@ describe("tasks in a row", () => {
     await leave(peer);
   });
 
-  it("rule 4: a result before that of the task it waits for is none: it counts when the agent says it in order", async () => {
+  it("rule 4: a result that comes before that of the task it waits for is ignored until the agent sends both in order", async () => {
     const peer = await joinAs(slipway.home, { ahead: true });
     await peer.saw("welcome");
     const run = await submitRow(2);
