@@ -106,9 +106,9 @@ export const whyJob = (around: JobSurroundings, what: string): WhyView => {
       `${what}; Slipway keeps it back: ${plural(queued, "job")} like it wait${queued === 1 ? "s" : ""} in cluster ${cluster}, and no more than ${most} may (n_max_queued_jobs)${ahead}`,
       "It is submitted when one of those starts. A higher --priority goes first; a larger n_max_queued_jobs in clusters.yaml lets more wait there.",
     );
-  return why(
-    "job-held",
-    `${what}; it is about to be submitted to cluster ${cluster}${ahead}`,
-    "Nothing to do; `slipway jobs list` shows what is there.",
-  );
+  const when =
+    before === undefined || before === 0
+      ? `about to be submitted to cluster ${cluster}`
+      : `submitted to cluster ${cluster} in its turn`;
+  return why("job-held", `${what}; it is ${when}${ahead}`, "Nothing to do; `slipway jobs list` shows what is there.");
 };

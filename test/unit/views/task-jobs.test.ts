@@ -142,6 +142,9 @@ describe("why a task that is a job of its own is not running", () => {
     expect(why({ queued: 2, before: undefined }).detail).toBe(
       "it is ready; it is about to be submitted to cluster hpc",
     );
+    expect(why({ queued: 2, before: 999_954 }).detail).toBe(
+      "it is ready; it is submitted to cluster hpc in its turn; 999954 tasks stand before it",
+    );
   });
 
   it("it waits in the manager: its words and what they mean, with what would help", () => {
