@@ -1,6 +1,7 @@
 import { oneBefore } from "../core/ahead.ts";
 import type { RowRanges } from "../core/events.ts";
 import { isAhead } from "../core/held.ts";
+import { setOf, timeLimitOf } from "../core/retry-set.ts";
 import { type Group, type Run, groupOf, isUniform, shapeOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { Flag, touch } from "../core/table.ts";
@@ -88,6 +89,12 @@ const addRows = ({ ranges, attempts, alone }: Rows, link: AgentLink, run: Run, f
   }
 };
 
+/** Where `retry --set` gave some of these another limit than their group's. */
+const timeLimits = (group: Group, rows: () => readonly Row[]): Pick<Assign, "timeLimits"> => {
+  if (group.sets === undefined || !rows().some((row) => setOf(group, row)?.timeLimit !== undefined)) return {};
+  return { timeLimits: rows().map((row) => timeLimitOf(group, row) ?? null) };
+};
+
 const assignRows = (
   link: AgentLink,
   run: Run,
@@ -111,6 +118,7 @@ const assignRows = (
     attempts: attempts.every((attempt) => attempt === attempts[0]) ? attempts[0]! : attempts,
     ...(items === undefined ? {} : { items: rows().map((row) => items.get(row - group.first)) }),
     ...(isUniform(group) ? {} : { resources: rows().map((row) => shapeOfRow(group, row).resources) }),
+    ...timeLimits(group, rows),
     ...(alone.length === 0 ? {} : { alone }),
     ...more,
   };

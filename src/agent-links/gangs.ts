@@ -1,5 +1,6 @@
 import { Ending, type RanksEnded } from "../core/events.ts";
 import { type Gang, gangKey } from "../core/gangs.ts";
+import { setOf } from "../core/retry-set.ts";
 import { groupOf, shapeOfRow } from "../core/run.ts";
 import { Flag, touch } from "../core/table.ts";
 import type { HeldTasks, RanksDone, RanksEndedMessage } from "../protocol/messages.ts";
@@ -40,6 +41,7 @@ export const createGangs = (engine: Engine, linkOf: (agent: AgentId) => AgentLin
     const group = groupOf(run.groups, gang.row);
     define(link, run, group);
     const isAlone = (touch(run.table, gang.row).flags[gang.row % run.table.pageRows]! & Flag.ALONE) !== 0;
+    const timeLimit = setOf(group, gang.row)?.timeLimit;
     link.channel.send({
       t: "ranks",
       ...nameOf(gang),
@@ -50,6 +52,7 @@ export const createGangs = (engine: Engine, linkOf: (agent: AgentId) => AgentLin
       hosts: gang.agents.map((agent) => state.agents.get(agent)?.host ?? ""),
       ranks: gang.ranks,
       by: group.spec.ranks?.by ?? "agents",
+      ...(timeLimit === undefined ? {} : { timeLimit }),
       ...(isAlone ? { alone: true } : {}),
     });
   };

@@ -6,7 +6,7 @@ import type { Row } from "../core/ids.ts";
 
 type NewTask = Pick<
   AgentTask,
-  "owner" | "shape" | "priority" | "run" | "group" | "row" | "attempt" | "item" | "resources" | "alone"
+  "owner" | "shape" | "priority" | "run" | "group" | "row" | "attempt" | "item" | "resources" | "timeLimit" | "alone"
 > & {
   readonly rank?: NonNullable<AgentTask["rank"]>;
   readonly followed?: boolean;
@@ -87,6 +87,7 @@ export const createAssignedTasks = (): AssignedTasks => {
             attempt: typeof message.attempts === "number" ? message.attempts : message.attempts[nth]!,
             item: message.items?.[nth],
             resources: resources ?? source.resources,
+            timeLimit: message.timeLimits === undefined ? source.timeLimit : (message.timeLimits[nth] ?? undefined),
             alone: alone.has(row),
             followed,
             only,

@@ -111,7 +111,7 @@ const watchTasks = (uuid: string, live: ReadonlyMap<number, Live>, end: End) =>
 /** The time limit counts from here, not from the request to the spawner. */
 const startClock = (task: AgentTask, end: End): void => {
   task.started = performance.now();
-  const seconds = task.run.groups.get(task.group)?.source.timeLimit;
+  const seconds = task.timeLimit;
   if (seconds === undefined || task.ending !== undefined) return;
   const over = (): void => end(task, Ending.TIME_LIMIT, `over its time limit of ${seconds} s`);
   task.limit = startTimer(seconds * 1000, over);

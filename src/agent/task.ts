@@ -26,6 +26,8 @@ export interface AgentTask {
   readonly attempt: number;
   readonly item: string | undefined;
   readonly resources: Resources;
+  /** Seconds. */
+  readonly timeLimit: number | undefined;
   /** It was lost with its spawner before: it gets a spawner of its own. */
   readonly alone: boolean;
   /** The task that was handed ahead behind this one, and the one that this one lies behind. */

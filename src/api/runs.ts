@@ -168,7 +168,9 @@ const addRunChanges = (app: Api, service: Service): void => {
     createRoute({
       method: "post",
       path: `${BASE}/runs/{run}/retry`,
-      summary: "Run failed and cancelled tasks, or all, again",
+      summary: "Run tasks again",
+      description:
+        "Failed and cancelled tasks, all, or those chosen by number, state or name; what was cancelled behind them waits for them again. They keep their cluster, queue, environment and command; `set` gives them other amounts this time. Only a run that has ended can be retried.",
       request: {
         params: RunParams,
         body: { content: { "application/json": { schema: RetryRequest } }, required: false },
@@ -177,7 +179,10 @@ const addRunChanges = (app: Api, service: Service): void => {
         RetryAnswer,
         "How many were reopened",
         "no-such-run",
+        "no-such-task",
         "run-active",
+        "bad-value",
+        "cannot-fit",
         "stopping",
         ...OF_BODIES,
         ...OF_CHANGES,
@@ -185,7 +190,7 @@ const addRunChanges = (app: Api, service: Service): void => {
     }),
     async (context) =>
       context.json(
-        await service.retry(context.req.valid("param").run, context.req.valid("json")?.which ?? "failed"),
+        await service.retry(context.req.valid("param").run, context.req.valid("json") ?? { which: "failed" }),
         200,
       ),
   );

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { LOST_REASONS } from "../core/output-lost.ts";
 import { PEAK_SOURCES } from "../core/peak.ts";
 import { PILOT_STATES, TASK_STATES } from "../core/states.ts";
+import { RetrySetInput } from "../config/retry-set.ts";
 import { TaskJobView, TaskJobsView } from "./job-schemas.ts";
 
 /** Shapes of the REST API and of `--json`. Fields may be added; those here keep their meaning. Times are ISO 8601. */
@@ -101,6 +102,16 @@ export const TaskView = z.object({
   attemptsDropped: z.number(),
   /** What people read: cpus and gpus as numbers, mem and tmp in bytes. */
   resources: z.record(z.string(), z.number()),
+  /** What `retry --set` gave it, until it is retried again: amounts as in `resources`, times in seconds. */
+  set: z
+    .object({
+      resources: z.record(z.string(), z.number()).optional(),
+      timeLimit: z.number().optional(),
+      timeRequest: z.number().optional(),
+      retries: z.number().optional(),
+    })
+    .nullable()
+    .optional(),
   /** How much of its last attempt's output is kept, and how much was lost. */
   stdoutBytes: z.number().nullable(),
   stderrBytes: z.number().nullable(),
@@ -332,12 +343,32 @@ export const SubmitAnswer = z.object({
   notices: z.array(z.string()).readonly().optional(),
 });
 export const CancelAnswer = z.object({ run: z.number(), canceled: z.number(), stopping: z.number() });
-export const RetryAnswer = z.object({ run: z.number(), reopened: z.number() });
+export const RetryAnswer = z.object({
+  run: z.number(),
+  /** Tasks that will run again. */
+  reopened: z.number(),
+  /** Tasks that were chosen but wait for one that failed and was not: they are cancelled, as before. */
+  blocked: z.number().optional(),
+});
 export const CancelRequest = z.object({
   tasks: z.array(z.number().int()).max(100_000).optional(),
   reason: z.string().max(1000).optional(),
 });
-export const RetryRequest = z.object({ which: z.enum(["failed", "all"]).default("failed") });
+/** Without tasks, states and names: `which`. States and names narrow each other down. */
+export const RetryRequest = z.object({
+  which: z.enum(["failed", "all"]).default("failed"),
+  /** By their numbers, whatever their state. */
+  tasks: z.array(z.number().int()).min(1).max(100_000).optional(),
+  states: z
+    .array(z.enum(["DONE", "FAILED", "CANCELED"]))
+    .min(1)
+    .max(3)
+    .optional(),
+  /** Names of entries of the run's file. */
+  names: z.array(z.string().max(200)).min(1).max(1000).optional(),
+  /** Amounts for this retry alone, by the key of a run file: cpus, gpus, mem, tmp, time-limit, time-request, retries, or a resource. */
+  set: RetrySetInput.optional(),
+});
 export const AddPilotsRequest = z.object({
   cluster: z.string().max(200).optional(),
   queue: z.string().max(200).optional(),

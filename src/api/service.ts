@@ -1,9 +1,12 @@
+import type { z } from "zod";
 import type {
   CheckView,
   ClusterView,
   EventView,
   OutputLostView,
   PilotView,
+  RetryAnswer,
+  RetryRequest,
   EfficiencyView,
   RunView,
   ServerView,
@@ -15,6 +18,9 @@ import type {
 } from "./schemas.ts";
 import type { RunId } from "../core/ids.ts";
 import type { OtherJobView } from "./job-schemas.ts";
+
+/** Which tasks run again, and with which amounts. */
+export type RetryOptions = z.infer<typeof RetryRequest>;
 
 /** What the API needs of a server. Every method throws a SlipwayError that says what is wrong. */
 export interface Service {
@@ -36,7 +42,7 @@ export interface Service {
     tasks: readonly number[] | undefined,
     reason: string,
   ): Promise<{ run: RunId; canceled: number; stopping: number }>;
-  retry(id: number, which: "failed" | "all"): Promise<{ run: RunId; reopened: number }>;
+  retry(id: number, options: RetryOptions): Promise<z.infer<typeof RetryAnswer>>;
   why(id: number, index: number | undefined): Promise<WhyView>;
   events(
     query: { follow: boolean; run: RunId | undefined; since: number },

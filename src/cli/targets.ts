@@ -20,6 +20,18 @@ export const parseTarget = (text: string, or?: string): Target => {
   return match[2] === undefined ? { run } : { run, task: Number(match[2]) };
 };
 
+/** Tasks per run, in the order given; a run named whole is not narrowed by its own tasks. */
+export const targetsByRun = (targets: readonly string[]): Map<number, number[] | undefined> => {
+  const runs = new Map<number, number[] | undefined>();
+  for (const { run, task } of targets.map((text) => parseTarget(text))) {
+    const known = runs.get(run);
+    if (task === undefined) runs.set(run, undefined);
+    else if (known !== undefined) known.push(task);
+    else if (!runs.has(run)) runs.set(run, [task]);
+  }
+  return runs;
+};
+
 export const parseRun = (text: string): number => {
   const { run, task } = parseTarget(text);
   if (task !== undefined)

@@ -7,6 +7,7 @@ import type {
   OutputLostView,
   PilotView,
   RetryAnswer,
+  RetryRequest,
   EfficiencyView,
   RunView,
   ServerView,
@@ -56,6 +57,9 @@ export interface TasksQuery {
   readonly limit?: number;
 }
 
+/** Which tasks run again, and with which amounts. */
+export type RetryOptions = z.input<typeof RetryRequest>;
+
 export interface EventsQuery extends FollowOptions {
   readonly follow?: boolean;
   readonly run?: RunId | undefined;
@@ -86,7 +90,8 @@ export interface Client extends LaunchClient {
   /** What the tasks of a run wrote, in pieces. */
   logs(run: RunId, options?: LogOptions): AsyncGenerator<OutputPiece>;
   cancel(run: RunId, options?: { tasks?: readonly number[]; reason?: string }): Promise<z.infer<typeof CancelAnswer>>;
-  retry(run: RunId, which?: "failed" | "all"): Promise<z.infer<typeof RetryAnswer>>;
+  /** The tasks that failed or were cancelled unless `options` choose others; only of a run that has ended. */
+  retry(run: RunId, options?: "failed" | "all" | RetryOptions): Promise<z.infer<typeof RetryAnswer>>;
   why(run: RunId, index?: number): Promise<WhyView>;
   /** Events so far, and with `follow` those to come; continues where it stopped after a restart of the server. */
   events(query?: EventsQuery): AsyncGenerator<EventView>;
@@ -211,7 +216,8 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
     taskLogs,
     logs,
     cancel: (run, options = {}) => post(`/runs/${run}/cancel`, options),
-    retry: (run, which = "failed") => post(`/runs/${run}/retry`, { which }),
+    retry: (run, options = "failed") =>
+      post(`/runs/${run}/retry`, typeof options === "string" ? { which: options } : options),
     why: (run, index) => get(index === undefined ? `/runs/${run}/why` : `/runs/${run}/tasks/${index}/why`),
     events,
     pilots: () => get("/pilots"),

@@ -20,6 +20,7 @@ import { growMemory, grownOf, triedAgain } from "./memory-retry.ts";
 import { raisePeak } from "./peak.ts";
 import { advance, reopen } from "./moves.ts";
 import { cancelRows, cascade, endTask } from "./outcomes.ts";
+import { retriesOf, timeLimitOf } from "./retry-set.ts";
 import { type Group, type Run, groupOf, internReason, isFinishedRun } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
 import { Task, isFinalTask } from "./states.ts";
@@ -103,12 +104,12 @@ const SIGNALS: Readonly<Record<number, string>> = {
   31: "SIGSYS",
 };
 
-const describe = (group: Group, ending: number, code: number): string => {
+const describe = (group: Group, row: Row, ending: number, code: number): string => {
   switch (ending) {
     case Ending.SIGNAL:
       return SIGNALS[-code] === undefined ? `killed by signal ${-code}` : `killed by ${SIGNALS[-code]}`;
     case Ending.TIME_LIMIT:
-      return `over its time limit of ${group.spec.timeLimit ?? 0} s`;
+      return `over its time limit of ${timeLimitOf(group, row) ?? 0} s`;
     case Ending.MEMORY:
       return "over its memory limit";
     case Ending.NOT_STARTED:
@@ -192,7 +193,7 @@ const applyColumns = (
       moved.add(group);
       continue;
     }
-    page.reason[slot] = internReason(run, details.get(i) ?? describe(group, ending, code));
+    page.reason[slot] = internReason(run, details.get(i) ?? describe(group, row, ending, code));
     if (ending === Ending.SPAWNER_LOST && (page.flags[slot]! & Flag.ALONE) === 0) {
       // a neighbour may have caused it, and no task is given up for that: running alone will show
       run.losses += 1;
@@ -222,7 +223,7 @@ const applyColumns = (
       continue;
     }
     page.fails[slot]! += 1;
-    if (page.fails[slot]! <= group.spec.retries) {
+    if (page.fails[slot]! <= retriesOf(group, row)) {
       run.retries += 1;
       reopen(state, run, row, false, Task.PENDING, effects);
       setLaterShape(run, group, row);

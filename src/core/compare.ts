@@ -1,5 +1,6 @@
 import { peakOf } from "./peak.ts";
 import { shapeKey } from "./resources.ts";
+import { setsInUse } from "./retry-set.ts";
 import { type Group, type Run, isFinishedRun } from "./run.ts";
 import type { Agent, RunSummary, State } from "./state.ts";
 import { TASK_STATES, Task } from "./states.ts";
@@ -147,6 +148,7 @@ const compareRuns = (a: Run, b: Run, compare: Found): void => {
     compare(`run ${a.id}, group ${group.spec.name}: items`, itemsOf(group.items), itemsOf(other?.items));
     compare(`run ${a.id}, group ${group.spec.name}: later amounts`, laterOf(group), laterOf(other));
     compare(`run ${a.id}, group ${group.spec.name}: learned amounts`, learnedOf(group), learnedOf(other));
+    compare(`run ${a.id}, group ${group.spec.name}: amounts of a retry`, setsOf(group), setsOf(other));
   }
   for (const key of ["history", "rankOutputs"] as const)
     for (const row of new Set([...a[key].keys(), ...b[key].keys()]))
@@ -173,6 +175,12 @@ const learnedOf = (group: Group | undefined): unknown =>
   group?.learned === undefined
     ? null
     : [group.learned.versions.map(({ mem, timeRequest }) => [mem, timeRequest]), group.learned.rows];
+
+/** What `retry --set` gave its tasks. */
+const setsOf = (group: Group | undefined): unknown => {
+  const used = group === undefined ? undefined : setsInUse(group);
+  return used === undefined ? null : [used.sets.map((set) => set ?? null), used.rows];
+};
 
 type Column = Exclude<keyof Page, "buffer" | "state" | "reason">;
 

@@ -149,7 +149,20 @@ const SHAPES: Readonly<Record<Event["type"], Shape>> = {
   "run.items": object({ run: id, group: id, json: flag, items: listOf(text) }),
   "run.committed": object({ at: number, run: id }),
   "run.canceled": object({ at: number, run: id, rows: optional(listOf(row)), reason: text }),
-  "run.retried": object({ at: number, run: id, which: oneOf("failed", "all") }),
+  "run.retried": object({
+    at: number,
+    run: id,
+    which: oneOf("failed", "all"),
+    rows: optional(both(listOf(row), pairs)),
+    set: optional(
+      object({
+        resources: optional(resources),
+        timeLimit: optional(number),
+        timeRequest: optional(number),
+        retries: optional(id),
+      }),
+    ),
+  }),
   "run.requests": object({ at: number, run: id, group: id, mem: optional(id), timeRequest: optional(number) }),
   "tasks.assigned": object({
     at: number,

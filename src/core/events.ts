@@ -2,6 +2,7 @@ import type { LaunchAbout, LaunchFiles, LaunchState } from "./launch.ts";
 import type { LostEntry, OutputLost } from "./output-lost.ts";
 import type { Peak } from "./peak.ts";
 import type { Resources } from "./resources.ts";
+import type { RetrySet } from "./retry-set.ts";
 import type { RunSpec } from "./spec.ts";
 import type { PilotState } from "./states.ts";
 import type { AgentId, LaunchId, PilotId, Row, RunId, TaskJobId } from "./ids.ts";
@@ -87,6 +88,10 @@ export interface RunRetried {
   readonly at: number;
   readonly run: RunId;
   readonly which: "failed" | "all";
+  /** Only these rows, as `[from, count, …]`, whatever their state: what was asked for, as it was found then. */
+  readonly rows?: readonly number[];
+  /** What they ask for this time, instead of what the run's file says. */
+  readonly set?: RetrySet;
 }
 
 /** What the tasks of a group that have not begun ask for from now on, as was learned (`mem: auto`). */

@@ -1,13 +1,14 @@
 import { resourcesAt } from "./items.ts";
 import type { Resources } from "./resources.ts";
+import { dropSet, retriesOf, setOf, withSet } from "./retry-set.ts";
 import { type Group, type Run, type Shape, baseShapeOf, waitingShapeOf } from "./run.ts";
 import { peek } from "./table.ts";
 import type { Row } from "./ids.ts";
 
 /**
  * What attempts after the first ask for. In amounts, `attempt` counts failures and begins again with `slipway retry`:
- * an attempt that was lost cost nothing, and is repeated with the same amounts. A task that was killed for memory gets
- * what was decided then (memory-retry.ts).
+ * an attempt that was lost cost nothing, and is repeated with the same amounts. `retry --set` wins over all of that
+ * (retry-set.ts), and a task that was killed for memory gets what was decided then (memory-retry.ts).
  */
 
 const laterResources = ({ spec, items, first }: Group, row: Row, asked: Resources, attempt: number): Resources => {
@@ -22,13 +23,16 @@ const laterResources = ({ spec, items, first }: Group, row: Row, asked: Resource
 /** Sets what a row asks for from how often it has failed and what it was given. Never throws. */
 export const setLaterShape = (run: Run, group: Group, row: Row): void => {
   const fails = peek(run.table, row)?.fails[row % run.table.pageRows] ?? 0;
-  const attempt = group.spec.attemptResources === undefined ? 1 : Math.min(fails, group.spec.retries) + 1;
+  const attempt = group.spec.attemptResources === undefined ? 1 : Math.min(fails, retriesOf(group, row)) + 1;
   const given = group.memory.get(row);
-  if (attempt === 1 && given === undefined) return void group.laterShapes.delete(row);
+  const set = setOf(group, row);
+  if (attempt === 1 && given === undefined && set === undefined) return void group.laterShapes.delete(row);
   const { resources, timeRequest, alone } = baseShapeOf(group, row);
-  const later = laterResources(group, row, resources, attempt);
+  const later = withSet(laterResources(group, row, resources, attempt), set);
   const asked = given === undefined ? later : { ...later, mem: given.mem };
-  group.laterShapes.set(row, group.laterSet.of({ ...group.spec, timeRequest }, asked, alone));
+  const times = { timeRequest: set?.timeRequest ?? timeRequest };
+  const limit = set?.timeLimit === undefined ? {} : { timeLimit: set.timeLimit };
+  group.laterShapes.set(row, group.laterSet.of({ ...group.spec, ...times, ...limit }, asked, alone));
 };
 
 /** The same for all rows of a run that was read from a snapshot. */
@@ -36,6 +40,8 @@ export const setLaterShapes = (run: Run): void => {
   const { table } = run;
   for (const group of run.groups) {
     for (const row of group.memory.keys()) setLaterShape(run, group, row);
+    for (const [i, number] of group.sets?.rows.entries() ?? [])
+      if (number > 0) setLaterShape(run, group, group.first + i);
     if (group.spec.attemptResources === undefined) continue;
     for (let row = group.first; row < group.first + group.count; row += 1)
       if ((peek(table, row)?.fails[row % table.pageRows] ?? 0) > 0) setLaterShape(run, group, row);
@@ -46,6 +52,7 @@ export const setLaterShapes = (run: Run): void => {
 export const forgetLater = (group: Group, row: Row): void => {
   group.memory.delete(row);
   group.laterShapes.delete(row);
+  dropSet(group, row);
 };
 
 /** The rows from `from` to `end` of a group without shapes per item, in stretches that ask for the same. */
@@ -64,10 +71,20 @@ export function* partsByShape(
     others.sort((a, b) => a - b);
   }
   let next = from;
+  let last: { shape: Shape; from: Row; count: number } | undefined;
   for (const row of others) {
+    // rows that ask for the same stay together: `retry --set` may have given it to a million
+    const own = laterShapes.get(row)!;
+    if (last !== undefined && last.from + last.count === row && last.shape === own) {
+      last.count += 1;
+      next = row + 1;
+      continue;
+    }
+    if (last !== undefined) yield last;
     if (row > next) yield { shape, from: next, count: row - next };
-    yield { shape: laterShapes.get(row)!, from: row, count: 1 };
+    last = { shape: own, from: row, count: 1 };
     next = row + 1;
   }
+  if (last !== undefined) yield last;
   if (end > next) yield { shape, from: next, count: end - next };
 }

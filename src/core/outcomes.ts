@@ -246,8 +246,9 @@ const unlink = (state: State, run: Run): void => {
 /** Groups without open dependencies start; dependencies on what has ended, in this run or another, are settled. */
 export const openRun = (state: State, run: Run, at: number, effects: Effects): void => {
   unlink(state, run);
-  // an empty group ends at once; after a retry, groups whose tasks are all done have ended too
-  const ended = run.groups.filter(groupEnded);
+  // an empty group ends at once; after a retry, groups whose tasks are all done have ended too, and what waits for one
+  // that still holds failures waits in vain
+  const ended = run.groups.filter((group) => groupEnded(group) || group.failed + group.canceled > 0);
   for (const group of run.groups) {
     if (group.base !== Task.NEW) continue;
     if (group.waits === 0) {

@@ -15,6 +15,7 @@ import { type LostRows, type OutputLost, lostOf, noneLost } from "./output-lost.
 import { type CpuTime, noCpuTime } from "./cpu-time.ts";
 import { type Peak, type PeakPage, peakOf } from "./peak.ts";
 import type { PackedItems } from "./items.ts";
+import { type RetrySets, setOf } from "./retry-set.ts";
 import { type Table, createTable, touch } from "./table.ts";
 import type { Agent } from "./state.ts";
 import type { AgentId, Row, RunId } from "./ids.ts";
@@ -104,6 +105,8 @@ export interface Group {
   readonly memory: Map<Row, MemoryGiven>;
   /** What its tasks ask for, where that is learned and has changed since the run was submitted. */
   learned: LearnedAmounts | undefined;
+  /** What `retry --set` gave its tasks. */
+  sets: RetrySets | undefined;
   /** What its tasks that ended well kept busy. */
   readonly cpu: CpuTime;
   readonly dependents: { readonly group: number; readonly on: Condition }[];
@@ -251,6 +254,7 @@ export const createRun = (
       laterSet,
       memory: new Map(),
       learned: undefined,
+      sets: undefined,
       cpu: noCpuTime(),
       dependents: [],
       base: Task.NEW,
@@ -361,8 +365,11 @@ export const internReason = (run: Run, reason: string): number => {
 };
 
 /** Whether attempts of one task may have different amounts of memory. */
-const differsByAttempt = ({ memRetry, attemptResources, auto }: GroupSpec): boolean =>
-  auto?.mem === true || memRetry !== undefined || attemptResources?.["mem"] !== undefined;
+const differsByAttempt = (group: Group, row: Row): boolean => {
+  const { memRetry, attemptResources, auto } = group.spec;
+  if (auto?.mem === true || memRetry !== undefined || attemptResources?.["mem"] !== undefined) return true;
+  return setOf(group, row)?.resources?.["mem"] !== undefined;
+};
 
 /** The attempt in the table, as a record of its own. */
 export const latestAttempt = (run: Run, row: Row, lost: boolean): Attempt => {
@@ -371,7 +378,7 @@ export const latestAttempt = (run: Run, row: Row, lost: boolean): Attempt => {
   const outputLost = lostOf(run, row);
   const peak = peakOf(run, row);
   const group = groupOf(run.groups, row);
-  const mem = differsByAttempt(group.spec) ? amountOf(shapeOfRow(group, row).resources, "mem") : 0;
+  const mem = differsByAttempt(group, row) ? amountOf(shapeOfRow(group, row).resources, "mem") : 0;
   return {
     n: page.attempt[slot]!,
     agent: page.agent[slot]!,

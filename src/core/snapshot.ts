@@ -10,6 +10,7 @@ import { outcomeOf } from "./outcomes.ts";
 import { type LostPage, restoreLostPage } from "./output-lost.ts";
 import type { PeakPage } from "./peak.ts";
 import { keepAttempts } from "./past-attempts.ts";
+import { type RetrySet, setsInUse } from "./retry-set.ts";
 import { type Attempt, type GroupInput, type Run, createRun, createShapeSet, groupOf, isFinishedRun } from "./run.ts";
 import type { Condition, RunSpec } from "./spec.ts";
 import { type Agent, type Effects, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
@@ -46,6 +47,7 @@ const Part = {
   MEMORY: 167,
   LEARNED: 168,
   AGENTS: 169,
+  SETS: 175,
 } as const;
 
 /** Page bytes pass through this, so that whoever writes them may compress. */
@@ -136,6 +138,15 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
         versions: learned.versions.map(({ mem, timeRequest }) => [mem ?? null, timeRequest ?? null]),
         rows: pages.pack(learned.rows),
       });
+  for (const group of run.groups) {
+    const used = setsInUse(group);
+    if (used !== undefined)
+      yield record(Part.SETS, {
+        index: group.index,
+        sets: used.sets.map((set) => set ?? null),
+        rows: pages.pack(used.rows),
+      });
+  }
   for (const part of inParts([...run.agents.values()])) yield record(Part.AGENTS, part);
   yield record(Part.RUN_END, run.id);
 }
@@ -255,6 +266,14 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
             timeRequest: timeRequest ?? undefined,
             shapes: new Map(),
           })),
+          rows: new Uint8Array(pages.unpack(packed.rows)),
+        };
+        return undefined;
+      }
+      case Part.SETS: {
+        const packed = packr.unpack(payload) as { index: number; sets: (RetrySet | null)[]; rows: Uint8Array };
+        build().groups[packed.index]!.sets = {
+          sets: packed.sets.map((set) => set ?? undefined),
           rows: new Uint8Array(pages.unpack(packed.rows)),
         };
         return undefined;

@@ -1,4 +1,5 @@
 import type { TaskJobId } from "../core/ids.ts";
+import { timeLimitOf } from "../core/retry-set.ts";
 import { type Shape, groupOf, shapeOfRow } from "../core/run.ts";
 import { type TaskJob, carries } from "../core/task-job.ts";
 import type { JobStatus } from "../managers/provider.ts";
@@ -137,7 +138,7 @@ export const createTaskKeeper = (cluster: string, queues: readonly TaskQueue[], 
     loseSilent: () => {
       for (const { job, element } of elementsOf(living())) {
         const run = state.runs.get(job.run);
-        const limit = run === undefined ? undefined : groupOf(run.groups, element.row).spec.timeLimit;
+        const limit = run === undefined ? undefined : timeLimitOf(groupOf(run.groups, element.row), element.row);
         if (element.agent > 0) agents.loseSilent([element.agent], queueOf(job)?.leaseMs(limit) ?? LEASE_MS);
       }
     },

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { ClusterConfig, ClustersConfig, QueueConfig } from "../config/clusters-file.ts";
 import { fromUnits } from "../core/resources.ts";
+import { timeLimitOf } from "../core/retry-set.ts";
 import type { JobRequest } from "../managers/provider.ts";
 import { SIMULATED_ARRAY, simulatedOptions } from "../managers/simulated/options.ts";
 import { PLAIN_NAMES } from "../managers/task-job-name.ts";
@@ -57,7 +58,7 @@ const prepareHere = (
   const command = [process.execPath, join(bundles, "agent.js"), "--settings", JSON.stringify(settings)];
   if (cluster.type !== "simulated") return { name: jobName, directory, command };
   const cores = Math.max(1, Math.ceil(fromUnits("cpus", declared["cpus"] ?? 0)));
-  const walltime = walltimeOf(group.spec.timeLimit, queue.walltime);
+  const walltime = walltimeOf(timeLimitOf(group, rows[0]!), queue.walltime);
   const { walltime: _, ...ofQueue } = queue;
   const options = simulatedOptions({ ...ofQueue, nodes: 1, cores, ...(walltime === undefined ? {} : { walltime }) });
   const array = rows.length > 1 ? { array: rows.length } : {};
@@ -113,7 +114,7 @@ const managed = (
           resources: shape.resources,
           ranks: shape.ranks,
           keys: group.spec.job?.keys ?? {},
-          timeLimit: group.spec.timeLimit,
+          timeLimit: timeLimitOf(group, rows[0]!),
           elements: rows.length,
           nice,
         },

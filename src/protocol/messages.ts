@@ -205,6 +205,8 @@ export interface Assign {
   readonly items?: readonly string[];
   /** Only if resources depend on the item or the attempt. */
   readonly resources?: readonly Resources[];
+  /** Only if some have another time limit than their group, in seconds; null: none. */
+  readonly timeLimits?: readonly (number | null)[];
   /** Rows that were lost with their spawner: each gets one of its own. */
   readonly alone?: readonly number[];
   /** One task that was handed ahead: it begins when this attempt has ended here with exit code 0. */
@@ -228,6 +230,8 @@ export interface Ranks extends AttemptName {
   readonly item: string | undefined;
   /** For each rank. */
   readonly resources: Resources;
+  /** Only if it is not the group's. */
+  readonly timeLimit?: number;
   /** The position of this host among the hosts. */
   readonly node: number;
   readonly hosts: readonly string[];

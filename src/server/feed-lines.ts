@@ -1,5 +1,6 @@
 import type { EventView } from "../api/schemas.ts";
-import type { Event, RowRanges } from "../core/events.ts";
+import type { Event, RowRanges, RunRetried } from "../core/events.ts";
+import { setView } from "../views/retry-set.ts";
 import { type Attempt, type Run, indexOfRow } from "../core/run.ts";
 import { taskStateName } from "../core/states.ts";
 import { peek } from "../core/table.ts";
@@ -24,6 +25,12 @@ const assignedLine = (agent: AgentId, part: RowRanges, ahead: boolean): FeedLine
   detail: { agent, tasks: countOf(part), ...(ahead ? { ahead } : {}) },
 });
 
+/** Chosen tasks are counted. */
+const retryDetail = ({ which, rows, set }: RunRetried): Record<string, unknown> => ({
+  ...(rows === undefined ? { which } : { tasks: countOf({ ranges: rows }) }),
+  ...(set === undefined ? {} : { set: setView(set) }),
+});
+
 /** `runOf`: the run of a task's job. */
 export const linesOf = (event: Event, runOf: RunOf = () => undefined): readonly FeedLine[] => {
   switch (event.type) {
@@ -32,7 +39,7 @@ export const linesOf = (event: Event, runOf: RunOf = () => undefined): readonly 
     case "run.canceled":
       return [{ event: "run.cancel", run: event.run, detail: { reason: event.reason } }];
     case "run.retried":
-      return [{ event: "run.retry", run: event.run, detail: { which: event.which } }];
+      return [{ event: "run.retry", run: event.run, detail: retryDetail(event) }];
     case "tasks.assigned":
       return [
         ...event.parts.map((part) => assignedLine(event.agent, part, false)),

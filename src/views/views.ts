@@ -5,6 +5,7 @@ import { LOST_REASONS, type OutputLost } from "../core/output-lost.ts";
 import { PEAK_SOURCES, type Peak } from "../core/peak.ts";
 import { attemptsOf, droppedOf } from "../core/past-attempts.ts";
 import { fromUnits } from "../core/resources.ts";
+import { setOf } from "../core/retry-set.ts";
 import { type Attempt, type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
 import type { GroupSpec } from "../core/spec.ts";
 import type { Agent, RunSummary, State } from "../core/state.ts";
@@ -15,6 +16,7 @@ import { type CompiledTask, compileTask, expandTask, itemAt } from "../core/task
 import { expand, type Template, type TemplateContext } from "../core/template.ts";
 import type { Estimate } from "../eta/estimate.ts";
 import type { AttemptView, OutputLostView, PeakMemoryView, RunView, TaskView } from "../api/schemas.ts";
+import { setView } from "./retry-set.ts";
 import { resolve } from "node:path";
 import type { Row } from "../core/ids.ts";
 
@@ -243,6 +245,7 @@ export const taskView = (
     attempts: attempts.map((attempt) => attemptView(state, run, attempt)),
     attemptsDropped: droppedOf(run, row),
     resources,
+    set: setView(setOf(group, row)),
     // how much it wrote is reported at its end
     stdoutBytes: last === undefined || last.finished === 0 ? null : sizeOf(last.outBytes),
     stderrBytes: last === undefined || last.finished === 0 ? null : sizeOf(last.errBytes),

@@ -331,6 +331,59 @@ describe("with a server", () => {
     expect((await run("retry", String(id), "--all", "--failed")).status).toBe(2);
   });
 
+  it("retry takes single tasks, states and names, and other amounts for this time, which show tells", async () => {
+    await file("flag", "");
+    const tasks = [
+      "  - { name: dock, each: { array: 1-3 }, run: '[ ! -e flag ] || [ {item} = 2 ]', mem: 20M }",
+      "  - { name: score, run: '[ ! -e flag ]', mem: 20M }",
+      "  - { name: merge, after: dock, run: 'true' }",
+    ];
+    await file("again.yaml", ["tasks:", ...tasks].join("\n"));
+    const id = Number((await run("submit", "--quiet", "again.yaml")).stdout);
+    await run("wait", String(id));
+    spawnSync("rm", [join(slipway.cwd, "flag")]);
+    const states = async (): Promise<string[]> => {
+      const all = await slipway.run(["wait", String(id)]).then(() => [0, 1, 2, 3, 4]);
+      return Promise.all(all.map(async (task) => (await json<TaskView>(["show", `${id}.${task}`])).state));
+    };
+    expect(await states()).toEqual(["FAILED", "DONE", "FAILED", "FAILED", "CANCELED"]);
+    // merge comes along, and is cancelled again: a task before it has still failed
+    expect((await run("retry", `${id}.0`, "--set", "mem=30M", "--set", "time-limit=1m")).stdout).toContain(
+      "1 task will",
+    );
+    expect(await states()).toEqual(["DONE", "DONE", "FAILED", "FAILED", "CANCELED"]);
+    const set = await json<TaskView>(["show", `${id}.0`]);
+    expect([set.resources["mem"], set.set]).toEqual([
+      30 * 2 ** 20,
+      { resources: { mem: 30 * 2 ** 20 }, timeLimit: 60 },
+    ]);
+    expect((await run("show", `${id}.0`)).stdout).toContain("set mem 30M, time-limit 1m");
+    const blocked = await run("retry", `${id}.4`);
+    expect(blocked.stdout + blocked.stderr).toMatch(/0 tasks will run again[^]*1 task cannot run/);
+    expect(await json(["retry", String(id), "--state", "failed", "--name", "dock"])).toEqual({ run: id, reopened: 1 });
+    expect(await states()).toEqual(["DONE", "DONE", "DONE", "FAILED", "DONE"]);
+    expect(await json(["retry", String(id), "--state", "FAILED,canceled"])).toEqual({ run: id, reopened: 1 });
+    expect(await states()).toEqual(["DONE", "DONE", "DONE", "DONE", "DONE"]);
+
+    const refusals: [string[], RegExp][] = [
+      [["--set", "mem=900T"], /mem 900T; the largest/],
+      [["--set", "mem=much"], /--set mem.*not a valid size/],
+      [["--set", "queue=long"], /stays where its task was/],
+      [["--set", "mme=1"], /did you mean 'mem'/],
+      [["--set", "mem"], /NAME=VALUE/],
+      [["--state", "failled"], /did you mean failed/],
+      [["--name", "dok"], /did you mean dock/],
+      [["--state", "done", "--all"], /cannot be used together/],
+    ];
+    for (const [args, message] of refusals) {
+      const refused = await run("retry", String(id), ...(args[0] === "--set" ? ["--all"] : []), ...args);
+      expect([refused.status, refused.stderr], args.join(" ")).toEqual([2, expect.stringMatching(message)]);
+    }
+    expect((await run("retry", `${id}.77`)).stderr).toContain(`no task 77`);
+    expect((await run("retry", `${id}.0`, "--name", "dock")).status).toBe(2);
+    expect(await states()).toEqual(["DONE", "DONE", "DONE", "DONE", "DONE"]);
+  });
+
   it("retry of a run that has not ended is refused", async () => {
     const gate = createGate(slipway.cwd, "active");
     const id = await submit("--", ...gate.command);

@@ -73,6 +73,7 @@ export const createRankProcesses = (options: RankProcessesOptions): RankProcesse
       attempt: message.attempt,
       item: message.item,
       resources: message.resources,
+      timeLimit: message.timeLimit ?? part.run.groups.get(message.group)?.source.timeLimit,
       alone: message.alone === true,
       rank,
     });

@@ -1,5 +1,5 @@
 import type { AttemptView, TaskView } from "../../api/schemas.ts";
-import { formatSize } from "../../core/quantities.ts";
+import { formatDuration, formatSize } from "../../core/quantities.ts";
 import { isByteResource } from "../../core/resources.ts";
 import { lostFact } from "./output-lost.ts";
 import { stateColored, type Style } from "./style.ts";
@@ -91,6 +91,19 @@ const jobFacts = ({ via, job }: TaskView, now: number): (readonly [string, strin
   ];
 };
 
+/** What `retry --set` gave it: `mem 8G, time-limit 1h`. */
+const setText = (set: TaskView["set"]): string | undefined => {
+  if (set == null) return undefined;
+  const { resources = {}, timeLimit, timeRequest, retries } = set;
+  const amounts = Object.entries(resources).map(
+    ([name, amount]) => `${printable(name)} ${isByteResource(name) ? formatSize(amount) : String(amount)}`,
+  );
+  if (timeLimit !== undefined) amounts.push(`time-limit ${formatDuration(timeLimit)}`);
+  if (timeRequest !== undefined) amounts.push(`time-request ${formatDuration(timeRequest)}`);
+  if (retries !== undefined) amounts.push(`retries ${retries}`);
+  return `set ${amounts.join(", ")}`;
+};
+
 /** `show RUN.TASK`. */
 export const taskScreen = (task: TaskView, style: Style, now: number, width?: number): string => {
   const sections = [
@@ -100,6 +113,7 @@ export const taskScreen = (task: TaskView, style: Style, now: number, width?: nu
       ["item", task.item === null ? undefined : printable(task.item)],
       ["directory", printable(task.cwd)],
       ["resources", resourcesText(task.resources) || undefined],
+      ["this retry", setText(task.set)],
       ["peak memory", peakText(task.peakMemory)],
       ["exit code", task.exitCode === null ? undefined : String(task.exitCode)],
       ["signal", task.signal ?? undefined],

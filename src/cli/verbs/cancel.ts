@@ -1,18 +1,6 @@
 import { count, plural } from "../render/text.ts";
-import { parseTarget } from "../targets.ts";
+import { targetsByRun } from "../targets.ts";
 import { type Define, examples } from "../verb.ts";
-
-/** Tasks per run, in the order given; a run named whole is not narrowed by its own tasks. */
-const byRun = (targets: readonly string[]): Map<number, number[] | undefined> => {
-  const runs = new Map<number, number[] | undefined>();
-  for (const { run, task } of targets.map((text) => parseTarget(text))) {
-    const known = runs.get(run);
-    if (task === undefined) runs.set(run, undefined);
-    else if (known !== undefined) known.push(task);
-    else if (!runs.has(run)) runs.set(run, [task]);
-  }
-  return runs;
-};
 
 export const define: Define = (command, { act }) =>
   void command
@@ -23,7 +11,7 @@ export const define: Define = (command, { act }) =>
     .action(
       act(async ({ client, answer }, targets, command) => {
         const { reason } = command.opts<{ reason?: string }>();
-        for (const [run, tasks] of byRun(targets)) {
+        for (const [run, tasks] of targetsByRun(targets)) {
           const done = await client.cancel(run, {
             ...(tasks === undefined ? {} : { tasks }),
             ...(reason === undefined ? {} : { reason }),

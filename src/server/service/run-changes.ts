@@ -1,14 +1,11 @@
 import type { Service } from "../../api/service.ts";
 import { type Run, isFinishedRun } from "../../core/run.ts";
-import { bringBack } from "../../core/snapshot.ts";
 import { Task, isFinalTask } from "../../core/states.ts";
 import { Flag } from "../../core/table.ts";
-import { SlipwayError } from "../../errors.ts";
-import { readArchiveSync } from "../../archive/archive.ts";
 import type { ServiceContext } from "./context.ts";
 import { rowOfTask } from "./run-shelf.ts";
 
-/** What users change about existing runs: both calls answer when the change is on disk. */
+/** Cancelling what exists: the answer comes when it is on disk. */
 
 /** Tasks that were asked to end and have not yet. */
 const countStopping = (run: Run): number => {
@@ -20,8 +17,8 @@ const countStopping = (run: Run): number => {
   return stopping;
 };
 
-export const createRunChanges = (context: ServiceContext): Pick<Service, "cancel" | "retry"> => {
-  const { engine, shelf, home, pilots, mayChange } = context;
+export const createRunChanges = (context: ServiceContext): Pick<Service, "cancel"> => {
+  const { engine, shelf, mayChange } = context;
   const { state } = engine;
 
   return {
@@ -44,21 +41,6 @@ export const createRunChanges = (context: ServiceContext): Pick<Service, "cancel
       engine.schedulePass();
       await engine.whenDurable();
       return { run: id, canceled, stopping };
-    },
-    retry: async (id, which) => {
-      mayChange();
-      await shelf.whole(id);
-      bringBack(state, id, { restore: (summary) => readArchiveSync(home, summary.file) });
-      const run = state.runs.get(id)!;
-      if (!isFinishedRun(run))
-        throw new SlipwayError("run-active", { run: id, detail: "only a run that has ended can be retried" });
-      // an unneeded handler neither failed nor was cancelled
-      const reopened = which === "all" ? run.total : run.total - run.counts[Task.DONE]! - run.unneeded;
-      if (reopened > 0) engine.commit({ type: "run.retried", at: engine.clock(), run: id, which });
-      engine.schedulePass();
-      pilots.expectWork();
-      await engine.whenDurable();
-      return { run: id, reopened };
     },
   };
 };

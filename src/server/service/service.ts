@@ -16,6 +16,7 @@ import { groupViews, runView, summaryView } from "../../views/views.ts";
 import type { ServiceContext } from "./context.ts";
 import { createJobService } from "./job-service.ts";
 import type { PilotService } from "./pilot-service.ts";
+import { createRetry } from "./retry.ts";
 import { createRunChanges } from "./run-changes.ts";
 import { createRunShelf } from "./run-shelf.ts";
 import type { RunWatch } from "./run-watch.ts";
@@ -106,6 +107,7 @@ export const createService = (options: ServiceOptions): Service => {
   return {
     ...createTaskService(context, jobs),
     ...createRunChanges(context),
+    ...createRetry(context),
     ...createWhyService(context, jobs),
     efficiency: async (id) => efficiencyView(await shelf.whole(id)),
     server: options.about,

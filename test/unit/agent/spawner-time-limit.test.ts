@@ -67,6 +67,7 @@ describe("a task's time limit", () => {
       attempt: 1,
       item: undefined,
       resources: RESOURCES,
+      timeLimit: 60 * DAY_S,
       alone: false,
     });
     task.chain = { slot: pool.allocate(RESOURCES)!, shape: "a", members: [task] };

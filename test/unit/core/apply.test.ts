@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Ending } from "../../../src/core/events.ts";
-import { runState } from "../../../src/core/run.ts";
+import { runState, shapeOfRow } from "../../../src/core/run.ts";
 import { Flag, peek } from "../../../src/core/table.ts";
 import { Task, after, countOf, createDriver, group, runToEnd, spec } from "./model.ts";
 
@@ -244,6 +244,24 @@ describe("retry", () => {
     runToEnd(driver, () => 0);
     expect(runState(run)).toBe("DONE");
     expect(run.history.get(1)!.map(({ exit }) => exit)).toEqual([7]);
+  });
+
+  it("of single tasks leaves the others as they are, with other amounts for this retry alone", () => {
+    const driver = createDriver();
+    const run = driver.submit(spec([group("a", 4, { retries: 0 }), group("b", 1, { after: after(0) })]));
+    runToEnd(driver, (_, row) => (row === 1 || row === 2 ? 7 : 0));
+    const set = { resources: { mem: 8 * 2 ** 30 }, retries: 1 };
+    driver.send({ type: "run.retried", at: 9000, run: run.id, which: "failed", rows: [1, 1, 4, 1], set });
+    // b waits for the whole of a, and one task of it has still failed
+    expect([1, 2, 4].map((row) => driver.stateOf(run, row))).toEqual([Task.PENDING, Task.FAILED, Task.CANCELED]);
+    expect(shapeOfRow(run.groups[0]!, 1).resources["mem"]).toBe(8 * 2 ** 30);
+    expect(shapeOfRow(run.groups[0]!, 2).resources["mem"]).toBeUndefined();
+    runToEnd(driver, () => 3);
+    expect(run.history.get(1)!.length, "one retry of its own, as was set").toBe(2);
+    driver.send({ type: "run.retried", at: 9500, run: run.id, which: "failed" });
+    expect(shapeOfRow(run.groups[0]!, 1).resources["mem"], "that was for one retry").toBeUndefined();
+    runToEnd(driver, () => 0);
+    expect(runState(run)).toBe("DONE");
   });
 
   it("runs everything again with --all", () => {

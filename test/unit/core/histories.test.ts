@@ -6,6 +6,7 @@ import { Lost, lostOf } from "../../../src/core/output-lost.ts";
 import { attemptsOf, droppedOf } from "../../../src/core/past-attempts.ts";
 import { PeakBy } from "../../../src/core/peak.ts";
 import { FRACTION } from "../../../src/core/resources.ts";
+import { retriesOf, setOf } from "../../../src/core/retry-set.ts";
 import { type Shape, groupOf, runState, shapeOfRow } from "../../../src/core/run.ts";
 import type { StateRecord } from "../../../src/core/snapshot.ts";
 import type { Dependency } from "../../../src/core/spec.ts";
@@ -92,7 +93,9 @@ const check = (driver: Driver, before: Map<string, Seen>): void => {
       if (of.attemptResources === undefined) continue;
       const fails = peek(run.table, row)?.fails[row % run.table.pageRows] ?? 0;
       const asked = shapeOfRow(groupOf(run.groups, row), row).resources["mem"];
-      expect(asked, "mem of each attempt").toBe(4 * (Math.min(fails, of.retries) + 1));
+      const set = setOf(groupOf(run.groups, row), row);
+      const retries = retriesOf(groupOf(run.groups, row), row);
+      expect(asked, "mem of each attempt").toBe(set?.resources?.["mem"] ?? 4 * (Math.min(fails, retries) + 1));
     }
     for (const { spec: of, memory, laterShapes } of run.groups)
       for (const [row, { kills, mem }] of memory) {
@@ -213,6 +216,10 @@ const step = fc.oneof(
       do: fc.constant("retry" as const),
       nth: fc.nat(),
       which: fc.constantFrom("failed" as const, "all" as const),
+      rows: fc.oneof(fc.constant<number[]>([]), fc.array(fc.nat(30), { minLength: 1, maxLength: 5 })),
+      set: fc.option(fc.constantFrom({ resources: { mem: 64, cpus: 10_000 } }, { retries: 2, timeLimit: 5 }), {
+        nil: undefined,
+      }),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("restart" as const), losses: fc.integer({ min: 0, max: 6 }) }) },
@@ -445,7 +452,23 @@ const play = (
         const ended = all[each.nth % Math.max(1, all.length)];
         // retry alone may reopen final tasks, also those that never had an attempt
         before.clear();
-        if (ended !== undefined) driver.send({ type: "run.retried", at: 7000, run: ended.id, which: each.which });
+        if (ended === undefined) break;
+        const rows = each.rows.map((row) => row % ended.total).toSorted((a, b) => a - b);
+        const chosen = new Set(each.rows.length === 0 ? undefined : rows);
+        const untouched = Array.from({ length: ended.total }, (_, row) => driver.stateOf(ended, row));
+        driver.send({
+          type: "run.retried",
+          at: 7000,
+          run: ended.id,
+          which: each.which,
+          ...(each.rows.length === 0 ? {} : { rows: rows.flatMap((row) => [row, 1]) }),
+          ...(each.set === undefined ? {} : { set: each.set }),
+        });
+        if (chosen.size === 0) break;
+        for (let row = 0; row < ended.total; row += 1) {
+          if (!chosen.has(row)) expect(driver.stateOf(ended, row), "what was not chosen").toBe(untouched[row]);
+          else expect(setOf(groupOf(ended.groups, row), row)).toEqual(each.set);
+        }
         break;
       }
       case "restart":
