@@ -101,8 +101,21 @@ This API is the only way in, for the CLI and for the SDK (\`slipway/client\`) al
 document at \`GET /api/v1/openapi.json\`.
 
 On the server's machine the API is served over a unix socket that only its user can open; from elsewhere over HTTPS on the
-server's one port, with \`Authorization: Bearer TOKEN\`. \`server.json\` in the home says where both are and holds the pin
-of the server's key; \`keys/client.token\` holds the token.
+server's one port, with \`Authorization: Bearer TOKEN\`. \`server.json\` in the home says where both are (\`socket\`; \`host\`,
+\`addresses\`, \`port\`), and \`keys/client.token\` holds the token.
+
+The server's certificate is its own: no authority has signed it, and it names no host. What proves the server is \`keyPin\` in
+\`server.json\`, the SHA-256 of its public key (DER, SubjectPublicKeyInfo) in base64. A client must compare it before it sends the
+token. curl does so with \`--pinnedpubkey\`, once its own check of the certificate is off:
+
+\`\`\`sh
+home=\${SLIPWAY_HOME:-$HOME/.slipway}
+curl -s --unix-socket "$(jq -r .socket "$home/server.json")" http://localhost/api/v1/server
+
+curl -s --insecure --pinnedpubkey "sha256//$(jq -r .keyPin "$home/server.json")" \\
+  -H "Authorization: Bearer $(cat "$home/keys/client.token")" \\
+  "https://$(jq -r '.addresses[0]' "$home/server.json"):$(jq -r .port "$home/server.json")/api/v1/server"
+\`\`\`
 
 An error comes with the HTTP status of its row in [errors.md](errors.md) and
 \`{"error": {"code", "message", "hint", "facts"}}\`. Times are ISO 8601, by the server's

@@ -52,6 +52,7 @@ const NEEDS = [
   { what: "network tools", has: ["/usr/sbin/ip"], packages: ["iproute2"] },
   { what: "Podman", has: ["/usr/bin/podman", "/usr/sbin/runc"], packages: ["podman", "runc", "uidmap"] },
   { what: "Charliecloud", has: ["/usr/bin/ch-run"], packages: ["charliecloud-runtime"] },
+  { what: "curl and jq", has: ["/usr/bin/curl", "/usr/bin/jq"], packages: ["curl", "jq"] },
   { what: "busybox", has: ["/bin/busybox"], packages: ["busybox-static"] },
 ];
 

@@ -88,6 +88,8 @@ export const AttemptView = z.object({
 
 export const TaskView = z.object({
   id: z.string(),
+  /** Its number in the run: 17 of 3.17. */
+  index: z.number(),
   name: z.string(),
   state: z.enum(TASK_STATES),
   exitCode: z.number().nullable(),

@@ -31,6 +31,7 @@ import { isConnectionLost, readJson, type Request } from "./transport.ts";
 import type { RunId } from "../core/ids.ts";
 
 export { isFinalView, type LaunchClient, type LaunchDocument, type LaunchLogOptions } from "./launches.ts";
+export { SlipwayError } from "../errors.ts";
 export type { FollowOptions } from "./resume.ts";
 export { type ItemStream, inBatches, type RunDocument } from "./submit.ts";
 export { canceledOf, isFinalRun, succeeded } from "./outcome.ts";

@@ -233,8 +233,10 @@ export const taskView = (
     resources[name] = fromUnits(name, units);
   const attempts = attemptsOf(run, row);
   const last = attempts.at(-1);
+  const index = indexOfRow(run, row);
   return {
-    id: `${run.id}.${indexOfRow(run, row)}`,
+    id: `${run.id}.${index}`,
+    index,
     name: taskName(run, row),
     state: taskStateName(stateOf(run.table, row)),
     exitCode: page === undefined || page.exit[slot]! < 0 ? null : page.exit[slot]!,

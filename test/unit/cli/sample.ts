@@ -24,6 +24,7 @@ export const sampleRun = (changes: Partial<RunView> = {}): RunView => ({
 
 export const sampleTask = (changes: Partial<TaskView> = {}): TaskView => ({
   id: "3.17",
+  index: 17,
   name: "dock",
   state: "FAILED",
   exitCode: 2,

@@ -50,18 +50,23 @@ describe("row 003-47: configurations of five kinds of sites", () => {
     expect(await requests("university-slurm.yaml")).toEqual({
       cpu,
       spare: cpu.map((line) => (line === "--time=480" ? "--time=120" : line)).toSpliced(-1, 0, "--qos=low"),
-      gpu: [
-        ...[...common, "--cpus-per-task=8", "--mem=49152M", "--gres=gpu:2"],
-        ...["--time=480", "--partition=gpu", ...ending],
-      ],
+      gpu: [...common, "--cpus-per-task=8", "--mem=49152M", "--gres=gpu:2", "--time=480", "--partition=gpu", ...ending],
     });
   });
 
   it("a national centre's Slurm: whole nodes, many at once, tasks' temporary files on their own disks", async () => {
     const { wide, debug } = await requests("national-slurm.yaml");
     expect(wide).toEqual([
-      ...["--nodes=16", "--ntasks-per-node=1", "--cpus-per-task=128", "--mem=491520M", "--time=720"],
-      ...["--partition=compute", "--account=proj0042", "--constraint=milan", "--no-requeue", "--exclusive"],
+      "--nodes=16",
+      "--ntasks-per-node=1",
+      "--cpus-per-task=128",
+      "--mem=491520M",
+      "--time=720",
+      "--partition=compute",
+      "--account=proj0042",
+      "--constraint=milan",
+      "--no-requeue",
+      "--exclusive",
     ]);
     expect(debug).toEqual(expect.arrayContaining(["--nodes=1", "--time=30", "--partition=debug", "--exclusive"]));
     const settings = JSON.parse(await readFile(join(directory, "settings.json"), "utf8")) as { scratch: string };
@@ -72,7 +77,10 @@ describe("row 003-47: configurations of five kinds of sites", () => {
     const { work, wide, gpu } = await requests("pbs-centre.yaml");
     const ending = ["-P ocean", "-r n", "-W umask=0022"];
     expect(work!.slice(0, 4)).toEqual([
-      ...["-l select=1:ncpus=36:mem=178257920kb", "-l place=pack", "-l walltime=06:00:00", "-q workq"],
+      "-l select=1:ncpus=36:mem=178257920kb",
+      "-l place=pack",
+      "-l walltime=06:00:00",
+      "-q workq",
     ]);
     expect(wide!.slice(0, 2)).toEqual(["-l select=4:ncpus=36:mem=178257920kb:mpiprocs=1", "-l place=scatter:excl"]);
     expect(gpu).toEqual(expect.arrayContaining(["-l select=1:ncpus=16:mem=125829120kb:ngpus=4", "-q gpuq"]));
