@@ -53,6 +53,7 @@ const NEEDS = [
   { what: "Podman", has: ["/usr/bin/podman", "/usr/sbin/runc"], packages: ["podman", "runc", "uidmap"] },
   { what: "Charliecloud", has: ["/usr/bin/ch-run"], packages: ["charliecloud-runtime"] },
   { what: "curl and jq", has: ["/usr/bin/curl", "/usr/bin/jq"], packages: ["curl", "jq"] },
+  { what: "Prometheus", has: ["/usr/bin/prometheus", "/usr/bin/promtool"], packages: ["prometheus"] },
   { what: "busybox", has: ["/bin/busybox"], packages: ["busybox-static"] },
 ];
 

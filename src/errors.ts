@@ -103,7 +103,7 @@ export const ERRORS = {
   ),
   forbidden: row(
     "this token may not do that: {detail}",
-    "A user's token covers that user's own launches; everything else needs the token of the home's owner.",
+    "A user's token covers that user's own launches, one with a role what docs/security.md lists; the home's owner may do everything.",
     3,
     403,
   ),

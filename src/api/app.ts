@@ -7,13 +7,15 @@ import { sameSecret } from "../protocol/token.ts";
 import { json } from "./answers.ts";
 import { type Api, type ApiEnv, BASE, CLOCK_HEADER } from "./base.ts";
 import { MOST_BODY, MOST_LAUNCH, jsonText, readWhole } from "./bodies.ts";
-import { ADMIN, type Caller, checkPath } from "./caller.ts";
+import { ADMIN, type Caller } from "./caller.ts";
 import { addClusters } from "./clusters.ts";
 import { addEvents } from "./events.ts";
 import { addJobs } from "./jobs.ts";
 import type { LaunchService } from "./launch-service.ts";
 import { addLaunches } from "./launches.ts";
+import { addNumbers, type NumberService } from "./numbers.ts";
 import { addPilots } from "./pilots.ts";
+import { ACCESS, accessTo, checkAccess } from "./roles.ts";
 import { type RouteTable, bodyType, createRouteTable } from "./route-table.ts";
 import { addRuns } from "./runs.ts";
 import { addServer } from "./server.ts";
@@ -27,6 +29,7 @@ import { addWraps } from "./wraps.ts";
 export interface ApiOptions {
   readonly service: Service;
   readonly launches: LaunchService;
+  readonly numbers: NumberService;
   readonly token: string;
   readonly version: string;
   /** The server's clock: it does not follow the wall clock. */
@@ -36,7 +39,12 @@ export interface ApiOptions {
   readonly log: (text: string, facts?: object) => void;
 }
 
-export const createApi = ({ service, launches, token, version, clock, onKnown, log }: ApiOptions): Api => {
+/** Paths that need no token. */
+const ANYONES: ReadonlySet<string> = new Set(
+  [...ACCESS].flatMap(([route, { anyone }]) => (anyone === true ? [route.replace("GET ", "")] : [])),
+);
+
+export const createApi = ({ service, launches, numbers, token, version, clock, onKnown, log }: ApiOptions): Api => {
   const app: Api = new OpenAPIHono<ApiEnv>({
     defaultHook: (result) => {
       if (!result.success) {
@@ -62,13 +70,19 @@ export const createApi = ({ service, launches, token, version, clock, onKnown, l
     // the unix socket is in a directory that only this user can enter; the port is open to the network
     const { socket } = context.env.incoming;
     const isRemote = "encrypted" in socket;
-    const caller = isRemote ? callerOf(context.req.header("authorization")) : ADMIN;
-    if (caller === undefined) throw new SlipwayError("unauthorized");
-    if (isRemote) onKnown?.(socket);
     const { method, path } = context.req;
-    checkPath(caller, method, path);
-    context.set("caller", caller);
+    const caller = isRemote ? callerOf(context.req.header("authorization")) : ADMIN;
+    if (caller === undefined) {
+      if (!ANYONES.has(path)) throw new SlipwayError("unauthorized");
+      // anybody may ask whether it lives; nobody keeps a connection for that
+      context.header("connection", "close");
+      table().find(method, path);
+      return next();
+    }
+    if (isRemote) onKnown?.(socket);
     const route = table().find(method, path);
+    checkAccess(caller, accessTo(method, route.template), path);
+    context.set("caller", caller);
     await takeBody(context, bodyType(context.env.incoming, route));
     await next();
   });
@@ -81,6 +95,7 @@ export const createApi = ({ service, launches, token, version, clock, onKnown, l
     return context.json(known.toJSON(), known.row.http as 500);
   });
   app.notFound((context) => context.json(new SlipwayError("not-found", { what: context.req.path }).toJSON(), 404));
+  addNumbers(app, numbers);
   addServer(app, service);
   addRuns(app, service);
   addTasks(app, service);

@@ -27,7 +27,7 @@ const jobsOf = (service: Service, launches: LaunchService, caller: Caller, query
     : [];
   // runs and pilots are the home's owner's
   const others = (["task", "pilot"] as const)
-    .filter((kind) => caller.kind === "admin" && wants(kind))
+    .filter((kind) => (caller.kind === "admin" || caller.kind === "role") && wants(kind))
     .flatMap((kind) => service.jobs(kind))
     .filter(({ state }) => query.state === undefined || query.state === state);
   return [...launched, ...others].toSorted(newestFirst).slice(0, query.limit);

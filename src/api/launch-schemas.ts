@@ -1,3 +1,4 @@
+import { ROLES } from "./caller.ts";
 import { z } from "zod";
 import { LAUNCH_STATES } from "../core/launch.ts";
 
@@ -54,16 +55,22 @@ export const OutputAnswer = z.object({
   size: z.number(),
 });
 
-export const TokenView = z.object({ user: z.string(), made: time });
+/** `role` is null for a user of this machine, who may use their own launches. */
+export const TokenView = z.object({ user: z.string(), role: z.enum(ROLES).nullable().optional(), made: time });
 /** Shown once: the server keeps only its hash. */
 export const NewToken = z.object({
   user: z.string(),
+  role: z.enum(ROLES).nullable().optional(),
   token: z.string(),
   /** A file with the server's address that the user can read; the server writes it again at every start. */
   endpointFile: z.string().nullable(),
   endpoint: z.object({ host: z.string(), addresses: z.array(z.string()), port: z.number(), keyPin: z.string() }),
 });
-export const TokenRequest = z.object({ user: z.string().min(1).max(64) });
+export const TokenRequest = z.object({
+  /** A user of this machine; with a role, any name. */
+  user: z.string().min(1).max(64),
+  role: z.enum(ROLES).optional(),
+});
 
 export type LaunchView = z.infer<typeof LaunchView>;
 export type LaunchPreview = z.infer<typeof LaunchPreview>;

@@ -1,4 +1,4 @@
-import type { Caller } from "./caller.ts";
+import type { Caller, Role } from "./caller.ts";
 import type { LaunchPreview, LaunchView, NewToken, TokenView } from "./launch-schemas.ts";
 import type { LogQuery } from "./service.ts";
 
@@ -26,6 +26,7 @@ export interface LaunchService {
   /** Whose token this is; undefined if it is nobody's. */
   callerOf(token: string): Caller | undefined;
   tokens(): Promise<TokenView[]>;
-  addToken(user: string): Promise<NewToken>;
+  /** With a role: for whoever acts for the home's owner; else for the launches of a user of this machine. */
+  addToken(user: string, role: Role | undefined): Promise<NewToken>;
   removeToken(user: string): Promise<void>;
 }

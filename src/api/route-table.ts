@@ -16,6 +16,8 @@ export interface DescribedRoute {
 }
 
 export interface FoundRoute {
+  /** As it was described: /api/v1/runs/{run}. */
+  readonly template: string;
   /** The types of its body; none: it takes no body. */
   readonly types: readonly string[];
   readonly needsBody: boolean;
@@ -38,6 +40,7 @@ export const createRouteTable = (routes: readonly DescribedRoute[]): RouteTable 
     paths.set(path, known);
     const { body } = request ?? {};
     known.methods.set(method.toUpperCase(), {
+      template: path,
       types: Object.keys(body?.content ?? {}),
       needsBody: body?.required === true,
     });

@@ -10,7 +10,7 @@ export const addTokens = (app: Api, launches: LaunchService): void => {
     createRoute({
       method: "get",
       path: `${BASE}/tokens`,
-      summary: "Users who have a token of their own",
+      summary: "Who has a token",
       responses: json(z.array(TokenView), "Users"),
     }),
     async (context) => context.json(await launches.tokens(), 200),
@@ -19,11 +19,16 @@ export const addTokens = (app: Api, launches: LaunchService): void => {
     createRoute({
       method: "post",
       path: `${BASE}/tokens`,
-      summary: "Make a user's token; their previous one is no longer accepted",
+      summary: "Make a token; the previous one of that name is no longer accepted",
+      description:
+        "Without a role it is a user's of this machine, for their own launches. With one it is for whoever acts for the home's owner: `read` looks at everything, `submit` may also submit, cancel and launch, `admin` everything.",
       request: { body: { content: { "application/json": { schema: TokenRequest } }, required: true } },
       responses: json(NewToken, "The token, shown only this once", "user-refused", "bad-value", ...OF_BODIES),
     }),
-    async (context) => context.json(await launches.addToken(context.req.valid("json").user), 200),
+    async (context) => {
+      const { user, role } = context.req.valid("json");
+      return context.json(await launches.addToken(user, role), 200);
+    },
   );
   app.openapi(
     createRoute({

@@ -1,3 +1,4 @@
+import type { Role } from "../api/caller.ts";
 import { randomUUID } from "node:crypto";
 import type { LaunchPreview, LaunchView, NewToken, TokenView } from "../api/launch-schemas.ts";
 import { readJsonLines } from "./lines.ts";
@@ -27,7 +28,8 @@ export interface LaunchClient {
   cancelLaunch(id: number): Promise<LaunchView>;
   cleanLaunch(id: number): Promise<LaunchView>;
   tokens(): Promise<TokenView[]>;
-  addToken(user: string): Promise<NewToken>;
+  /** Without a role: for the launches of a user of that machine. */
+  addToken(user: string, role?: Role): Promise<NewToken>;
   removeToken(user: string): Promise<void>;
 }
 
@@ -94,7 +96,8 @@ export const createLaunchClient = ({
     cancelLaunch: (id) => ask({ method: "DELETE", path: `/launches/${id}` }),
     cleanLaunch: (id) => ask({ method: "POST", path: `/launches/${id}/clean`, json: {} }),
     tokens: () => get("/tokens"),
-    addToken: (user) => ask({ method: "POST", path: "/tokens", json: { user } }),
+    addToken: (user, role) =>
+      ask({ method: "POST", path: "/tokens", json: { user, ...(role === undefined ? {} : { role }) } }),
     removeToken: async (user) => {
       await ask({ method: "DELETE", path: `/tokens/${encodeURIComponent(user)}` });
     },

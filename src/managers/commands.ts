@@ -1,4 +1,6 @@
 import { spawn } from "node:child_process";
+import { channel } from "node:diagnostics_channel";
+import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SlipwayError } from "../errors.ts";
 
@@ -124,6 +126,25 @@ const execute = (
     });
   });
 
+/** A command that has ended, for whoever counts them (node:diagnostics_channel): nothing is made where nobody listens. */
+export interface CommandTold {
+  readonly program: string;
+  readonly ms: number;
+  /** How it failed; undefined: it ended with exit code 0. */
+  readonly failure: "exit" | "timeout" | "not-run" | undefined;
+}
+
+export const commandsTold = channel("slipway:command");
+
+const tellOf = (argv: readonly string[], since: number, failure: CommandTold["failure"]): void => {
+  if (!commandsTold.hasSubscribers) return;
+  const told: CommandTold = { program: basename(argv[0]!), ms: performance.now() - since, failure };
+  commandsTold.publish(told);
+};
+
+const failureOf = ({ code, timedOut }: CommandResult): CommandTold["failure"] =>
+  timedOut ? "timeout" : code === 0 ? undefined : "exit";
+
 const definedOf = (env: Readonly<Record<string, string | undefined>>): Record<string, string> =>
   Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined));
 
@@ -153,8 +174,13 @@ export const createCommands = (settings: CommandsOptions = {}): RunCommand => {
     for (let tried = 0; ; tried += 1) {
       await enter();
       let result: CommandResult;
+      const since = performance.now();
       try {
         result = await execute(words, { ...options, env }, { timeoutMs, mostOutput });
+        tellOf(argv, since, failureOf(result));
+      } catch (error) {
+        tellOf(argv, since, "not-run");
+        throw error;
       } finally {
         leave();
       }

@@ -88,6 +88,8 @@ export interface Scheduler {
   withdraw(isWanted: (shape: Shape) => boolean): RowRanges[];
   /** Tasks that an agent has, and how many of them wait there for a slot. */
   loadOf(agent: AgentId): { count: number; backlog: number } | undefined;
+  /** What the tasks that have slots there leave of what it offers. */
+  freeOf(agent: AgentId): Resources | undefined;
   /**
    * The share of an agent's slots that tasks have, backlog included, and the seconds until all of it is done when
    * spread over all its slots; `unknown` is the estimate for a task about which nothing is known.
@@ -276,6 +278,7 @@ export const createScheduler = (
       const agent = pool.agents.get(id);
       return agent === undefined ? undefined : { count: agent.count, backlog: agent.backlog };
     },
+    freeOf: (id) => pool.agents.get(id)?.free,
     occupancyOf: (id, unknown) => occupancyOf(pool.agents.get(id), unknown),
   };
 };

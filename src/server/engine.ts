@@ -43,8 +43,8 @@ export interface Engine {
 
 /** Each is set once, by whoever puts the server together (wiring.ts). */
 export interface EngineListeners {
-  /** An agent was given tasks, and some ahead; called when that is on disk. */
-  assigned: (agent: AgentId, parts: readonly RowRanges[], ahead: readonly RowRanges[]) => void;
+  /** An agent was given tasks that could be placed `since` then, and some ahead; called when that is on disk. */
+  assigned: (agent: AgentId, parts: readonly RowRanges[], ahead: readonly RowRanges[], since?: number) => void;
   stop: (agent: AgentId, run: Run, row: Row, attempt: number) => void;
   takeBack: (agent: AgentId, count: number) => void;
   /** What waits was looked at: some of it may become jobs of its own. */
@@ -111,6 +111,8 @@ export const createEngine = (
   const { losses = DEFAULT_LOSSES, restore, memory = ownNode(state) } = options;
   const { afterDurable } = createOutbox(journal);
   let passPlanned = false;
+  /** When something changed that the next pass looks at. */
+  let changedAt = 0;
   /** Whether the scheduler knows everything that the state does. */
   let filled = false;
   /** For agents that were left alone with their backlog. */
@@ -179,11 +181,11 @@ export const createEngine = (
     if (!passPlanned) return;
     passPlanned = false;
     if (!filled || !listeners.mayPlace()) return;
-    const at = clock();
+    const [at, since] = [clock(), changedAt];
     for (const { agent, parts, ahead, gang } of scheduler.pass(at)) {
       const more = { ...(ahead === undefined ? {} : { ahead }), ...(gang === undefined ? {} : { gang }) };
       const lsn = commit({ type: "tasks.assigned", at, agent, parts, ...more });
-      afterDurable(() => listeners.assigned(agent, parts, ahead ?? []), lsn);
+      afterDurable(() => listeners.assigned(agent, parts, ahead ?? [], since), lsn);
     }
     listeners.passed();
     const { asks, againMs } = scheduler.rebalance(at);
@@ -196,6 +198,7 @@ export const createEngine = (
   const schedulePass = (): void => {
     if (passPlanned) return;
     passPlanned = true;
+    changedAt = clock();
     setImmediate(pass);
   };
   // assignments share a commit with what made them possible: one wait for the disk, not two

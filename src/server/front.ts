@@ -11,6 +11,7 @@ import { createCommands } from "../managers/commands.ts";
 import { checkCluster } from "../check/check.ts";
 import { runtimeDirectory, socketPath } from "../home/index.ts";
 import { type Doors, openDoors } from "../doors/http.ts";
+import type { Counts } from "./counts.ts";
 import type { Inside } from "./inside.ts";
 import { RESERVE_BYTES, type Reserve } from "../journal/index.ts";
 import { type Launches, createLaunches } from "../launch/service/launches.ts";
@@ -18,6 +19,7 @@ import type { Lifecycle } from "./lifecycle.ts";
 import { type Listening, whereToListen } from "../doors/listening.ts";
 import type { Log } from "./logger.ts";
 import type { Stored, Home } from "./open-home.ts";
+import { createNumbers } from "./numbers.ts";
 import { createPilotService } from "./service/pilot-service.ts";
 import { createService } from "./service/service.ts";
 import { createStrangers } from "../doors/strangers.ts";
@@ -42,6 +44,7 @@ export interface FrontOptions {
   readonly stored: Stored;
   readonly inside: Inside;
   readonly lifecycle: Lifecycle;
+  readonly counts: Counts;
   readonly bundles: string;
   readonly host?: string | undefined;
   readonly port?: number | undefined;
@@ -159,6 +162,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     compact: inside.compactor.compact,
   });
 
+  const numbers = createNumbers({ ...inside, ...stored, clusters, lifecycle, counts: options.counts });
   const strangers = createStrangers();
   const runtime = await runtimeDirectory(root);
   const socket = socketPath(runtime, "api.sock");
@@ -166,6 +170,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     api: createApi({
       service,
       launches,
+      numbers: { ...numbers, unready: lifecycle.unready },
       token: keys.clientToken,
       version: VERSION,
       clock: engine.clock,

@@ -31,6 +31,7 @@ import { learnedMemory } from "../learned/auto.ts";
 import { createFirstTasks } from "../learned/first-tasks.ts";
 import { createAutoRequests } from "./auto-requests.ts";
 import { type Learning, openLearning, unknownMs } from "./learning.ts";
+import type { Counts } from "./counts.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Log } from "./logger.ts";
 import type { Stored, Home } from "./open-home.ts";
@@ -67,6 +68,7 @@ export interface InsideOptions {
   readonly home: Home;
   readonly stored: Stored;
   readonly lifecycle: Lifecycle;
+  readonly counts: Counts;
   /** Directory of the built files. */
   readonly bundles: string;
   readonly detect: Detect;
@@ -192,7 +194,7 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     onWaiting: (pilot, text) => feed.publish({ event: "pilot.waiting", detail: { pilot, manager: text } }, clock()),
   });
   const runWatch = createRunWatch(engine);
-  wire({ engine, agents, pilots, jobs, feed, runWatch, expected, requests, journal, lifecycle, log });
+  wire({ ...options, engine, agents, pilots, jobs, feed, runWatch, expected, requests, journal });
   announce(engine, claim.epoch, here);
 
   const compactor = createCompactor({

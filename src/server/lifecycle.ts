@@ -11,6 +11,10 @@ import type { Log } from "./logger.ts";
  */
 export interface Lifecycle {
   readonly stopping: boolean;
+  /** Its past is replayed and its doors are open. */
+  started(): void;
+  /** Why it should not be sent work now, or null; for anybody: without names and paths. */
+  unready(): string | null;
   /** Why the journal cannot be written now, or null. */
   readonly full: string | null;
   setFull(reason: string | null): void;
@@ -32,6 +36,7 @@ export interface Lifecycle {
 export const createLifecycle = (home: string, log: Log): Lifecycle => {
   let asked: { readonly now: boolean } | undefined;
   let full: string | null = null;
+  let isStarted = false;
   let listener: ((now: boolean) => void) | undefined;
   let end: (status: number) => void = () => undefined;
   const ended = new Promise<number>((resolve) => {
@@ -41,6 +46,8 @@ export const createLifecycle = (home: string, log: Log): Lifecycle => {
   const mayChange = (): void => {
     if (full !== null) throw new SlipwayError("journal-full", { detail: full, home });
   };
+
+  const blocked = (): string | null => full ?? (asked === undefined ? null : "the server is stopping");
 
   return {
     get stopping() {
@@ -52,7 +59,11 @@ export const createLifecycle = (home: string, log: Log): Lifecycle => {
     setFull: (reason) => {
       full = reason;
     },
-    blocked: () => full ?? (asked === undefined ? null : "the server is stopping"),
+    started: () => {
+      isStarted = true;
+    },
+    unready: () => (full !== null ? "its disk is full" : isStarted ? blocked() : "the server is starting"),
+    blocked,
     mayTake: () => {
       if (asked !== undefined) throw new SlipwayError("stopping");
       mayChange();

@@ -5,9 +5,10 @@ import { type ClustersLocation, loadLayers } from "../config/load-clusters.ts";
 import type { State } from "../core/state.ts";
 import { SlipwayError } from "../errors.ts";
 import { replayState } from "../archive/compact.ts";
+import type { Counts } from "./counts.ts";
 import { type Feed, createFeed } from "./feed.ts";
 import { type HomeClaim, type Keys, claimHome, loadKeys } from "../home/index.ts";
-import { type Journal, type Reserve, openJournal, openReserve, reserveFile } from "../journal/index.ts";
+import { type Journal, type Reserve, openJournal, nodeIo, openReserve, reserveFile } from "../journal/index.ts";
 import { checkShared } from "../launch/service/shared-roots.ts";
 import type { Log } from "./logger.ts";
 import { refusedMoves } from "./refused-moves.ts";
@@ -57,7 +58,7 @@ export interface Stored {
 }
 
 /** Replays the journal and opens it for writing. */
-export const openState = async ({ root, claim, clusters }: Home, log: Log): Promise<Stored> => {
+export const openState = async ({ root, claim, clusters }: Home, counts: Counts, log: Log): Promise<Stored> => {
   let journal: Journal | undefined;
   const reserve = await openReserve({ disk: reserveFile(join(root, "journal", "reserve")), log });
   // a replay that starts over needs a new feed
@@ -68,6 +69,7 @@ export const openState = async ({ root, claim, clusters }: Home, log: Log): Prom
       journal = await openJournal(
         {
           dir: join(root, "journal"),
+          io: counts.timed(nodeIo),
           epoch: claim.epoch,
           fence: () => claim.fence(),
           keepHistory: clusters.keepHistory,

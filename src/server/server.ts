@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import { VERSION } from "../protocol/package-version.ts";
 import type { ClustersLocation } from "../config/load-clusters.ts";
+import { type Counts, createCounts } from "./counts.ts";
 import { type Front, openFront } from "./front.ts";
 import { prepareHome, removeEndpoint, removeRuntimeDirectory, writeEndpoint } from "../home/index.ts";
 import { type Detect, type Inside, createInside } from "./inside.ts";
@@ -35,6 +36,7 @@ interface Parts {
   readonly stored: Stored;
   readonly inside: Inside;
   readonly front: Front;
+  readonly counts: Counts;
   readonly log: Log;
 }
 
@@ -57,7 +59,8 @@ const publishEndpoint = async ({ home, inside, front }: Parts): Promise<void> =>
 };
 
 /** Closes everything: first what could create work, last what the others write to. */
-const closeAll = async ({ home, stored, inside, front, log }: Parts): Promise<void> => {
+const closeAll = async (parts: Parts): Promise<void> => {
+  const { home, stored, inside, front, log } = parts;
   inside.pilots.close();
   inside.standings.close();
   await front.launches.close();
@@ -69,6 +72,7 @@ const closeAll = async ({ home, stored, inside, front, log }: Parts): Promise<vo
   await inside.learning.close();
   await stored.journal.close().catch((error: unknown) => log(`the journal did not close: ${(error as Error).message}`));
   await stored.reserve.close();
+  parts.counts.close();
   await home.claim.release();
   log("stopped");
 };
@@ -86,19 +90,21 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
       lifecycle.end(3);
     },
   });
-  const stored = await openState(home, log);
-  const inside = await createInside({ home, stored, lifecycle, bundles, detect, log });
+  const counts = createCounts();
+  const stored = await openState(home, counts, log);
+  const inside = await createInside({ home, stored, lifecycle, counts, bundles, detect, log });
   const front = await openFront({
     home,
     stored,
     inside,
     lifecycle,
+    counts,
     bundles,
     host: options.host,
     port: options.port,
     log,
   });
-  const parts: Parts = { home, stored, inside, front, log };
+  const parts: Parts = { home, stored, inside, front, counts, log };
   const { engine, pilots } = inside;
 
   await engine.whenDurable();
@@ -106,6 +112,7 @@ export const startServer = async (options: ServeOptions): Promise<RunningServer>
   inside.learning.start();
   await publishEndpoint(parts);
   await front.launches.start();
+  lifecycle.started();
   const { listening, url } = front;
   const { runs, archived } = stored.state;
   log(`listening on ${listening.host}: ${listening.reason}`);

@@ -1,5 +1,6 @@
 import type { Agents } from "../agent-links/agents.ts";
 import type { AutoRequests } from "./auto-requests.ts";
+import type { Counts } from "./counts.ts";
 import type { Engine } from "./engine.ts";
 import type { Expected } from "../learned/expected.ts";
 import type { Feed } from "./feed.ts";
@@ -23,15 +24,17 @@ export interface Wired {
   readonly requests: AutoRequests;
   readonly journal: Journal;
   readonly lifecycle: Lifecycle;
+  readonly counts: Counts;
   readonly log: Log;
 }
 
 export const wire = (parts: Wired): void => {
-  const { engine, agents, pilots, jobs, feed, runWatch, expected, requests, journal, lifecycle, log } = parts;
+  const { engine, agents, pilots, jobs, feed, runWatch, expected, requests, journal, lifecycle, counts, log } = parts;
   const { clock, listeners } = engine;
 
   listeners.committed = (event) => {
     feed.committed(event, (job) => engine.state.taskJobs.get(job)?.run);
+    counts.committed(event);
     if (event.type === "run.committed" || event.type === "run.retried") {
       const run = engine.state.runs.get(event.run);
       if (run !== undefined) {
@@ -46,23 +49,31 @@ export const wire = (parts: Wired): void => {
     feed.publish({ event: "run.finished", run: run.id }, clock());
     engine.afterDurable(() => agents.forget(run.id));
     runWatch.runFinished(run);
+    counts.runFinished(run);
     expected.forget(run);
   };
   listeners.attemptOver = (run, row, attempt) => {
     feed.attemptOver(run, row, attempt, clock);
     requests.attemptOver(run, row, attempt);
+    counts.attemptOver(attempt.lost);
   };
   listeners.taskEnded = (run, row) => {
     feed.taskEnded(run, row, clock);
+    counts.taskEnded(run, row);
     expected.taskEnded(run, row);
     requests.taskEnded(run, row);
   };
-  listeners.tasksCanceled = (run, _from, count) =>
+  listeners.tasksCanceled = (run, _from, count) => {
     feed.publish({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());
+    counts.tasksCanceled(count);
+  };
 
   listeners.moveRefused = ({ type }) => log(refusedMoves(engine.state, type));
   listeners.mayPlace = () => lifecycle.blocked() === null;
-  listeners.assigned = agents.assign;
+  listeners.assigned = (agent, parts, ahead, since) => {
+    agents.assign(agent, parts, ahead);
+    if (since !== undefined) counts.placed(parts, (clock() - since) / 1000);
+  };
   listeners.stop = agents.stop;
   listeners.gangOver = agents.gangOver;
   listeners.takeBack = agents.takeBack;

@@ -50,6 +50,12 @@ export const createIdentity = (run: RunCommand): Identity => {
     userFor: async (caller, wanted, authorized) => {
       if (caller.kind === "user" && wanted !== undefined && wanted !== caller.user)
         throw refused(wanted, `this token is ${caller.user}'s`, "Leave `user` out, or use that user's token.");
+      if (caller.kind === "role" && wanted !== undefined && wanted !== own.username)
+        throw refused(
+          wanted,
+          `this token has the role ${caller.role}`,
+          "Leave `user` out, or use a token with the role admin.",
+        );
       const name = caller.kind === "user" ? caller.user : (wanted ?? own.username);
       if (name === "root")
         throw refused("root", "root may not launch jobs", "Name another user with `user`, one of `sudo_authorized`.");

@@ -53,12 +53,21 @@ export const createLaunchRequests = (options: LaunchRequestsOptions): LaunchRequ
 
   const isFor = (caller: Caller, launch: Launch): boolean =>
     caller.kind === "admin" ||
+    caller.kind === "role" ||
     (caller.kind === "user" && caller.user === (launch.user === "" ? own : launch.user)) ||
     (caller.kind === "job" && caller.launch === launch.id);
 
   const find = (caller: Caller, id: number): Launch => {
     const launch = state.launches.get(id);
     if (launch === undefined || !isFor(caller, launch)) throw new SlipwayError("no-such-launch", { launch: id });
+    return launch;
+  };
+
+  /** A role acts for the home's owner: what other users launched is theirs, and an admin's. */
+  const findOwn = (caller: Caller, id: number): Launch => {
+    const launch = find(caller, id);
+    if (caller.kind === "role" && launch.user !== "" && launch.user !== own)
+      throw new SlipwayError("forbidden", { detail: `launch ${id} is ${launch.user}'s` });
     return launch;
   };
 
@@ -129,7 +138,7 @@ export const createLaunchRequests = (options: LaunchRequestsOptions): LaunchRequ
     },
     cancel: async (caller, id) => {
       mayChange();
-      const found = find(caller, id);
+      const found = findOwn(caller, id);
       if (isFinalLaunch(found.state)) return view(found);
       if (found.cancelAsked === 0) {
         engine.commit({ type: "launch.changed", at: engine.clock(), launch: id, cancelBy: nameOf(caller) });
@@ -140,7 +149,7 @@ export const createLaunchRequests = (options: LaunchRequestsOptions): LaunchRequ
     },
     clean: async (caller, id) => {
       mayChange();
-      const found = find(caller, id);
+      const found = findOwn(caller, id);
       if (!watcher.isOver(found)) throw new SlipwayError("launch-active", { launch: id });
       await watcher.clean(found);
       await output.remove(id);

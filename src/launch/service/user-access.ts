@@ -1,4 +1,5 @@
 import { hostname } from "node:os";
+import { callerWith } from "../../api/caller.ts";
 import type { LaunchService } from "../../api/launch-service.ts";
 import { isFinalLaunch } from "../../core/launch.ts";
 import type { State } from "../../core/state.ts";
@@ -31,30 +32,37 @@ export interface UserAccessOptions {
 
 export const createUserAccess = (options: UserAccessOptions): UserAccess => {
   const { state, tokens, identity, clusters, publications, endpoint, own } = options;
+  const checkUser = async (user: string): Promise<void> => {
+    const facts = await identity.factsOf(user);
+    if (facts.uid === 0)
+      throw new SlipwayError("user-refused", {
+        user,
+        detail: "root may not launch jobs",
+        remedy: "Name another user.",
+      });
+    if (user !== own) for (const { config } of clusters.values()) await checkSharedRoot(config);
+  };
   return {
     callerOf: (token) => {
       const hash = hashOf(token);
-      const user = tokens.userOf(hash);
-      if (user !== undefined) return { kind: "user", user };
+      const holder = tokens.holderOf(hash);
+      if (holder !== undefined)
+        return holder.role === undefined ? { kind: "user", user: holder.user } : callerWith(holder.user, holder.role);
       for (const each of state.launches.values())
         if (!isFinalLaunch(each.state) && sameSecret(hash, each.tokenHash)) return { kind: "job", launch: each.id };
       return undefined;
     },
-    tokens: async () => (await tokens.list()).map(({ user, made }) => ({ user, made: isoTime(made) })),
-    addToken: async (user) => {
-      const facts = await identity.factsOf(user);
-      if (facts.uid === 0)
-        throw new SlipwayError("user-refused", {
-          user,
-          detail: "root may not launch jobs",
-          remedy: "Name another user.",
-        });
-      if (user !== own) for (const { config } of clusters.values()) await checkSharedRoot(config);
+    tokens: async () =>
+      (await tokens.list()).map(({ user, role, made }) => ({ user, role: role ?? null, made: isoTime(made) })),
+    addToken: async (user, role) => {
+      // with a role it is for whoever has it, and launches nothing in the name of that user
+      if (role === undefined) await checkUser(user);
       const shared = [...clusters.values()].find(({ settings }) => settings.storageRoot !== undefined);
       const { addresses, port, keyPin } = endpoint();
       return {
         user,
-        token: await tokens.add(user),
+        role: role ?? null,
+        token: await tokens.add(user, role),
         endpointFile: shared === undefined ? null : (await publications.under(shared.root)).endpointFile,
         endpoint: { host: hostname(), addresses: [...addresses], port, keyPin },
       };
