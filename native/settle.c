@@ -56,7 +56,8 @@ static bool leave_cgroup(struct task *task) {
     if (fd >= 0) close(fd);
     task->cgroup_since = now_ms();
   }
-  if (rmdir(task->cgroup) < 0 && errno == EBUSY && now_ms() - task->cgroup_since < CGROUP_PATIENCE) {
+  task->doubtful = rmdir(task->cgroup) < 0;
+  if (task->doubtful && errno == EBUSY && now_ms() - task->cgroup_since < CGROUP_PATIENCE) {
     polling = true;
     return false;
   }
@@ -65,21 +66,26 @@ static bool leave_cgroup(struct task *task) {
   return true;
 }
 
-/* Removes a small TMPDIR here and a large one in a forked helper, so that other tasks do not wait for it. */
-static bool remove_tmpdir(struct task *task) {
+/* Another task may have its TMPDIR if none of its processes is left: we have no children but other tasks' main processes,
+   and whatever it started would be one, or be below one; and its cgroup, if it had one, was empty. Otherwise it is
+   removed: here if it is small, and in a forked helper if it is large, so that other tasks do not wait for it. */
+static bool leave_tmpdir(struct task *task) {
   if (task->remover) return false;
-  if (!task->tmpdir || tree_remove(task->tmpdir, INLINE_ENTRIES)) return free(task->tmpdir), task->tmpdir = NULL, true;
-  task->remover = fork();
-  if (task->remover > 0) return false;
-  if (task->remover == 0) {
-    close_from(0);
-    tree_remove(task->tmpdir, 1L << 40);
-    _exit(0);
+  if (!task->place) return true;
+  bool kept = sweep_alone() && !task->doubtful && tmpdir_keep(task->place, now_ms());
+  if (!kept && !tree_remove(tmpdir_path(task->place), INLINE_ENTRIES)) {
+    task->remover = fork();
+    if (task->remover > 0) return false;
+    if (task->remover == 0) {
+      close_from(0);
+      tree_remove(tmpdir_path(task->place), 1L << 40);
+      _exit(0);
+    }
+    task->remover = 0;
+    tree_remove(tmpdir_path(task->place), 1L << 40);
   }
-  task->remover = 0;
-  tree_remove(task->tmpdir, 1L << 40);
-  free(task->tmpdir);
-  task->tmpdir = NULL;
+  if (!kept) tmpdir_gone(task->place);
+  task->place = NULL;
   return true;
 }
 
@@ -113,7 +119,7 @@ void settle(void) {
     for (struct task *task = tasks, *next; task; task = next) {
       next = task->next;
       if (!task->left || !sweep_clear(task)) continue;
-      if (!leave_cgroup(task) || !remove_tmpdir(task) || !drain(task)) continue;
+      if (!leave_cgroup(task) || !leave_tmpdir(task) || !drain(task)) continue;
       if (!task->announced && task->stage == STAGE_NONE) send_started(task);
       send_exit(task);
       sweep_forget(task);

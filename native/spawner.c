@@ -114,7 +114,6 @@ void task_free(struct task *task) {
   *(task->next ? &task->next->prev : &tasks_last) = task->prev;
   tasks_left--;
   free(task->token);
-  free(task->tmpdir);
   free(task->cgroup);
   free(task);
 }
@@ -203,8 +202,8 @@ void reap(void) {
     for (task = tasks; tasks_left && task; task = task->next)
       if (task->remover == pid) {
         task->remover = 0;
-        free(task->tmpdir); /* gone, or nothing that we could do about it */
-        task->tmpdir = NULL;
+        tmpdir_gone(task->place);
+        task->place = NULL;
         break;
       }
     if (!task || !tasks_left) sweep_reaped(pid);
@@ -241,6 +240,7 @@ static int next_timeout(int64_t now) {
     if (task->ending && now < task->deadline && task->deadline - now < wait) wait = task->deadline - now;
   if (stopping && wire_queued() && wait > 100) wait = 100;
   if (gathering && wait > GATHER_MS) wait = GATHER_MS;
+  if (tmpdir_due() != INT64_MAX && tmpdir_due() - now < wait) wait = tmpdir_due() - now;
   if (wait == INT64_MAX) return -1;
   return wait < 0 ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait;
 }
@@ -274,6 +274,7 @@ static void loop(int signals) {
     sweep_term();
     kill_overdue(now);
     settle();
+    tmpdir_tidy(now);
     announce(now);
     gathering = !stopping && successors_waiting() && wire_queued() < CHUNK && now - flushed < GATHER_MS;
     if (!gathering) {

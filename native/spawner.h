@@ -6,7 +6,7 @@
  *
  *   - the loop never waits for a child: starting is vfork+exec, everything else is driven by SIGCHLD, pipes and timers;
  *   - all output of a task is sent before its exit, and its exit is sent once, after nothing of it runs any more and
- *     its TMPDIR is gone;
+ *     its TMPDIR is gone, or empty and nobody's (tmpdir.c);
  *   - at most OUT_HIGH bytes of output wait for the agent; beyond that the tasks' pipes stay full;
  *   - when stdin ends, or on TERM, INT or HUP, every task gets TERM, its grace, KILL; then the program exits.
  *
@@ -16,6 +16,7 @@
  *   start.c        one vfork per task              env.c    environments and their overrides
  *   sweep.c        who belongs to which task       settle.c what happens between a main's end and the exit event
  *   successors.c   tasks that wait here for another's end    tree.c   removing a directory
+ *   tmpdir.c       the tasks' TMPDIRs
  */
 #ifndef SLIPWAY_SPAWNER_H
 #define SLIPWAY_SPAWNER_H
@@ -29,7 +30,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#define PROTOCOL_VERSION 5u
+#define PROTOCOL_VERSION 6u
 #define MAX_FRAME (8u << 20)
 #define OUT_HIGH (4u << 20)
 #define OUT_LOW (1u << 20)
@@ -52,6 +53,7 @@ struct task {
   bool left;          /* the main process has been reaped */
   bool announced;     /* `started` was sent and its pipes are watched */
   bool ending, term_due, killed, draining;
+  bool doubtful;      /* its cgroup could not be removed: a process may be left */
   int fd[2];       /* read ends of stdout and stderr, or -1 */
   int pending[2];  /* while draining: bytes still to read, so that a stranger holding the pipe cannot delay us */
   int64_t born, deadline, cgroup_since;
@@ -59,7 +61,8 @@ struct task {
   double started, ended; /* epoch, ms */
   struct rusage usage; /* of its main process; ru_maxrss also of orphans of it that we reaped */
   double cgroup_peak;  /* bytes; 0 unless its cgroup counts memory */
-  char *token, *tmpdir, *cgroup; /* tmpdir and cgroup become NULL once they are gone */
+  struct place *place;  /* its TMPDIR; NULL once it is gone or given back */
+  char *token, *cgroup; /* cgroup becomes NULL once it is gone */
 };
 
 struct cursor {
@@ -130,6 +133,7 @@ void sweep_init(void);
 void sweep_reaped(pid_t pid);
 struct task *sweep_owner(pid_t pid);
 void sweep_scan(void);
+bool sweep_alone(void);
 void sweep_forget(const struct task *task);
 bool sweep_clear(const struct task *task);
 void sweep_kill(void);
@@ -139,6 +143,15 @@ void sweep_term(void);
 void settle(void);
 bool settle_waits(void);
 char *cgroup_make(const char *parent, const char *token);
+
+/* tmpdir.c */
+struct place *tmpdir_take(const char *prefix);
+const char *tmpdir_path(const struct place *place);
+char *tmpdir_entry(const struct place *place);
+bool tmpdir_keep(struct place *place, int64_t now);
+void tmpdir_gone(struct place *place);
+void tmpdir_tidy(int64_t now);
+int64_t tmpdir_due(void);
 
 /* tree.c */
 bool tree_remove(const char *path, long budget);

@@ -144,14 +144,8 @@ static bool fails(struct task *task, int stage) {
   return false;
 }
 
-/* Everything up to the vfork and the vfork itself. On failure the stage is noted and only TMPDIR may be left. */
+/* Output, the vfork, and everything between. On failure the stage is noted and only TMPDIR may be left. */
 static bool begin(struct task *task, struct plan *plan, const char *out, const char *err, const char *cgroup) {
-  if (task->tmpdir && mkdir(task->tmpdir, 0700) < 0) {
-    fails(task, STAGE_TMPDIR);
-    free(task->tmpdir); /* not ours to remove */
-    task->tmpdir = NULL;
-    return false;
-  }
   plan->out = out ? open_output(out, plan->mode) : open_pipe(&task->fd[0]);
   if (plan->out < 0) return fails(task, out ? STAGE_STDOUT : STAGE_FORK);
   bool shared = out && err && strcmp(out, err) == 0;
@@ -189,7 +183,7 @@ bool start_task(struct cursor *body) {
   const char *cgroup = get_optional(body), *token = get_text(body);
   argv = get_texts(body, &argc, argv, 1);
   if (body->bad) return false;
-  extra = get_texts(body, &extras, extra, 1);
+  extra = get_texts(body, &extras, extra, 1); /* and TMPDIR */
   if (body->bad) return false;
   plan.cpus = get_cpus(body, &plan.cpus_size);
   uint32_t flags = get_u32(body);
@@ -200,6 +194,9 @@ bool start_task(struct cursor *body) {
   plan.argv = argv;
   plan.argc = argc;
   plan.shell = shell = grow(shell, ((size_t)argc + 2) * sizeof *shell);
+  struct place *place = tmpdir ? tmpdir_take(tmpdir) : NULL;
+  int refused = tmpdir && !place ? errno : 0;
+  if (place) extra[extras++] = tmpdir_entry(place);
   plan.envp = env_merge(env, extra, extras, &plan.path);
   if (!plan.path) plan.path = "/bin:/usr/bin";
   size_t room = strlen(plan.path) + strlen(argv[0]) + 3;
@@ -212,10 +209,11 @@ bool start_task(struct cursor *body) {
   task->grace = grace;
   task->fd[0] = task->fd[1] = -1;
   task->token = copy(token);
-  task->tmpdir = copy(tmpdir);
+  task->place = place;
   task->born = now_ms();
   task->started = task->ended = epoch_ms();
-  bool begun = begin(task, &plan, out, err, cgroup);
+  errno = refused;
+  bool begun = refused ? fails(task, STAGE_TMPDIR) : begin(task, &plan, out, err, cgroup);
   task_add(task);
   if (!begun) {
     task->left = true;

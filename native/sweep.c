@@ -32,6 +32,7 @@ struct orphan {
 
 struct process {
   pid_t pid, parent, group, session;
+  long threads;
   char state;
 };
 
@@ -46,6 +47,7 @@ static size_t doomed_count;
 
 static int children_fd = -1;
 static pid_t self;
+static unsigned strangers; /* children in the latest scan that are nobody's main process, dead or alive */
 
 void sweep_init(void) {
   char path[64];
@@ -65,7 +67,8 @@ static bool read_process(pid_t pid, struct process *process) {
   text[size] = 0;
   char *after = strrchr(text, ')'); /* the name may contain anything, even parentheses */
   int parent, group, session;
-  if (!after || sscanf(after + 1, " %c %d %d %d", &process->state, &parent, &group, &session) != 4) return false;
+  static const char format[] = " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld";
+  if (!after || sscanf(after + 1, format, &process->state, &parent, &group, &session, &process->threads) != 5) return false;
   process->pid = pid;
   process->parent = parent;
   process->group = group;
@@ -73,7 +76,10 @@ static bool read_process(pid_t pid, struct process *process) {
   return true;
 }
 
-static bool is_dead(const struct process *process) { return strchr("ZXx", process->state) != NULL; }
+/* A process whose first thread has ended looks like a zombie while its other threads run. */
+static bool is_dead(const struct process *process) {
+  return strchr("ZXx", process->state) != NULL && process->threads <= 1;
+}
 
 /* All processes, in order of pid (the order in which /proc lists them). */
 static struct process *read_processes(size_t *count) {
@@ -174,7 +180,9 @@ static bool is_remover(pid_t pid) {
 }
 
 static void visit(pid_t pid) {
-  if (!task_by_pid(pid) && !is_remover(pid)) meet(pid);
+  if (task_by_pid(pid) || is_remover(pid)) return;
+  strangers++;
+  meet(pid);
 }
 
 /* Finds every orphan. Children stay listed until we reap them and new ones come last, so none is missed. */
@@ -182,6 +190,7 @@ void sweep_scan(void) {
   char text[4096];
   off_t offset = 0;
   pid_t pid = 0;
+  strangers = 0;
   if (children_fd < 0) {
     size_t count;
     struct process *list = read_processes(&count);
@@ -201,6 +210,10 @@ void sweep_scan(void) {
     if ((size_t)size < sizeof text / 2) break; /* the kernel fills as much as it can: this was the end */
   }
 }
+
+/* Nothing is left of any task whose main process was reaped before the latest scan: it would be a child of ours or below
+   one, and each of our children is the main process of a task that runs. */
+bool sweep_alone(void) { return strangers == 0; }
 
 /* The task of a process that has ended and is not reaped yet, or NULL; its environment is gone by now. */
 struct task *sweep_owner(pid_t pid) {

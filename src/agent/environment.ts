@@ -12,8 +12,6 @@ export interface TaskFacts {
   readonly item: string | null;
   readonly slot: Slot;
   readonly resources: Resources;
-  /** The task's private directory; null when it has none. */
-  readonly tmpdir: string | null;
   readonly token: string;
   /** The node's devices: `vendor` chooses the variables, which are set only where there are devices. */
   readonly gpus: Gpus;
@@ -47,7 +45,7 @@ const pushGpus = (out: string[], slot: Slot, vendor: Gpus["vendor"]): void => {
 };
 
 /**
- * The variables every task gets, as `NAME=VALUE`; they win over the user's environment. SLIPWAY_MEM and SLIPWAY_TMP are
+ * The variables every task gets, as `NAME=VALUE`; they win over the user's environment. (TMPDIR is the spawner's.) SLIPWAY_MEM and SLIPWAY_TMP are
  * bytes, 0 if the task asked for none. An item over the system's limit for one variable is left out, since the task
  * could not start with it.
  */
@@ -75,7 +73,6 @@ export const taskEnvironment = (facts: TaskFacts): string[] => {
   }
   if (facts.env?.["OMP_NUM_THREADS"] === undefined) out.push(`OMP_NUM_THREADS=${Math.max(1, Math.floor(cpus))}`);
   if (facts.gpus.indices.length > 0) pushGpus(out, slot, facts.gpus.vendor);
-  if (facts.tmpdir !== null) out.push(`TMPDIR=${facts.tmpdir}`);
   out.push(`SLIPWAY_TOKEN=${facts.token}`);
   return out;
 };

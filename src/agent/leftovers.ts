@@ -60,9 +60,12 @@ const removeOf = async ({ uuid, scratch, pipes }: Owners): Promise<{ removed: nu
   const [tmpdir, hosts] = [`slipway-${short}-`, `slipway-hosts-${short}-`];
   const names = (await readdir(scratch).catch(() => [])).filter((n) => n.startsWith(tmpdir) || n.startsWith(hosts));
   const living = names.length === 0 ? new Set<string>() : await livingTokens();
+  const isAnyAlive = [...living].some((token) => token.startsWith(`${short}-`));
   let removed = 0;
   for (const name of names) {
-    const isUsed = living.has(name.slice("slipway-".length));
+    // that of one attempt, as agents once made them, or of all attempts of a spawner
+    const token = name.slice("slipway-".length);
+    const isUsed = /-\d+$/.test(token) && !token.includes(".") ? isAnyAlive : living.has(token);
     if (await removeOne(join(scratch, name), name.startsWith(hosts) ? "file" : "directory", isUsed)) removed += 1;
   }
   for (const each of pipes) removePipes(each);
@@ -81,8 +84,7 @@ export const removeLeftovers = async (home: string, log: (text: string) => void)
       const owners = parseOwners(await readFile(path, "utf8").catch(() => ""));
       if (owners === undefined || !(await areDead(owners, self, machine))) continue;
       const { removed, isAll } = await removeOf(owners);
-      if (removed > 0)
-        log(`removed what ${removed} tasks of agent ${owners.uuid}, which was killed, left in ${owners.scratch}`);
+      if (removed > 0) log(`removed what agent ${owners.uuid}, which was killed, left in ${owners.scratch}`);
       // another agent will look again at what stays
       if (isAll) await unlink(path).catch(() => undefined);
     }

@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { makeDirectories } from "../protocol/make-directories.ts";
 import { taskEnvironment } from "./environment.ts";
 import type { Gpus } from "./gpus.ts";
 import type { AgentSettings } from "../protocol/agent-settings.ts";
 import { pinnableCpus } from "./slots.ts";
 import type { StartRequest } from "./spawner/spawner.ts";
-import { type AgentTask, tokenOf } from "./task.ts";
+import { type AgentTask, tmpdirPrefix, tokenOf } from "./task.ts";
 import { type ExpandedTask, expandTask, indexOf } from "./templates.ts";
 
 /** What a spawner needs to start a task: its command, its environment, its files and its cores. */
@@ -53,6 +53,7 @@ const makeParents = (path: string | null): void => {
 
 export const createStartRequests = (options: StartRequestsOptions): StartRequests => {
   const { uuid, settings, gpus, environment, cgroup } = options;
+  const tmpdir = tmpdirPrefix(settings.scratch, uuid);
 
   return {
     expand: (task) => {
@@ -64,8 +65,6 @@ export const createStartRequests = (options: StartRequestsOptions): StartRequest
       const { source } = task.run.groups.get(task.group)!;
       const { slot } = task.chain!;
       const token = tokenOf(uuid, task);
-      // not inside a directory of the agent's own: whichever task ends last would have to remove that
-      const tmpdir = join(settings.scratch, `slipway-${token}`);
       makeParents(expanded.stdout);
       makeParents(expanded.stderr);
       const pinned = settings.pin || source.pin === true ? pinnableCpus(slot) : [];
@@ -77,7 +76,6 @@ export const createStartRequests = (options: StartRequestsOptions): StartRequest
         item: expanded.item,
         slot,
         resources: task.resources,
-        tmpdir,
         token,
         gpus,
         env: source.env["OMP_NUM_THREADS"] === undefined ? task.run.env : source.env,

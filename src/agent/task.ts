@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Resources } from "../core/resources.ts";
 import type { LongTimer } from "../long-timer.ts";
 import type { TaskOutput } from "./output/stream.ts";
@@ -86,6 +87,9 @@ export const taskKey = (run: RunId, row: Row): number => run * 2 ** 32 + row;
 /** In the environment of everything that an attempt starts. */
 export const tokenOf = (uuid: string, task: AgentTask): string =>
   `${uuid.slice(0, 8)}-${task.run.id}.${task.row}.${task.attempt}${task.rank === undefined ? "" : `.${task.rank.number}`}`;
+
+/** What the names of this agent's files in `scratch` begin with. */
+export const tmpdirPrefix = (scratch: string, uuid: string): string => join(scratch, `slipway-${uuid.slice(0, 8)}`);
 
 /** Rows grouped by run, as ranges. */
 export const toRanges = (tasks: Iterable<AgentTask>): { run: RunId; ranges: number[] }[] => {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { accessSync, closeSync, constants, mkdirSync, openSync, statSync } from "node:fs";
+import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import { findCommand } from "../../find-program.ts";
 import { type Capture, createCapture, type Gate } from "./capture.ts";
@@ -8,6 +8,7 @@ import type { FifoPool } from "./fifo-pool.ts";
 import { pinPrefix } from "./pin.ts";
 import type { Stage, StartRequest } from "./protocol.ts";
 import { joinCgroup, makeCgroup } from "./task-cgroup.ts";
+import type { Tmpdirs } from "./tmpdirs.ts";
 
 /** One task of the Node spawner. */
 export interface NodeTask {
@@ -39,7 +40,9 @@ export interface NodeTask {
 export interface StartContext {
   readonly pool: FifoPool;
   readonly gate: Gate;
-  readonly env: Readonly<Record<string, string>>;
+  /** Of this task alone. */
+  readonly env: Record<string, string>;
+  readonly tmpdirs: Tmpdirs;
   output(task: NodeTask, fd: 1 | 2, chunk: Buffer): void;
   /** The main process has ended, or never started. Never called before startTask returns. */
   ended(task: NodeTask): void;
@@ -107,8 +110,8 @@ const spawnFailure = (request: StartRequest, env: StartContext["env"], error: un
 const begin = (task: NodeTask, context: StartContext, opened: number[]): ChildProcess => {
   const { request } = task;
   if (request.tmpdir !== null) {
-    step("tmpdir", () => mkdirSync(request.tmpdir!, { mode: 0o700 }));
-    task.tmpdir = request.tmpdir;
+    task.tmpdir = step("tmpdir", () => context.tmpdirs.make(request.tmpdir!));
+    context.env["TMPDIR"] = task.tmpdir;
   }
   const openEnd = (fd: 1 | 2, path: string | null): number => {
     if (path !== null) return step(fd === 1 ? "stdout" : "stderr", () => openOutput(path, request.append));

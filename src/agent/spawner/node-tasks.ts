@@ -7,12 +7,12 @@ import { createSweeper } from "./node-sweep.ts";
 import { type NodeTask, startTask } from "./node-task.ts";
 import type { Outbox } from "./outbox.ts";
 import { Event, NONE, type StartRequest } from "./protocol.ts";
-import { removeTree } from "./remove-tree.ts";
 import type { RequestOrder } from "./request-order.ts";
 import type { Shutdown } from "./shutdown.ts";
 import { sendSignal } from "./strays.ts";
 import { createSuccessors } from "./successors.ts";
 import { readCgroupPeak, readOomKills, removeCgroup } from "./task-cgroup.ts";
+import { createTmpdirs } from "./tmpdirs.ts";
 
 export type Env = Readonly<Record<string, string>>;
 
@@ -46,6 +46,7 @@ export class NodeTasks {
   private readonly options: NodeTasksOptions;
   private readonly tasks = new Map<number, NodeTask>();
   private readonly successors = createSuccessors();
+  private readonly tmpdirs = createTmpdirs();
   private readonly mains = new Set<number>();
   private readonly young = new Set<NodeTask>();
   private youngTimer: NodeJS.Timeout | undefined;
@@ -83,6 +84,11 @@ export class NodeTasks {
     if (task !== undefined && !task.left && task.pid > 0 && signo > 0 && signo <= 64) sendSignal(-task.pid, signo);
   }
 
+  /** Nothing is left to do: removes what is kept between tasks. */
+  close(): void {
+    this.tmpdirs.close();
+  }
+
   /** With the grace that each was given, or with this one. */
   endAll(graceMs?: number): void {
     for (const task of this.tasks.values()) this.endTask(task, graceMs ?? task.request.graceMs);
@@ -104,6 +110,7 @@ export class NodeTasks {
       pool,
       gate: outbox.gate,
       env,
+      tmpdirs: this.tmpdirs,
       output: (each, fd, chunk) => this.tellOutput(each, fd, chunk),
       ended: (each) => this.mainEnded(each),
     });
@@ -155,7 +162,7 @@ export class NodeTasks {
       task.oomKills = readOomKills(join(task.cgroup, "memory.events"));
       await removeCgroup(task.cgroup);
     }
-    if (task.tmpdir !== null) await removeTree(task.tmpdir);
+    if (task.tmpdir !== null) await this.tmpdirs.remove(task.tmpdir);
     this.finish(task);
   }
 

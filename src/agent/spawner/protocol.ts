@@ -11,7 +11,7 @@
  *   END      u32 id, u32 grace ms or NONE        HELLO    u32 version, u32 pid (always the first frame)
  *   SIGNAL   u32 id, u32 signal
  */
-export const VERSION = 5;
+export const VERSION = 6;
 export const MAX_FRAME = 8 * 1024 * 1024;
 export const NONE = 0xffff_ffff;
 
@@ -40,7 +40,10 @@ export interface StartRequest {
   readonly stderr: string | null;
   /** Files are not truncated: each write goes to their end (O_APPEND), since several tasks write to them. */
   readonly append: boolean;
-  /** Created (0700) before the start, removed with everything in it before the exit is reported. */
+  /**
+   * The task gets a directory (0700, empty) below tmpdirsOf(this, the spawner), named by TMPDIR in its environment. All
+   * that it leaves there is removed before its exit is reported.
+   */
   readonly tmpdir: string | null;
   /** Cores to bind the task to; those that do not exist here are left out. */
   readonly cpus: readonly number[] | null;
@@ -56,6 +59,9 @@ export interface StartRequest {
   /** A cgroup v2 directory in which the task gets a group of its own, if that is possible. */
   readonly cgroup: string | null;
 }
+
+/** Where a spawner makes the TMPDIRs of tasks that were started with this prefix; it removes it when it is idle. */
+export const tmpdirsOf = (prefix: string, pid: number): string => `${prefix}-${pid}`;
 
 export interface Exit {
   readonly id: number;

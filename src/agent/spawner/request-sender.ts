@@ -14,6 +14,8 @@ import type { Spawner } from "./spawner.ts";
 export interface RequestSender extends Pick<Spawner, "defineEnv" | "dropEnv" | "start" | "end" | "signal" | "flush"> {
   /** Started and not ended. */
   readonly live: Map<number, LostTask>;
+  /** Prefixes of their TMPDIRs. */
+  readonly tmpdirs: ReadonlySet<string>;
   /** The spawner is gone: nothing is sent any more. */
   stop(): void;
 }
@@ -23,6 +25,7 @@ export const createRequestSender = (stdin: Writable, refused: (exit: Exit) => vo
   const writer = createFrameWriter();
   const environments = new Map<number, "ok" | "too-large" | "nul">();
   const live = new Map<number, LostTask>();
+  const tmpdirs = new Set<string>();
   let scheduled = false;
   let gone = false;
 
@@ -44,6 +47,7 @@ export const createRequestSender = (stdin: Writable, refused: (exit: Exit) => vo
 
   return {
     live,
+    tmpdirs,
     defineEnv: (id, entries) => {
       environments.set(id, writeEnv(writer, id, entries));
       schedule();
@@ -62,7 +66,8 @@ export const createRequestSender = (stdin: Writable, refused: (exit: Exit) => vo
       if (sent !== "ok") return refuse(id, "exec", sent === "nul" ? EINVAL : E2BIG);
       // not the task's fault: it never began, and `closed` is about to say why
       if (gone || !stdin.writable) return refuse(id, "dropped", EPIPE);
-      live.set(id, { pid: 0, token: request.token, tmpdir: request.tmpdir });
+      live.set(id, { pid: 0, token: request.token });
+      if (request.tmpdir !== null) tmpdirs.add(request.tmpdir);
       schedule();
     },
     end: (id, graceMs) => {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { tmpdirsOf } from "./protocol.ts";
 import { removeTree } from "./remove-tree.ts";
 import { createStrayScanner, sendSignal, standingOf } from "./strays.ts";
 
@@ -6,15 +7,18 @@ export interface LostTask {
   /** 0 if the spawner had not reported its start. */
   pid: number;
   readonly token: string;
-  readonly tmpdir: string | null;
 }
 
 const ROUNDS = 100;
 
-/** A spawner was killed before it could end its tasks: kills them, by group and by token. */
-export const salvage = async (lost: Iterable<LostTask>): Promise<void> => {
+/** A spawner was killed before it could end its tasks: kills them, by group and by token, and removes their TMPDIRs. */
+export const salvage = async (spawner: number, lost: Iterable<LostTask>, tmpdirs: Iterable<string>): Promise<void> => {
   const tasks = [...lost];
-  if (tasks.length === 0) return;
+  if (tasks.length > 0) await killAll(tasks);
+  await Promise.all(Array.from(tmpdirs, (prefix) => removeTree(tmpdirsOf(prefix, spawner))));
+};
+
+const killAll = async (tasks: readonly LostTask[]): Promise<void> => {
   const scanner = createStrayScanner();
   for (const task of tasks) if (task.pid > 0) sendSignal(-task.pid, "SIGKILL");
   for (let round = 0; round < ROUNDS; round++) {
@@ -25,5 +29,4 @@ export const salvage = async (lost: Iterable<LostTask>): Promise<void> => {
     for (const pid of alive) sendSignal(pid, "SIGKILL");
     await delay(5);
   }
-  await Promise.all(tasks.map((task) => (task.tmpdir === null ? undefined : removeTree(task.tmpdir))));
 };

@@ -12,7 +12,7 @@ export interface Shutdown {
   /** A task has ended, or events were read: exits if those were the last. */
   check(): void;
   /** Says which tasks to end. */
-  arm(tasks: { readonly size: number; endAll(): void }): void;
+  arm(tasks: { readonly size: number; endAll(): void; close(): void }): void;
 }
 
 /** How long the agent may leave our events unread. */
@@ -26,6 +26,7 @@ export const createShutdown = (stdin: NodeJS.ReadStream, outbox: Outbox, pool: F
   const check = (): void => {
     if (!begun || (tasks?.size ?? 0) > 0 || outbox.queued() > 0) return;
     pool.close();
+    tasks?.close();
     process.exit(exitStatus);
   };
 

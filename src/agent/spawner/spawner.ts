@@ -142,7 +142,7 @@ const connect = (kind: "native" | "node", argv: readonly string[], listener: Spa
   new Promise((resolve, reject) => {
     const child = startProcess(kind, argv);
     const { stdin, stdout } = child;
-    const { live, stop, ...requests } = createRequestSender(stdin, (exit) => listener.exit(exit));
+    const { live, tmpdirs, stop, ...requests } = createRequestSender(stdin, (exit) => listener.exit(exit));
     const timer = setTimeout(() => child.kill("it did not answer in time"), HANDSHAKE_MS);
     let greeted = false;
     let settleClosed: (() => void) | undefined;
@@ -174,7 +174,7 @@ const connect = (kind: "native" | "node", argv: readonly string[], listener: Spa
       stop();
       clearTimeout(timer);
       if (!greeted) return reject(new Error(reason));
-      void salvage(live.values()).then(() => {
+      void salvage(child.pid, live.values(), tmpdirs).then(() => {
         live.clear();
         listener.closed(reason);
         settleClosed?.();

@@ -25,7 +25,6 @@ const environment = (
     item: "a=b c",
     slot: pool.allocate(resources)!,
     resources,
-    tmpdir: "/tmp/x",
     token: "t0",
     gpus,
     ...facts,
@@ -51,7 +50,6 @@ describe("taskEnvironment", () => {
       SLIPWAY_RESOURCE_A_B_C: "2",
       SLIPWAY_TOKEN: "t0",
       OMP_NUM_THREADS: "2",
-      TMPDIR: "/tmp/x",
     });
   });
 
@@ -69,10 +67,8 @@ describe("taskEnvironment", () => {
     expect(environment(units({ cpus: 2 }), { env: { OMP_NUM_THREADS: "9" } })).not.toHaveProperty("OMP_NUM_THREADS");
   });
 
-  it("names no core ids when some are virtual, and no directory when there is none", () => {
-    const env = environment(units({ cpus: 6 }), { tmpdir: null, item: null });
-    expect(env).toMatchObject({ SLIPWAY_CPU_IDS: "", SLIPWAY_ITEM: "" });
-    expect(env).not.toHaveProperty("TMPDIR");
+  it("names no core ids when some are virtual", () => {
+    expect(environment(units({ cpus: 6 }), { item: null })).toMatchObject({ SLIPWAY_CPU_IDS: "", SLIPWAY_ITEM: "" });
   });
 
   it("shows exactly the slot's devices, in the words of the vendor", () => {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -92,23 +92,27 @@ describe("what a killed agent left", () => {
     expect(existsSync(path())).toBe(true);
   });
 
-  it("stays while a process of the task lives, and goes after it", async () => {
-    await write();
-    const env = { ...process.env, SLIPWAY_TOKEN: NAME.slice("slipway-".length) };
-    const child = spawn("sleep", ["60"], { env });
-    try {
-      await once(child, "spawn");
+  it.each([NAME, "slipway-01234567-4711"])(
+    "%s stays while a process of the task lives, and goes after it",
+    async (name) => {
+      await write();
+      if (name !== NAME) await rename(path(), path(name));
+      const env = { ...process.env, SLIPWAY_TOKEN: NAME.slice("slipway-".length) };
+      const child = spawn("sleep", ["60"], { env });
+      try {
+        await once(child, "spawn");
+        await sweep();
+        expect(existsSync(path(name))).toBe(true);
+        expect(existsSync(record())).toBe(true);
+      } finally {
+        child.kill("SIGKILL");
+      }
+      await once(child, "exit");
       await sweep();
-      expect(existsSync(path())).toBe(true);
-      expect(existsSync(record())).toBe(true);
-    } finally {
-      child.kill("SIGKILL");
-    }
-    await once(child, "exit");
-    await sweep();
-    expect(existsSync(path())).toBe(false);
-    expect(existsSync(record())).toBe(false);
-  });
+      expect(existsSync(path(name))).toBe(false);
+      expect(existsSync(record())).toBe(false);
+    },
+  );
 
   it("a link in its place is not followed, and stays", async () => {
     await write();

@@ -2,13 +2,14 @@ import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Request } from "../../../src/agent/spawner/protocol.ts";
+import { Request, tmpdirsOf } from "../../../src/agent/spawner/protocol.ts";
 import { writeEnv, writeStart } from "../../../src/agent/spawner/requests.ts";
 import { until } from "../../until.ts";
 import {
   directory,
   implementations,
   isAlive,
+  leftIn,
   nativePath,
   nodeEntry,
   openRaw,
@@ -134,7 +135,7 @@ for (const { kind, absent } of implementations) {
         session.spawner.end(task.id, 120);
         expect(await task.ended).toMatchObject({ code: null, signal: 9 });
         expect(performance.now() - before).toBeGreaterThanOrEqual(119);
-        expect(existsSync(task.tmpdir!)).toBe(false);
+        expect(leftIn(task.tmpdirs)).toEqual([]);
       });
 
       it("uses the task's own grace, and a shorter one that comes later", async () => {
@@ -236,7 +237,7 @@ for (const { kind, absent } of implementations) {
         process.kill(closing.spawner.pid, signal);
         expect(await task.ended).toMatchObject({ code: 5 });
         expect(await closing.closed).toContain("exit status 0");
-        expect(existsSync(task.tmpdir!)).toBe(false);
+        expect(leftIn(task.tmpdirs)).toEqual([]);
       });
 
       it("ends its tasks when the agent is killed, though nobody reads their last words", async () => {
@@ -264,10 +265,11 @@ for (const { kind, absent } of implementations) {
           });
         });
         const [main, stray] = [await readPid(pid), await readPid(`${pid}-stray`)];
-        expect([isAlive(main), isAlive(stray), existsSync(tmpdir)]).toEqual([true, true, true]);
+        const tmpdirs = tmpdirsOf(tmpdir, raw.child.pid!);
+        expect([isAlive(main), isAlive(stray), existsSync(tmpdirs)]).toEqual([true, true, true]);
         for (const stream of [raw.child.stdin, raw.child.stdout]) stream.destroy();
         expect(await raw.ended).toMatchObject({ code: 0, signal: null });
-        expect([isAlive(main), isAlive(stray), existsSync(tmpdir)]).toEqual([false, false, false]);
+        expect([isAlive(main), isAlive(stray), existsSync(tmpdirs)]).toEqual([false, false, false]);
       });
 
       it("ends too when its agent died before it could say its first word", async () => {
@@ -292,7 +294,7 @@ for (const { kind, absent } of implementations) {
         process.kill(lost.spawner.pid, "SIGKILL");
         expect(await lost.closed).toContain("killed by SIGKILL");
         expect(pids.map(isAlive)).toEqual([false, false]);
-        expect(existsSync(task.tmpdir!)).toBe(false);
+        expect(leftIn(task.tmpdirs)).toEqual([]);
       });
 
       it("exits with a message on malformed frames, after ending its tasks", async () => {

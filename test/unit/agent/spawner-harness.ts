@@ -1,10 +1,11 @@
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
 import { createFrameWriter, type FrameWriter } from "../../../src/agent/spawner/frames.ts";
+import { tmpdirsOf } from "../../../src/agent/spawner/protocol.ts";
 import { type Exit, type Spawner, type StartRequest, startSpawner } from "../../../src/agent/spawner/spawner.ts";
 import { until } from "../../until.ts";
 
@@ -53,7 +54,8 @@ export interface Ended extends Exit {
 
 export interface Running {
   readonly id: number;
-  readonly tmpdir: string | null;
+  /** The directory in which its TMPDIR is; of no other task, unless the test says so. */
+  readonly tmpdirs: string | null;
   /** The main process's pid, once its start was reported. */
   readonly pid: Promise<number>;
   readonly ended: Promise<Ended>;
@@ -151,7 +153,7 @@ export const openSession = async (kind: Kind | "auto", options: SessionOptions =
       ...more,
       tmpdir,
       token,
-      extraEnv: [`SLIPWAY_TOKEN=${token}`, `TMPDIR=${tmpdir}`, ...(more.extraEnv ?? [])],
+      extraEnv: [`SLIPWAY_TOKEN=${token}`, ...(more.extraEnv ?? [])],
     });
     const said = (text: string): Promise<void> =>
       new Promise((resolve) => {
@@ -160,7 +162,7 @@ export const openSession = async (kind: Kind | "auto", options: SessionOptions =
         };
         entry.heard();
       });
-    return { id, tmpdir, pid, ended, said };
+    return { id, tmpdirs: tmpdir === null ? null : tmpdirsOf(tmpdir, spawner.pid), pid, ended, said };
   };
   const run: Session["run"] = (argv, more) => start(argv, more).ended;
   return { spawner, scratch, start, run, sh: (script, more) => run(["/bin/sh", "-c", script], more), closed };
@@ -178,6 +180,12 @@ export const powersStay = ((): string => {
   const { error, status } = spawnSync(file, args);
   return error === undefined && status !== 0 ? "" : "setpriv cannot take root's powers away here";
 })();
+
+/** What tasks left in their TMPDIRs; those themselves may be used again. */
+export const leftIn = (tmpdirs: string | null): string[] =>
+  tmpdirs === null || !existsSync(tmpdirs)
+    ? []
+    : readdirSync(tmpdirs).flatMap((name) => readdirSync(join(tmpdirs, name)).map((entry) => join(name, entry)));
 
 /** True while a process runs; a zombie does not. */
 export const isAlive = (pid: number): boolean => {

@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { implementations, openSession, removeDirectory, type Session } from "./spawner-harness.ts";
+import { implementations, leftIn, openSession, removeDirectory, type Session } from "./spawner-harness.ts";
 
 afterAll(removeDirectory);
 
@@ -65,7 +65,7 @@ for (const { kind, absent } of implementations) {
         await first.said("up");
         session.spawner.end(dropped.id);
         expect((await dropped.ended).error).toMatchObject({ stage: "dropped", code: "ECANCELED" });
-        expect(existsSync(dropped.tmpdir!)).toBe(false);
+        expect(leftIn(dropped.tmpdirs)).toEqual([]);
         writeFileSync(at.gate, "");
         expect((await third.ended).code).toBe(0);
         expect(readFileSync(at.log, "utf8")).toBe("first\nthird\n");

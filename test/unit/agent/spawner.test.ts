@@ -2,8 +2,10 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { tmpdirsOf } from "../../../src/agent/spawner/protocol.ts";
 import { until } from "../../until.ts";
 import {
+  leftIn,
   directory,
   type Ended,
   implementations,
@@ -212,7 +214,7 @@ for (const { kind, absent } of implementations) {
       for (const [request, stage, code] of cases) {
         const task = session.start(["/bin/true"], request);
         expect(await task.ended).toMatchObject({ code: null, signal: null, error: { stage, code } });
-        expect(existsSync(task.tmpdir!)).toBe(false);
+        expect(leftIn(task.tmpdirs)).toEqual([]);
       }
     });
 
@@ -254,12 +256,12 @@ for (const { kind, absent } of implementations) {
     it("makes a private TMPDIR and names one that it cannot make", async () => {
       const task = session.start(["/bin/sh", "-c", 'stat -c %a "$TMPDIR"; ls -A "$TMPDIR"; echo x > "$TMPDIR/x"']);
       expect((await task.ended).stdout.toString()).toBe("700\n");
-      expect(existsSync(task.tmpdir!)).toBe(false);
+      expect(leftIn(task.tmpdirs)).toEqual([]);
       const there = join(session.scratch, "there");
-      mkdirSync(there);
+      mkdirSync(tmpdirsOf(there, session.spawner.pid));
       const taken = await session.run(["/bin/true"], { tmpdir: there });
       expect(taken).toMatchObject({ code: null, error: { stage: "tmpdir", code: "EEXIST" } });
-      expect(existsSync(there)).toBe(true);
+      expect(existsSync(tmpdirsOf(there, session.spawner.pid))).toBe(true);
       expect((await session.run(["/bin/true"], { tmpdir: null })).code).toBe(0);
     });
 
@@ -273,7 +275,7 @@ for (const { kind, absent } of implementations) {
         i=0; while [ $i -lt 300 ]; do mkdir d_______________________ && cd d_______________________; i=$((i+1)); done; : > bottom`;
       const task = session.start(["/bin/sh", "-c", script]);
       expect(await task.ended).toMatchObject({ code: 0 });
-      expect(existsSync(task.tmpdir!)).toBe(false);
+      expect(leftIn(task.tmpdirs)).toEqual([]);
       expect(readFileSync(join(outside, "precious"), "utf8")).toBe("x");
       chmodSync(outside, 0o755);
     });
