@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -181,18 +182,26 @@ static pid_t ended_child(void) {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ? 0 : info.si_pid;
 }
 
+/* What a process used joins what is known of its task: its main process, or orphans of it that we reaped. */
+static void add_usage(struct rusage *sum, const struct rusage *more) {
+  if (sum->ru_maxrss < more->ru_maxrss) sum->ru_maxrss = more->ru_maxrss;
+  timeradd(&sum->ru_utime, &more->ru_utime, &sum->ru_utime);
+  timeradd(&sum->ru_stime, &more->ru_stime, &sum->ru_stime);
+  sum->ru_inblock += more->ru_inblock;
+  sum->ru_oublock += more->ru_oublock;
+}
+
 void reap(void) {
   int status;
   struct rusage usage;
   for (pid_t pid; (pid = ended_child()) > 0;) {
     struct task *task = task_by_pid(pid), *owner = task ? NULL : sweep_owner(pid);
     if (wait4(pid, &status, WNOHANG, &usage) != pid) return;
-    if (owner && owner->usage.ru_maxrss < usage.ru_maxrss) owner->usage.ru_maxrss = usage.ru_maxrss;
+    if (owner) add_usage(&owner->usage, &usage);
     if (task) {
-      if (usage.ru_maxrss < task->usage.ru_maxrss) usage.ru_maxrss = task->usage.ru_maxrss; /* an orphan's */
+      add_usage(&task->usage, &usage);
       task->ended = epoch_ms();
       task->status = status;
-      task->usage = usage;
       task->left = true;
       if (task->term_due) task->ending = task->term_due = false; /* it was over before it got the signal */
       tasks_left++;

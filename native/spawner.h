@@ -59,7 +59,7 @@ struct task {
   int64_t born, deadline, cgroup_since;
   int status, stage, error;
   double started, ended; /* epoch, ms */
-  struct rusage usage; /* of its main process; ru_maxrss also of orphans of it that we reaped */
+  struct rusage usage; /* of its main process and of its orphans that we reaped */
   double cgroup_peak;  /* bytes; 0 unless its cgroup counts memory */
   struct place *place;  /* its TMPDIR; NULL once it is gone or given back */
   char *token, *cgroup; /* cgroup becomes NULL once it is gone */

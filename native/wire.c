@@ -204,8 +204,8 @@ void send_exit(const struct task *task) {
   else if (WIFSIGNALED(task->status)) kind = 1, value = (uint32_t)WTERMSIG(task->status);
   else value = (uint32_t)WEXITSTATUS(task->status);
   if (task->ending) kind |= WAS_ENDED;
-  uint8_t *at = reserve(76);
-  at = put_u32(at, 71);
+  uint8_t *at = reserve(92);
+  at = put_u32(at, 87);
   *at++ = EV_EXIT;
   at = put_u32(at, task->id);
   *at++ = kind;
@@ -219,8 +219,10 @@ void send_exit(const struct task *task) {
   at = put_f64(at, milliseconds(task->usage.ru_utime));
   at = put_f64(at, milliseconds(task->usage.ru_stime));
   at = put_f64(at, task->cgroup_peak);
+  at = put_f64(at, (double)task->usage.ru_inblock * 512); /* the unit on Linux, whatever the device */
+  at = put_f64(at, (double)task->usage.ru_oublock * 512);
   put_u32(at, task->oom_kills);
-  queue_end += 75;
+  queue_end += 91;
   out_urgent = true;
 }
 

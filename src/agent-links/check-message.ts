@@ -27,6 +27,8 @@ const resources = z
   .record(z.string().max(200), size)
   .refine((all) => Object.keys(all).length <= MOST_RESOURCES, `must have at most ${MOST_RESOURCES} names`);
 
+const units = z.number().int().min(0).max(0xffff_ffff).optional();
+
 const Message = z.discriminatedUnion("t", [
   z.object({
     t: z.literal("hello"),
@@ -106,7 +108,10 @@ const Message = z.discriminatedUnion("t", [
           .max(PEAK_SOURCES.length - 1),
       })
       .optional(),
-    cpu: z.number().int().min(0).max(0xffff_ffff).optional(),
+    cpu: units,
+    system: units,
+    read: units,
+    written: units,
   }),
   z.object({ t: z.literal("leaving"), reason, pilotEnds: z.boolean().optional() }),
   z.object({ t: z.literal("bye"), reason }),

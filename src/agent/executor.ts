@@ -1,6 +1,7 @@
 import { constants } from "node:os";
 import { Ending, NO_CODE } from "../core/events.ts";
 import type { Peak } from "../core/peak.ts";
+import type { Used } from "../core/usage.ts";
 import { startTimer } from "../long-timer.ts";
 import { makeDirectories } from "../protocol/make-directories.ts";
 import { type ExitOutcome, exitOutcome, lossOutcome } from "./exit-outcome.ts";
@@ -131,7 +132,7 @@ const createReporter =
     finished: number,
     { ending, code, detail }: ExitOutcome,
     peak?: Peak,
-    cpuMs?: number,
+    used?: Used,
   ): void => {
     task.limit?.stop();
     // output that the ranks of a task share ends when all of them have
@@ -151,7 +152,7 @@ const createReporter =
         errBytes: ended?.stderrBytes ?? 0,
         lost: ended?.lost,
         peak,
-        cpuMs,
+        used,
       });
     if (ended === undefined || ended.flushed === null) report();
     else void ended.flushed.then(report);
@@ -200,7 +201,7 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       limit: task.resources["mem"],
       pilotKill: oomKills.take,
     });
-    report(task, started, finished, outcome, peak, exit.userMs + exit.systemMs);
+    report(task, started, finished, outcome, peak, exit);
   };
 
   const onLost = (spawner: Spawner, reason: string): void => {

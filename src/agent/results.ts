@@ -1,7 +1,7 @@
 import { type PackedColumns, packResults } from "../core/columns.ts";
 import type { LostEntry, OutputLost } from "../core/output-lost.ts";
-import { cpuUnits } from "../core/cpu-time.ts";
 import { type Peak, peakPages } from "../core/peak.ts";
+import { USAGE_COLUMNS, type Used, usageOf } from "../core/usage.ts";
 import type { Results } from "../protocol/messages.ts";
 import type { Row, RunId } from "../core/ids.ts";
 
@@ -22,8 +22,8 @@ export interface Result {
   readonly lost?: OutputLost | null | undefined;
   /** Absent where nobody could tell. */
   readonly peak?: Peak | undefined;
-  /** CPU time of all its processes, in milliseconds; absent or 0 where it was not measured. */
-  readonly cpuMs?: number | undefined;
+  /** By all its processes; absent where it was not measured. */
+  readonly used?: Used | undefined;
 }
 
 /** More results than this go out in several messages. */
@@ -41,8 +41,17 @@ interface Columns {
   readonly errBytes: Float64Array;
   readonly peak: Uint32Array;
   readonly peakBy: Uint8Array;
-  readonly cpu: Uint32Array;
 }
+
+/** What attempts used; made when the first of a batch was measured. */
+type UsageColumns = Record<(typeof USAGE_COLUMNS)[number], Uint32Array>;
+
+const makeUsage = (size: number): UsageColumns => ({
+  cpu: new Uint32Array(size),
+  system: new Uint32Array(size),
+  read: new Uint32Array(size),
+  written: new Uint32Array(size),
+});
 
 const makeColumns = (size: number): Columns => ({
   rows: new Uint32Array(size),
@@ -56,24 +65,32 @@ const makeColumns = (size: number): Columns => ({
   errBytes: new Float64Array(size),
   peak: new Uint32Array(size),
   peakBy: new Uint8Array(size),
-  cpu: new Uint32Array(size),
 });
 
+const GROWTH = 4;
+
 const grow = (from: Columns): Columns => {
-  const to = makeColumns(from.rows.length * 4);
+  const to = makeColumns(from.rows.length * GROWTH);
   for (const name of Object.keys(from) as (keyof Columns)[]) to[name].set(from[name] as never);
+  return to;
+};
+
+const growUsage = (from: UsageColumns): UsageColumns => {
+  const to = makeUsage(from.cpu.length * GROWTH);
+  for (const name of USAGE_COLUMNS) to[name].set(from[name]);
   return to;
 };
 
 interface Batch {
   columns: Columns;
+  usage: UsageColumns | undefined;
   count: number;
   readonly details: [number, string][];
   readonly lost: LostEntry[];
 }
 
 /** Copied into their own memory: packed columns must not change when the batch is used again. */
-const cut = (run: RunId, { columns, count, details, lost }: Batch): PackedColumns =>
+const cut = (run: RunId, { columns, usage, count, details, lost }: Batch): PackedColumns =>
   packResults({
     run,
     rows: columns.rows.slice(0, count),
@@ -87,7 +104,12 @@ const cut = (run: RunId, { columns, count, details, lost }: Batch): PackedColumn
     errBytes: columns.errBytes.slice(0, count),
     peak: columns.peak.slice(0, count),
     peakBy: columns.peakBy.slice(0, count),
-    cpu: columns.cpu.slice(0, count),
+    ...(usage && {
+      cpu: usage.cpu.slice(0, count),
+      system: usage.system.slice(0, count),
+      read: usage.read.slice(0, count),
+      written: usage.written.slice(0, count),
+    }),
     details,
     lost,
   });
@@ -129,10 +151,13 @@ export const createResultStore = (): ResultStore => {
     add: (result) => {
       let batch = batches.get(result.run);
       if (batch === undefined) {
-        batch = { columns: makeColumns(64), count: 0, details: [], lost: [] };
+        batch = { columns: makeColumns(64), usage: undefined, count: 0, details: [], lost: [] };
         batches.set(result.run, batch);
       }
-      if (batch.count === batch.columns.rows.length) batch.columns = grow(batch.columns);
+      if (batch.count === batch.columns.rows.length) {
+        batch.columns = grow(batch.columns);
+        if (batch.usage !== undefined) batch.usage = growUsage(batch.usage);
+      }
       const at = batch.count;
       const { columns } = batch;
       columns.rows[at] = result.row;
@@ -148,7 +173,14 @@ export const createResultStore = (): ResultStore => {
         columns.peak[at] = peakPages(result.peak.bytes);
         columns.peakBy[at] = result.peak.by;
       }
-      if (result.cpuMs !== undefined) columns.cpu[at] = cpuUnits(result.cpuMs);
+      const usage = result.used === undefined ? undefined : usageOf(result.used);
+      if (usage !== undefined) {
+        const kept = (batch.usage ??= makeUsage(columns.rows.length));
+        kept.cpu[at] = usage.cpu;
+        kept.system[at] = usage.system;
+        kept.read[at] = usage.read;
+        kept.written[at] = usage.written;
+      }
       if (result.detail !== undefined) batch.details.push([at, result.detail]);
       if (result.lost) batch.lost.push([at, result.lost.stdout, result.lost.stderr, result.lost.reason]);
       batch.count += 1;

@@ -28,6 +28,15 @@ export const PeakMemoryView = z.object({
   source: z.enum(PEAK_SOURCES.filter((source) => source !== null)),
 });
 
+/** Seconds of CPU time of all processes of an attempt, of a task with ranks the sum; in steps of 0.01. */
+export const CpuTimeView = z.object({ user: z.number(), system: z.number() });
+
+/**
+ * Bytes that all processes of an attempt read from storage and wrote to it, of a task with ranks the sum: by the
+ * kernel's accounts when they ended. What the page cache answered is not counted.
+ */
+export const IoView = z.object({ readBytes: z.number(), writtenBytes: z.number(), source: z.enum(["rusage"]) });
+
 export const GroupView = z.object({
   name: z.string(),
   total: z.number(),
@@ -82,6 +91,14 @@ export const AttemptView = z.object({
   lost: z.boolean(),
   outputLost: OutputLostView.nullable(),
   peakMemory: PeakMemoryView.nullable(),
+  /** Seconds from its start to its end; null before that. */
+  wall: z.number().nullable().optional(),
+  /** What it used; null before its end, and where the spawner cannot tell. */
+  cpu: CpuTimeView.nullable().optional(),
+  io: IoView.nullable().optional(),
+  /** The last lines that it wrote, up to 10 of each stream; only where one task is asked for. */
+  lastStdout: z.string().nullable().optional(),
+  lastStderr: z.string().nullable().optional(),
   /** Bytes it was given, where attempts of one task may differ: with mem-retry, or {attempt} in mem. */
   mem: z.number().nullable(),
 });
@@ -120,6 +137,9 @@ export const TaskView = z.object({
   outputLost: OutputLostView.nullable(),
   /** Of its last attempt; null before its end, and where nobody could tell. */
   peakMemory: PeakMemoryView.nullable(),
+  wall: z.number().nullable().optional(),
+  cpu: CpuTimeView.nullable().optional(),
+  io: IoView.nullable().optional(),
   /** Path when the user chose a file, else null: kept by Slipway. */
   stdout: z.string().nullable(),
   stderr: z.string().nullable(),
@@ -385,6 +405,8 @@ export const StopRequest = z.object({
 
 export type RunView = z.infer<typeof RunView>;
 export type OutputLostView = z.infer<typeof OutputLostView>;
+export type CpuTimeView = z.infer<typeof CpuTimeView>;
+export type IoView = z.infer<typeof IoView>;
 export type PeakMemoryView = z.infer<typeof PeakMemoryView>;
 export type TaskView = z.infer<typeof TaskView>;
 export type AttemptView = z.infer<typeof AttemptView>;

@@ -18,6 +18,7 @@ import { type Verdict, isLoss, verdictOf, lossesInCompany } from "./losses.ts";
 import { addLost } from "./output-lost.ts";
 import { growMemory, grownOf, triedAgain } from "./memory-retry.ts";
 import { raisePeak } from "./peak.ts";
+import { addUsage } from "./usage.ts";
 import { advance, reopen } from "./moves.ts";
 import { cancelRows, cascade, endTask } from "./outcomes.ts";
 import { retriesOf, timeLimitOf } from "./retry-set.ts";
@@ -141,7 +142,7 @@ const applyColumns = (
   at: number,
   effects: Effects,
 ): void => {
-  const { peak = 0, peakBy = 0, cpu = 0 } = columns;
+  const { peak = 0, peakBy = 0, cpu = 0, system = 0, read = 0, written = 0 } = columns;
   const details = new Map(columns.details);
   const lost = new Map(columns.lost?.map(([i, stdout, stderr, reason]) => [i, { stdout, stderr, reason }]));
   const moved = new Set<Group>();
@@ -178,6 +179,7 @@ const applyColumns = (
     run.outputBytes += page.outBytes[slot]! + page.errBytes[slot]!;
     if (lost.has(i)) addLost(run, row, lost.get(i)!);
     raisePeak(run, row, valueAt(peak, i), valueAt(peakBy, i));
+    addUsage(run, row, valueAt(cpu, i), valueAt(system, i), valueAt(read, i), valueAt(written, i));
     page.exit[slot] = code >= 0 ? code : -1;
     page.signal[slot] = code < 0 && code !== NO_CODE ? -code : 0;
     noteStart(run, started);

@@ -32,6 +32,9 @@ export interface PackedColumns {
   readonly peak?: PackedColumn;
   readonly peakBy?: PackedColumn;
   readonly cpu?: PackedColumn;
+  readonly system?: PackedColumn;
+  readonly read?: PackedColumn;
+  readonly written?: PackedColumn;
 }
 
 /** Messages with more results than this are refused: no sender makes them. */
@@ -55,9 +58,23 @@ const packPeaks = ({ peak = 0, peakBy = 0 }: ResultColumns): Pick<PackedColumns,
   return by === 0 ? {} : { peak: pack(peak), peakBy: by };
 };
 
-const packCpu = ({ cpu = 0 }: ResultColumns): Pick<PackedColumns, "cpu"> => {
-  const packed = pack(cpu);
-  return packed === 0 ? {} : { cpu: packed };
+const USAGE = ["cpu", "system", "read", "written"] as const;
+type UsageName = (typeof USAGE)[number];
+
+/** Where nothing was measured, or none of it used, nothing. */
+const packUsage = (columns: ResultColumns): Pick<PackedColumns, UsageName> => {
+  const out: { [name in UsageName]?: PackedColumn } = {};
+  for (const name of USAGE) {
+    const packed = pack(columns[name] ?? 0);
+    if (packed !== 0) out[name] = packed;
+  }
+  return out;
+};
+
+const unpackUsage = (packed: PackedColumns, n: number): Pick<ResultColumns, UsageName> => {
+  const out: { [name in UsageName]?: Column<Uint32Array> } = {};
+  for (const name of USAGE) if (packed[name] !== undefined) out[name] = unpack(constant.u32, packed[name], n);
+  return out;
 };
 
 export const packResults = (columns: ResultColumns): PackedColumns => {
@@ -80,7 +97,7 @@ export const packResults = (columns: ResultColumns): PackedColumns => {
     ...(columns.details.length > 0 ? { details: columns.details } : {}),
     ...(columns.lost === undefined || columns.lost.length === 0 ? {} : { lost: columns.lost }),
     ...packPeaks(columns),
-    ...packCpu(columns),
+    ...packUsage(columns),
   };
 };
 
@@ -157,6 +174,6 @@ export const unpackResults = (packed: PackedColumns): ResultColumns => {
     ...(packed.peak === undefined && packed.peakBy === undefined
       ? {}
       : { peak: unpack(constant.u32, packed.peak, n), peakBy: unpack(constant.u8, packed.peakBy, n) }),
-    ...(packed.cpu === undefined ? {} : { cpu: unpack(constant.u32, packed.cpu, n) }),
+    ...unpackUsage(packed, n),
   };
 };

@@ -1,4 +1,5 @@
 import { peakOf } from "./peak.ts";
+import { USAGE_COLUMNS, usageAt } from "./usage.ts";
 import { shapeKey } from "./resources.ts";
 import { setsInUse } from "./retry-set.ts";
 import { type Group, type Run, isFinishedRun } from "./run.ts";
@@ -216,6 +217,8 @@ const compareRows = (a: Run, b: Run, row: Row, compare: Found): void => {
   const peaks = [peakOf(a, row), peakOf(b, row)] as const;
   facts("peak", peaks[0]?.bytes, peaks[1]?.bytes);
   facts("who saw its peak", peaks[0]?.by, peaks[1]?.by);
+  const usage = [usageAt(a, row), usageAt(b, row)] as const;
+  for (const name of USAGE_COLUMNS) facts(`usage: ${name}`, usage[0]?.[name], usage[1]?.[name]);
   facts("state", stateIn(a, left, slots[0]), stateIn(b, right, slots[1]));
   facts("reason", reasonIn(a, left, slots[0]), reasonIn(b, right, slots[1]));
   for (const column of COLUMNS) {

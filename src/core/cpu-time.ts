@@ -15,7 +15,7 @@ export interface CpuTime {
   mostCores: number;
 }
 
-const UNIT_MS = 10;
+export const UNIT_MS = 10;
 const MOST_UNITS = 0xffff_ffff;
 /** In a shorter one, what the clock cannot tell weighs too much. */
 const LEAST_MS = 1000;

@@ -63,6 +63,9 @@ const results: Shape = (value, path) => {
     peak: optional(column(Uint32Array, n)),
     peakBy: optional(column(Uint8Array, n)),
     cpu: optional(column(Uint32Array, n)),
+    system: optional(column(Uint32Array, n)),
+    read: optional(column(Uint32Array, n)),
+    written: optional(column(Uint32Array, n)),
   })(value, path);
 };
 
@@ -137,6 +140,9 @@ const ranksEnded = {
   lost: optional(object({ stdout: number, stderr: number, reason: number })),
   peak: optional(object({ bytes: number, by: number })),
   cpu: optional(number),
+  system: optional(number),
+  read: optional(number),
+  written: optional(number),
 };
 
 const givenUp = listOf(object({ run: id, rows: listOf(row) }));

@@ -180,6 +180,10 @@ export interface ResultColumns {
   readonly peakBy?: Column<Uint8Array>;
   /** CPU time in units of cpu-time.ts, 0 where it was not measured; absent where all are 0. */
   readonly cpu?: Column<Uint32Array>;
+  /** The kernel's part of it, and what was read from storage and written to it, in units of usage.ts; absent likewise. */
+  readonly system?: Column<Uint32Array>;
+  readonly read?: Column<Uint32Array>;
+  readonly written?: Column<Uint32Array>;
 }
 
 /** A message of results. (agent, seq) makes it idempotent: a repeated one changes nothing. */
@@ -225,8 +229,11 @@ export interface RanksEnded {
   readonly lost?: OutputLost | undefined;
   /** The largest of its ranks. */
   readonly peak?: Peak | undefined;
-  /** CPU time of all its ranks, in units of cpu-time.ts. */
+  /** What all its ranks used, in units of usage.ts. */
   readonly cpu?: number | undefined;
+  readonly system?: number | undefined;
+  readonly read?: number | undefined;
+  readonly written?: number | undefined;
 }
 
 /** Waiting tasks that nobody will run: they fail without an attempt. Rows that an agent has, or that ended, stay. */

@@ -5,6 +5,7 @@ import { attemptsOf } from "./past-attempts.ts";
 import type { Run } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
 import { touch } from "./table.ts";
+import { addUsage } from "./usage.ts";
 import type { AgentId, Row, RunId } from "./ids.ts";
 
 /**
@@ -95,7 +96,10 @@ export const applyRanksEnded: Apply<RanksEnded> = (state, event) => {
   }
   const gang = state.gangs.get(gangKey(event.run, event.row));
   if (gang === undefined || gang.attempt !== event.attempt || !gang.agents.includes(event.agent)) return;
-  if (gang.agents[0] !== event.agent && !gang.ended.has(event.agent)) gang.ended.set(event.agent, event);
+  if (gang.agents[0] === event.agent || gang.ended.has(event.agent)) return;
+  gang.ended.set(event.agent, event);
+  const { cpu = 0, system = 0, read = 0, written = 0 } = event;
+  addUsage(run, event.row, cpu, system, read, written);
 };
 
 /** Records which agents run an attempt together. */

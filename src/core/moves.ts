@@ -2,6 +2,7 @@ import type { Launch } from "./launch.ts";
 import { clearLost } from "./output-lost.ts";
 import { releaseAmounts } from "./learned-amounts.ts";
 import { clearPeak } from "./peak.ts";
+import { clearUsage } from "./usage.ts";
 import { remember } from "./past-attempts.ts";
 import type { Group, Run } from "./run.ts";
 import type { Effects, Pilot, State } from "./state.ts";
@@ -76,6 +77,7 @@ export const reopen = (
   page.errBytes[slot] = 0;
   clearLost(run, row);
   clearPeak(run, row);
+  clearUsage(run, row);
   releaseAmounts(run, row);
   page.exit[slot] = -1;
   page.signal[slot] = 0;

@@ -14,6 +14,7 @@ import type { RankOutput } from "./gangs.ts";
 import { type LostRows, type OutputLost, lostOf, noneLost } from "./output-lost.ts";
 import { type CpuTime, noCpuTime } from "./cpu-time.ts";
 import { type Peak, type PeakPage, peakOf } from "./peak.ts";
+import { type Usage, type UsagePage, usageAt } from "./usage.ts";
 import type { PackedItems } from "./items.ts";
 import { type RetrySets, setOf } from "./retry-set.ts";
 import { type Table, createTable, touch } from "./table.ts";
@@ -84,6 +85,7 @@ export interface Attempt {
   readonly errBytes: number;
   readonly outputLost?: OutputLost;
   readonly peak?: Peak;
+  readonly usage?: Usage;
   /** Bytes it was given, where attempts of one task may differ. */
   readonly mem?: number;
 }
@@ -139,6 +141,8 @@ export interface Run {
   readonly lost: LostRows;
   /** Peak memory of the latest attempts, by page of the table; that of earlier ones is in the history. */
   readonly peaks: Map<number, PeakPage>;
+  /** What the latest attempts used beside memory, in the same way. */
+  readonly usage: Map<number, UsagePage>;
   /** The agents of its tasks' jobs, where the state has forgotten them (task-job.ts): each had one attempt. */
   readonly agents: Map<AgentId, Agent>;
   /** Bytes of output that all attempts have left, as reported when they ended. */
@@ -286,6 +290,7 @@ export const createRun = (
     rankOutputs: new Map(),
     lost: noneLost(),
     peaks: new Map(),
+    usage: new Map(),
     agents: new Map(),
     outputBytes: 0,
     reasons: [""],
@@ -377,6 +382,7 @@ export const latestAttempt = (run: Run, row: Row, lost: boolean): Attempt => {
   const slot = row % run.table.pageRows;
   const outputLost = lostOf(run, row);
   const peak = peakOf(run, row);
+  const usage = usageAt(run, row);
   const group = groupOf(run.groups, row);
   const mem = differsByAttempt(group, row) ? amountOf(shapeOfRow(group, row).resources, "mem") : 0;
   return {
@@ -395,6 +401,7 @@ export const latestAttempt = (run: Run, row: Row, lost: boolean): Attempt => {
     errBytes: page.errBytes[slot]!,
     ...(outputLost === undefined ? {} : { outputLost }),
     ...(peak === undefined ? {} : { peak }),
+    ...(usage === undefined ? {} : { usage }),
     ...(mem === 0 ? {} : { mem }),
   };
 };

@@ -9,6 +9,7 @@ import type { Launch } from "./launch.ts";
 import { outcomeOf } from "./outcomes.ts";
 import { type LostPage, restoreLostPage } from "./output-lost.ts";
 import type { PeakPage } from "./peak.ts";
+import { USAGE_COLUMNS, type UsagePage } from "./usage.ts";
 import { keepAttempts } from "./past-attempts.ts";
 import { type RetrySet, setsInUse } from "./retry-set.ts";
 import { type Attempt, type GroupInput, type Run, createRun, createShapeSet, groupOf, isFinishedRun } from "./run.ts";
@@ -48,6 +49,7 @@ const Part = {
   LEARNED: 168,
   AGENTS: 169,
   SETS: 175,
+  USAGE: 170,
 } as const;
 
 /** Page bytes pass through this, so that whoever writes them may compress. */
@@ -65,6 +67,7 @@ const bytesOf = (column: Float64Array | Uint32Array): Uint8Array =>
 
 /** Copies, because the source is a slice at any alignment. */
 const numbersOf = (bytes: Uint8Array): Float64Array => new Float64Array(new Uint8Array(bytes).buffer);
+const wordsOf = (bytes: Uint8Array): Uint32Array => new Uint32Array(new Uint8Array(bytes).buffer);
 
 /** For a snapshot that did not count them: the sum over all attempts that it holds. */
 const sumOutput = ({ table, history, rankOutputs }: Run): number => {
@@ -128,6 +131,10 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     });
   for (const [index, { pages: sizes, by }] of run.peaks)
     yield record(Part.PEAKS, { index, pages: pages.pack(bytesOf(sizes)), by: pages.pack(by) });
+  for (const [index, page] of run.usage) {
+    const columns = USAGE_COLUMNS.map((name) => (page[name] === undefined ? null : pages.pack(bytesOf(page[name]))));
+    yield record(Part.USAGE, { index, columns });
+  }
   for (const group of run.groups)
     for (const part of inParts([...group.memory].map(([row, { kills, mem }]) => [row, kills, mem])))
       yield record(Part.MEMORY, part);
@@ -173,6 +180,41 @@ interface RunHeader {
   readonly groups: readonly (readonly [number, number, number, number, number, number])[];
 }
 
+/** A run as its beginning and its items say it: without its pages. */
+const beginRun = (header: RunHeader, items: ReadonlyMap<number, PackedItems>): Run => {
+  const { spec } = header;
+  const inputs = new Map<number, GroupInput>();
+  const shapes = createShapeSet();
+  for (const [index, store] of items) {
+    const group = spec.groups[index]!;
+    const rowShapes =
+      group.itemResources === undefined
+        ? undefined
+        : Array.from({ length: store.length }, (_, i) => shapes.of(group, evaluateItemResources(group, store, i)));
+    inputs.set(index, { items: store, rowShapes });
+  }
+  const run = createRun(header.id, header.uuid, spec, header.submitted, inputs, shapes);
+  run.counts.set(header.counts);
+  run.started = header.started;
+  run.finished = header.finished;
+  run.canceled = header.canceled;
+  run.unneeded = header.unneeded;
+  run.retries = header.retries;
+  run.losses = header.losses;
+  run.digest = header.digest ?? "";
+  for (const [row, parts] of header.rankOutputs ?? []) run.rankOutputs.set(row, parts);
+  for (const [id, reason] of header.reasons.entries()) {
+    if (id === 0) continue;
+    run.reasons[id] = reason;
+    run.reasonIds.set(reason, id);
+  }
+  for (const [index, [base, waits, done, failed, canceled]] of header.groups.entries())
+    Object.assign(run.groups[index]!, { base, waits, done, failed, canceled });
+  for (const [index, [tasks, cpuMs, tookMs, mostCores]] of (header.cpu ?? []).entries())
+    Object.assign(run.groups[index]!.cpu, { tasks, cpuMs, tookMs, mostCores });
+  return run;
+};
+
 /** Puts runs together again from their records, in the order in which encodeRun produced them. */
 export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run | undefined) => {
   let header: RunHeader | undefined;
@@ -181,39 +223,8 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
 
   /** Called when the first page comes, or at the end: all items are known then. */
   const build = (): Run => {
-    if (run !== undefined) return run;
     if (header === undefined) throw new RangeError("a part of a run without its beginning");
-    const { spec } = header;
-    const inputs = new Map<number, GroupInput>();
-    const shapes = createShapeSet();
-    for (const [index, store] of items) {
-      const group = spec.groups[index]!;
-      const rowShapes =
-        group.itemResources === undefined
-          ? undefined
-          : Array.from({ length: store.length }, (_, i) => shapes.of(group, evaluateItemResources(group, store, i)));
-      inputs.set(index, { items: store, rowShapes });
-    }
-    run = createRun(header.id, header.uuid, spec, header.submitted, inputs, shapes);
-    run.counts.set(header.counts);
-    run.started = header.started;
-    run.finished = header.finished;
-    run.canceled = header.canceled;
-    run.unneeded = header.unneeded;
-    run.retries = header.retries;
-    run.losses = header.losses;
-    run.digest = header.digest ?? "";
-    for (const [row, parts] of header.rankOutputs ?? []) run.rankOutputs.set(row, parts);
-    for (const [id, reason] of header.reasons.entries()) {
-      if (id === 0) continue;
-      run.reasons[id] = reason;
-      run.reasonIds.set(reason, id);
-    }
-    for (const [index, [base, waits, done, failed, canceled]] of header.groups.entries())
-      Object.assign(run.groups[index]!, { base, waits, done, failed, canceled });
-    for (const [index, [tasks, cpuMs, tookMs, mostCores]] of (header.cpu ?? []).entries())
-      Object.assign(run.groups[index]!.cpu, { tasks, cpuMs, tookMs, mostCores });
-    return run;
+    return (run ??= beginRun(header, items));
   };
 
   return ({ type, payload }) => {
@@ -250,8 +261,15 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
       }
       case Part.PEAKS: {
         const packed = packr.unpack(payload) as Record<keyof PeakPage, Uint8Array> & { index: number };
-        const sizes = new Uint32Array(new Uint8Array(pages.unpack(packed.pages)).buffer);
+        const sizes = wordsOf(pages.unpack(packed.pages));
         build().peaks.set(packed.index, { pages: sizes, by: new Uint8Array(pages.unpack(packed.by)) });
+        return undefined;
+      }
+      case Part.USAGE: {
+        const { index, columns } = packr.unpack(payload) as { index: number; columns: readonly (Uint8Array | null)[] };
+        const page: Partial<Record<(typeof USAGE_COLUMNS)[number], Uint32Array>> = {};
+        for (const [i, name] of USAGE_COLUMNS.entries()) if (columns[i]) page[name] = wordsOf(pages.unpack(columns[i]));
+        build().usage.set(index, page as UsagePage);
         return undefined;
       }
       case Part.MEMORY:

@@ -28,8 +28,9 @@ import { type SegmentId, baseName } from "./names.ts";
  *   3   results say how much memory attempts had (`peak`) and which get more (`grown`);
  *       requests are learned (`run.requests`); snapshots hold all three
  *   4   tasks may be handed ahead (`ahead` of `tasks.assigned`): an agent may have one that waits for another
+ *   5   snapshots hold what attempts used beside memory
  */
-export const FORMAT_VERSION = 4;
+export const FORMAT_VERSION = 5;
 export const HEADER_BYTES = 40;
 export const FRAME_BYTES = 11;
 export const MAX_RECORD = 256 * 1024 * 1024;

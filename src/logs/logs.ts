@@ -9,14 +9,13 @@ import { stateOf } from "../core/table.ts";
 import { agentOf } from "../core/task-job.ts";
 import { SlipwayError } from "../errors.ts";
 import { findLastChunk } from "./lost-output.ts";
-import { readOutput, readTail } from "./output-reader.ts";
+import { readOutput } from "./output-reader.ts";
 import { expandView, lostView } from "../views/views.ts";
 import type { AgentId, Row, RunId } from "../core/ids.ts";
 
 /** Output of tasks, from the agents' streams or from the files that the user named; even while it is being written. */
 
 const FOLLOW_MS = 250;
-const STDERR_TAIL = 4096;
 
 export interface LogSource {
   readonly state: State;
@@ -36,11 +35,11 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
   });
 
 /** Where the last chunk of an attempt is now: from its result, or from its agent's last report. */
-const lastChunk = (source: LogSource, run: Run, row: Row, attempt: Attempt): number =>
+export const lastChunk = (source: LogSource, run: Run, row: Row, attempt: Attempt): number =>
   attempt.outAt >= 0 ? attempt.outAt : attempt.agent === 0 ? -1 : source.tailOf(attempt.agent, run.id, row);
 
 /** The same for a lost attempt: its agent may have written more than it reported. */
-const lostChunk = async (run: Run, row: Row, attempt: Attempt, stream: string | undefined): Promise<number> => {
+export const lostChunk = async (run: Run, row: Row, attempt: Attempt, stream: string | undefined): Promise<number> => {
   if (stream === undefined) return -1;
   try {
     return await findLastChunk(stream, attempt.outAt, { run: run.id, row, attempt: attempt.n });
@@ -188,24 +187,3 @@ export async function* runOutput(source: LogSource, run: Run, query: LogQuery): 
     } else await pause(FOLLOW_MS, query.signal);
   }
 }
-
-/** The last lines of stderr, for `show` and `why`. */
-export const stderrTail = async (source: LogSource, run: Run, row: Row): Promise<string | null> => {
-  const path = expandView(run, row).stderr;
-  const last = attemptsOf(run, row).at(-1);
-  if (path !== null || last === undefined) return null;
-  const at = lastChunk(source, run, row, last);
-  const stream = agentOf(source.state, run, last.agent)?.output;
-  if (stream === undefined) return null;
-  try {
-    let bytes = await readTail(stream, at, 2, STDERR_TAIL);
-    for (const part of run.rankOutputs.get(row) ?? []) {
-      const file = agentOf(source.state, run, part.agent)?.output;
-      if (bytes.length > 0 || part.attempt !== last.n || file === undefined) continue;
-      bytes = await readTail(file, part.outAt, 2, STDERR_TAIL);
-    }
-    return bytes.length === 0 ? null : bytes.toString("utf8").split("\n").slice(-11).join("\n").trimEnd();
-  } catch (error) {
-    return `(its output cannot be read: ${(error as Error).message})`;
-  }
-};

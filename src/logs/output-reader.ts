@@ -20,6 +20,8 @@ export interface ReadOutputOptions {
 /** Small neighbouring chunks cost one read, both backward and forward. */
 const PAGE_BYTES = 4096;
 const STRETCH_BYTES = 256 * 1024;
+/** How far back a tail is looked for: what one stream wrote may lie behind gigabytes of the other. */
+const TAIL_CHUNKS = 4096;
 
 const damaged = (path: string, offset: number, detail: string): SlipwayError =>
   new SlipwayError("output-damaged", { path, offset, detail });
@@ -51,7 +53,8 @@ const walkBack = async (
   const lengths: number[] = [];
   let bytes = 0;
   let last: ChunkHeader | undefined;
-  for (let at = lastAt; at > since && bytes < tailBytes;) {
+  const most = tailBytes === Infinity ? Infinity : TAIL_CHUNKS;
+  for (let at = lastAt, chunks = 0; at > since && bytes < tailBytes && chunks < most; chunks += 1) {
     if (at < pageAt || at + CHUNK_HEADER_BYTES > pageAt + page.length) {
       // Include up to a page before the header: the next one may be there.
       pageAt = Math.max(0, at + CHUNK_HEADER_BYTES - PAGE_BYTES);

@@ -43,6 +43,9 @@ const MEASURED = {
   peak: { least: 0, most: 0xffff_ffff, whole: true },
   peakBy: { least: 0, most: PEAK_SOURCES.length - 1, whole: true },
   cpu: { least: 0, most: 0xffff_ffff, whole: true },
+  system: { least: 0, most: 0xffff_ffff, whole: true },
+  read: { least: 0, most: 0xffff_ffff, whole: true },
+  written: { least: 0, most: 0xffff_ffff, whole: true },
 } as const satisfies Partial<Record<keyof ResultColumns, Bound>>;
 
 const fits = (value: number, { least, most, whole, or }: Bound): boolean =>

@@ -70,8 +70,11 @@ export interface RanksEndedMessage extends AttemptName, RankOutcome {
   readonly lost?: OutputLost | undefined;
   /** The largest of these ranks. */
   readonly peak?: Peak | undefined;
-  /** CPU time of all of them, in units of core/cpu-time.ts. */
+  /** What all of them used, in units of core/usage.ts. */
   readonly cpu?: number | undefined;
+  readonly system?: number | undefined;
+  readonly read?: number | undefined;
+  readonly written?: number | undefined;
 }
 
 /** Results; kept by the agent until acknowledged. */

@@ -11,6 +11,7 @@ import type { GroupSpec } from "../core/spec.ts";
 import type { Agent, RunSummary, State } from "../core/state.ts";
 import { TASK_STATES, Task, taskStateName } from "../core/states.ts";
 import { peek, stateOf } from "../core/table.ts";
+import { usedBy } from "../core/usage.ts";
 import { agentOf } from "../core/task-job.ts";
 import { type CompiledTask, compileTask, expandTask, itemAt } from "../core/task-template.ts";
 import { expand, type Template, type TemplateContext } from "../core/template.ts";
@@ -149,6 +150,19 @@ const peakView = (peak: Peak | undefined): PeakMemoryView | null => {
   return peak === undefined || !source ? null : { bytes: peak.bytes, source };
 };
 
+/** What an attempt that has ended used. */
+export const usageView = (attempt: Attempt | undefined): Required<Pick<AttemptView, "wall" | "cpu" | "io">> => {
+  const { started = 0, finished = 0, usage } = attempt ?? {};
+  const wall = started > 0 && finished > 0 ? Math.max(0, Math.round(finished - started)) / 1000 : null;
+  if (usage === undefined) return { wall, cpu: null, io: null };
+  const { userMs, systemMs, readBytes, writtenBytes } = usedBy(usage);
+  return {
+    wall,
+    cpu: { user: userMs / 1000, system: systemMs / 1000 },
+    io: { readBytes, writtenBytes, source: "rusage" },
+  };
+};
+
 /** How an attempt ended, or where it is. Older versions did not record the state of earlier attempts. */
 const attemptState = ({ lost, state, exit }: Attempt): AttemptView["state"] =>
   lost ? "LOST" : taskStateName(state ?? (exit === 0 ? Task.DONE : Task.FAILED));
@@ -177,6 +191,7 @@ const attemptView = (state: State, run: Run, attempt: Attempt): AttemptView => {
     lost: attempt.lost,
     outputLost: lostView(attempt.outputLost),
     peakMemory: peakView(attempt.peak),
+    ...usageView(attempt),
     mem: attempt.mem ?? null,
   };
 };
@@ -253,6 +268,7 @@ export const taskView = (
     stderrBytes: last === undefined || last.finished === 0 ? null : sizeOf(last.errBytes),
     outputLost: lostView(last?.outputLost),
     peakMemory: peakView(last?.peak),
+    ...usageView(last),
     lastStderr,
     via: group.spec.job === undefined ? "pilot" : "job",
     job,

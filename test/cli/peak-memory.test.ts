@@ -58,13 +58,40 @@ describe.skipIf(absent !== "")(`peak memory${absent && ` (skipped: ${absent})`}`
     expect(task.peakMemory!.bytes).toBe(second);
   });
 
+  it("comes with wall time, CPU time and I/O of each attempt, and its last lines", async () => {
+    const burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+    const write = "dd if=/dev/zero of=big bs=1M count=8 conv=fsync 2>/dev/null; rm big";
+    const script = `if [ {attempt} = 1 ]; then ${burn}; ${write}; echo first >&2; exit 3; fi; echo second`;
+    const task = await run(script, ["--retries", "1"]);
+    const [first, second] = task.attempts;
+    expect(first!.cpu!.user + first!.cpu!.system).toBeGreaterThan(0.05);
+    expect(first!.wall).toBeGreaterThanOrEqual(0.05);
+    // where the directory is in memory nothing goes to storage
+    expect([0, 8 * MB]).toContain(Math.min(first!.io!.writtenBytes, 8 * MB));
+    expect(first!.io!.source).toBe("rusage");
+    expect(second!.cpu!.user + second!.cpu!.system).toBeLessThan(first!.cpu!.user + first!.cpu!.system);
+    expect(task).toMatchObject({ cpu: second!.cpu, io: second!.io, wall: second!.wall });
+    expect([first, second]).toMatchObject([
+      { lastStderr: "first", lastStdout: null },
+      { lastStderr: null, lastStdout: "second" },
+    ]);
+    const { stdout } = await slipway.run(["show", task.id]);
+    expect(stdout).toMatch(/^CPU time +(at most 10 ms|\S+ \S+ \(user .*, system .*\))$/m);
+    expect(stdout).toMatch(/^I\/O +read \S+, written \S+ \(rusage\)$/m);
+    expect(stdout).toContain("attempt 1, last lines of stderr:\n  first\n\nattempt 2, last lines of stdout:\n  second");
+    await slipway.run(["journal", "compact"]);
+    await slipway.run(["down"]);
+    await slipway.run(["up"], { env: { SLIPWAY_SPAWNER: "native" } });
+    expect((await slipway.json<TaskView>(["show", task.id])).attempts).toEqual(task.attempts);
+  });
+
   it("is unknown, and said to be, where nobody could tell: nothing started, or Node's spawner and no time to look", async () => {
     const failed = await slipway.json<RunView>(["run", "--quiet", "--", "/no/such/command"], { statuses: [1] });
     expect((await slipway.json<TaskView>(["show", `${failed.id}.0`])).peakMemory).toBeNull();
     await slipway.run(["down", "--now"]);
     await slipway.run(["up"], { env: { SLIPWAY_SPAWNER: "node" } });
-    const { id, state, peakMemory } = await run(":");
-    expect(state).toBe("DONE");
+    const { id, state, peakMemory, cpu, io } = await run(":");
+    expect({ state, cpu, io }).toEqual({ state: "DONE", cpu: null, io: null });
     // on a machine that is busy enough even this may take long enough to be looked at
     if (peakMemory !== null) expect(peakMemory.source).toBe("watch");
     else expect((await slipway.run(["show", id])).stdout).not.toContain("peak memory");

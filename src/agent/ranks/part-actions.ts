@@ -1,6 +1,6 @@
 import { Ending } from "../../core/events.ts";
-import { cpuUnits } from "../../core/cpu-time.ts";
 import { largerPeak } from "../../core/peak.ts";
+import { type Usage, addUsed, usageOf } from "../../core/usage.ts";
 import type { AgentMessage, AttemptName } from "../../protocol/messages.ts";
 import type { NodeClock } from "../node-clock.ts";
 import type { EndedOutput, OutputStream } from "../output/stream.ts";
@@ -48,8 +48,19 @@ export const keyOf = ({ run, row, attempt }: AttemptName): string => `${run}.${r
 
 export const nameOf = ({ message: { run, row, attempt } }: Part): AttemptName => ({ run, row, attempt });
 
-/** CPU time of its ranks, where it was measured. */
-const cpuOf = ({ cpuMs }: Part): { cpu?: number } => (cpuMs > 0 ? { cpu: cpuUnits(cpuMs) } : {});
+/** What its ranks used, where it was measured. */
+const usedOf = ({ used }: Part): Partial<Usage> => (used === undefined ? {} : (usageOf(used) ?? {}));
+
+const factsOf = (part: Part, { ending, code }: Outcome, ended: EndedOutput | undefined) => ({
+  ...nameOf(part),
+  ending,
+  code,
+  outAt: ended?.lastAt ?? -1,
+  outBytes: ended?.stdoutBytes ?? 0,
+  errBytes: ended?.stderrBytes ?? 0,
+  ...(ended?.lost && { lost: ended.lost }),
+  ...(part.peak && { peak: part.peak }),
+});
 
 export const createPartActions = (options: PartActionsOptions, { parts, waiting }: PartSets): PartActions => {
   const { pool, output, clock } = options;
@@ -63,22 +74,12 @@ export const createPartActions = (options: PartActionsOptions, { parts, waiting 
 
   /** Reports the result, or says what to report of the ranks here. */
   const report = (part: Part, outcome: Outcome, ended: EndedOutput | undefined): PartEvent => {
-    const { ending, code, detail } = outcome;
-    const out = { outAt: ended?.lastAt ?? -1, outBytes: ended?.stdoutBytes ?? 0, errBytes: ended?.stderrBytes ?? 0 };
-    const lost = ended?.lost ?? undefined;
-    const facts = { ...nameOf(part), ending, code, ...out, ...(part.peak && { peak: part.peak }) };
+    const facts = factsOf(part, outcome, ended);
     if (!part.head)
-      return { type: "told", message: { t: "ranks-ended", ...facts, detail, ...(lost && { lost }), ...cpuOf(part) } };
+      return { type: "told", message: { t: "ranks-ended", ...facts, detail: outcome.detail, ...usedOf(part) } };
     const started = clock.at(part.started);
     const finished = Math.max(started, part.finished);
-    options.result({
-      ...facts,
-      started,
-      finished,
-      lost,
-      cpuMs: part.cpuMs,
-      detail: detail === "" ? undefined : detail,
-    });
+    options.result({ ...facts, started, finished, used: part.used, detail: outcome.detail || undefined });
     return { type: "reported" };
   };
 
@@ -122,7 +123,7 @@ export const createPartActions = (options: PartActionsOptions, { parts, waiting 
     if (part === undefined) return;
     part.finished = Math.max(part.finished, result.finished);
     part.peak = largerPeak(part.peak, result.peak);
-    part.cpuMs += result.cpuMs ?? 0;
+    part.used = addUsed(part.used, result.used);
     const failure = failureOf(task, part, result);
     move(part, { type: "rank-ended", failure });
     if (failure !== undefined) endOthers(part);

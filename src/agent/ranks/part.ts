@@ -1,4 +1,5 @@
 import type { Peak } from "../../core/peak.ts";
+import type { Used } from "../../core/usage.ts";
 import type { Ranks } from "../../protocol/messages.ts";
 import type { TaskOutput } from "../output/stream.ts";
 import type { Slot } from "../slots.ts";
@@ -23,8 +24,8 @@ export interface Part {
   finished: number;
   /** The largest of its ranks that have ended. */
   peak: Peak | undefined;
-  /** CPU time of all of them. */
-  cpuMs: number;
+  /** What all of them used, where it was measured. */
+  used: Used | undefined;
   /** The file of hosts that a launcher reads. */
   hostFile: string | undefined;
   /** The tail of output that the server knows of, -2 before the first report. */
@@ -46,7 +47,7 @@ export const createPart = (message: Ranks, run: RunTemplate): Part => {
     started: 0,
     finished: 0,
     peak: undefined,
-    cpuMs: 0,
+    used: undefined,
     hostFile: undefined,
     reported: -2,
   };

@@ -7,10 +7,11 @@ import { Event, type Exit, STAGES } from "./protocol.ts";
 /**
  * EXIT is u32 id, u8 kind (0 exit code, 1 signal, 2 neither; WAS_ENDED added if the agent had asked for its end), u32
  * value, u8 stage, u32 errno, u32 strays, then as f64: start, end (epoch ms), largest resident set (bytes), user and
- * system time (ms), the peak of its cgroup (bytes); u32 processes in its cgroup that the kernel killed for memory.
+ * system time (ms), the peak of its cgroup (bytes), read from storage and written to it (bytes); u32 processes in its
+ * cgroup that the kernel killed for memory.
  */
 const WAS_ENDED = 0x80;
-const EXIT_BYTES = 70;
+const EXIT_BYTES = 86;
 
 let names: Map<number, string> | undefined;
 
@@ -40,6 +41,8 @@ export const writeExit = (writer: FrameWriter, exit: Exit): void => {
   writer.f64(exit.userMs);
   writer.f64(exit.systemMs);
   writer.f64(exit.cgroupPeakBytes);
+  writer.f64(exit.readBytes);
+  writer.f64(exit.writtenBytes);
   writer.u32(exit.oomKills);
   writer.end();
 };
@@ -63,7 +66,9 @@ export const readExit = (buffer: Buffer, at: number, end: number): Exit => {
     userMs: buffer.readDoubleLE(at + 42),
     systemMs: buffer.readDoubleLE(at + 50),
     cgroupPeakBytes: buffer.readDoubleLE(at + 58),
-    oomKills: buffer.readUInt32LE(at + 66),
+    readBytes: buffer.readDoubleLE(at + 66),
+    writtenBytes: buffer.readDoubleLE(at + 74),
+    oomKills: buffer.readUInt32LE(at + 82),
   };
 };
 
@@ -84,6 +89,8 @@ export const failedStart = (id: number, stage: Exclude<(typeof STAGES)[number], 
     oomKills: 0,
     userMs: 0,
     systemMs: 0,
+    readBytes: 0,
+    writtenBytes: 0,
     strays: 0,
   };
 };

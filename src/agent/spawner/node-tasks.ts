@@ -203,6 +203,8 @@ export class NodeTasks {
       oomKills: task.oomKills,
       userMs: 0,
       systemMs: 0,
+      readBytes: 0,
+      writtenBytes: 0,
       ended: task.ending,
       strays: task.killed.size,
     });

@@ -83,6 +83,9 @@ export interface Exit {
   readonly oomKills: number;
   readonly userMs: number;
   readonly systemMs: number;
+  /** From storage and to it, by its processes that were waited for; what the page cache answered is not counted. */
+  readonly readBytes: number;
+  readonly writtenBytes: number;
   /** The agent asked for its end before it came; false if it was over by itself when the request arrived. */
   readonly ended: boolean;
   /** Processes that outlived the main one and had to be killed. */

@@ -49,6 +49,15 @@ const attemptsTable = (attempts: readonly AttemptView[], now: number, width?: nu
         },
         right: true,
       },
+      ...(attempts.some(({ cpu }) => cpu)
+        ? [
+            {
+              title: "CPU",
+              value: ({ cpu }: AttemptView) => (cpu ? duration(cpu.user + cpu.system) : "-"),
+              right: true,
+            },
+          ]
+        : []),
       ...(attempts.some(({ peakMemory }) => peakMemory)
         ? [{ title: "MEMORY", value: ({ peakMemory }: AttemptView) => peakText(peakMemory) ?? "-", right: true }]
         : []),
@@ -104,6 +113,44 @@ const setText = (set: TaskView["set"]): string | undefined => {
   return `set ${amounts.join(", ")}`;
 };
 
+/** It is counted in steps of this, rounded up. */
+const LEAST_CPU = 0.01;
+
+/** `12 s (user 9.1 s, system 3.3 s)`. */
+const cpuText = (cpu: AttemptView["cpu"]): string | undefined => {
+  if (!cpu) return undefined;
+  const total = cpu.user + cpu.system;
+  if (total <= LEAST_CPU) return `at most ${duration(LEAST_CPU)}`;
+  return `${duration(total)} (user ${duration(cpu.user)}, system ${duration(cpu.system)})`;
+};
+
+const ioText = (io: AttemptView["io"]): string | undefined =>
+  io ? `read ${formatSize(io.readBytes)}, written ${formatSize(io.writtenBytes)} (${io.source})` : undefined;
+
+/** Lines of an earlier attempt; those of the last one are shown in full. */
+const EARLIER_LINES = 4;
+
+/** What attempts wrote last: stderr, or stdout where that is empty. */
+const lastLines = ({ attempts, lastStderr }: TaskView): string[] => {
+  const indented = (text: string, most?: number): string =>
+    text
+      .trimEnd()
+      .split("\n")
+      .slice(most === undefined ? 0 : -most)
+      .map((line) => `  ${printable(line)}`)
+      .join("\n");
+  const several = attempts.length > 1;
+  const sections = attempts.map((attempt, i): string => {
+    const last = i === attempts.length - 1;
+    const stderr = attempt.lastStderr ?? (last ? lastStderr : null);
+    const [text, stream] = stderr ? [stderr, "stderr"] : [attempt.lastStdout, "stdout"];
+    if (!text) return "";
+    const of = several ? `attempt ${attempt.n}, ` : "";
+    return `${of}last lines of ${stream}:\n${indented(text, last ? undefined : EARLIER_LINES)}`;
+  });
+  return sections.filter((section) => section !== "");
+};
+
 /** `show RUN.TASK`. */
 export const taskScreen = (task: TaskView, style: Style, now: number, width?: number): string => {
   const sections = [
@@ -114,7 +161,10 @@ export const taskScreen = (task: TaskView, style: Style, now: number, width?: nu
       ["directory", printable(task.cwd)],
       ["resources", resourcesText(task.resources) || undefined],
       ["this retry", setText(task.set)],
+      ["wall time", task.wall == null ? undefined : duration(task.wall)],
+      ["CPU time", cpuText(task.cpu)],
       ["peak memory", peakText(task.peakMemory)],
+      ["I/O", ioText(task.io)],
       ["exit code", task.exitCode === null ? undefined : String(task.exitCode)],
       ["signal", task.signal ?? undefined],
       ["reason", otherReason(task) === undefined ? undefined : printable(otherReason(task)!)],
@@ -125,9 +175,6 @@ export const taskScreen = (task: TaskView, style: Style, now: number, width?: nu
     ]),
   ];
   if (task.attempts.length > 0) sections.push(attemptsTable(task.attempts, now, width) + dropped(task));
-  if (task.lastStderr !== null && task.lastStderr !== "") {
-    const lines = task.lastStderr.trimEnd().split("\n");
-    sections.push(`last lines of stderr:\n${lines.map((line) => `  ${printable(line)}`).join("\n")}`);
-  }
+  sections.push(...lastLines(task));
   return sections.join("\n\n");
 };

@@ -10,7 +10,9 @@ const FAILURES_SHOWN = 10;
 export const define: Define = (command, { act }) =>
   void command
     .argument("<RUN|RUN.TASK>", "a run (3) or one of its tasks (3.17)")
-    .description("Show state, resources, peak memory, attempts, times, place, exit code and the last lines of stderr.")
+    .description(
+      "Show state, resources, what it used, attempts, times, place, exit code and the last lines of each attempt.",
+    )
     .addHelpText(
       "after",
       examples([

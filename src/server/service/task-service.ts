@@ -4,7 +4,8 @@ import type { Run } from "../../core/run.ts";
 import { TASK_STATES, Task } from "../../core/states.ts";
 import { stateOf } from "../../core/table.ts";
 import { SlipwayError } from "../../errors.ts";
-import { checkAttempt, runOutput, stderrTail, taskOutput } from "../../logs/logs.ts";
+import { checkAttempt, runOutput, taskOutput } from "../../logs/logs.ts";
+import { attemptTails, stderrTail } from "../../logs/tails.ts";
 import { taskView } from "../../views/views.ts";
 import type { ServiceContext } from "./context.ts";
 import type { JobService } from "./job-service.ts";
@@ -51,7 +52,10 @@ export const createTaskService = (
     task: async (id, index) => {
       const run = await shelf.whole(id);
       const row = rowOfTask(run, index);
-      return taskView(state, run, row, await stderrTail(logs, run, row), viewsOf(run)(row));
+      const tails = await attemptTails(logs, run, row);
+      const lastStderr = [...tails.values()].at(-1)?.lastStderr ?? null;
+      const view = taskView(state, run, row, lastStderr, viewsOf(run)(row));
+      return { ...view, attempts: view.attempts.map((attempt) => ({ ...attempt, ...tails.get(attempt.n) })) };
     },
     taskLogs: async (id, index, query) => {
       const run = await shelf.whole(id);

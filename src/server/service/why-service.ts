@@ -1,7 +1,7 @@
 import type { Service } from "../../api/service.ts";
 import { type Shape, groupOf, shapeOfRow } from "../../core/run.ts";
 import { Task, isFinalPilot } from "../../core/states.ts";
-import { stderrTail } from "../../logs/logs.ts";
+import { stderrTail } from "../../logs/tails.ts";
 import { capacityIn } from "../../pilots/accounts.ts";
 import type { Agent } from "../../core/state.ts";
 import { type SharedFacts, sharedWait } from "../../views/shared-wait.ts";

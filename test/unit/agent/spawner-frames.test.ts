@@ -91,6 +91,8 @@ describe("frames of the spawner", () => {
       oomKills: 2 ** 32 - 1,
       userMs: 0.5,
       systemMs: 3,
+      readBytes: 2 ** 42,
+      writtenBytes: 2 ** 43,
     };
     const ends: Exit[] = [
       { id: 1, code: 137, signal: null, error: null, strays: 0, ended: false, ...times },

@@ -404,6 +404,7 @@ const play = (
           outBytes: 5,
           errBytes: 0,
           ...(each.pick % 5 === 0 ? { peak: { bytes: each.pick * 4096, by: PeakBy.WATCH } } : {}),
+          ...(each.pick % 2 === 0 ? { cpu: 1 + each.pick, system: each.pick % 2, read: each.pick % 3 } : {}),
           ...(each.pick % 4 === 0 ? { lost: { stdout: each.pick % 7, stderr: 1, reason: Lost.PER_TASK } } : {}),
         });
         break;

@@ -206,6 +206,8 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
             errBytes: new Float64Array(n),
             details: [],
             ...(at % 2 === 0 ? { peak: Uint32Array.from(rows, (row) => at + row), peakBy: 1 + (at % 3) } : {}),
+            ...(at % 3 === 0 ? { cpu: Uint32Array.from(rows, (row) => at + row), system: at % 5 } : {}),
+            ...(at % 6 === 0 ? { read: 3, written: Uint32Array.from(rows, (row) => row % 2) } : {}),
             lost: at % 3 === 0 ? rows.map((row, i) => [i, row, at, Lost.NO_ROOM] as const) : [],
           },
         ],
