@@ -289,7 +289,9 @@ export class SlipwayError extends Error {
   }
 
   get hint(): string {
-    return fill(this.row.hint, this.facts);
+    // whoever knows what to write here says so
+    const { remedy } = this.facts;
+    return typeof remedy === "string" ? remedy : fill(this.row.hint, this.facts);
   }
 
   /** The shape that `--json` and the API print. */
@@ -298,10 +300,34 @@ export class SlipwayError extends Error {
   }
 }
 
+/** Several at once, the first of them in front: whoever expects one error finds that one. */
+export class SlipwayErrors extends SlipwayError {
+  readonly all: readonly SlipwayError[];
+
+  constructor(all: readonly SlipwayError[]) {
+    const [first] = all;
+    super(first!.code, first!.facts, first);
+    this.all = all;
+  }
+
+  override toJSON(): ReturnType<SlipwayError["toJSON"]> & { errors: ReturnType<SlipwayError["toJSON"]>["error"][] } {
+    return { ...super.toJSON(), errors: this.all.map((each) => each.toJSON().error) };
+  }
+}
+
+interface Answered {
+  readonly code?: string;
+  readonly facts?: Record<string, unknown>;
+  readonly message?: string;
+}
+
 /** Rebuilds an error from the API's answer, so that the CLI prints what the server meant. */
 export const errorFromJSON = (body: unknown): SlipwayError | undefined => {
-  const error = (body as { error?: { code?: string; facts?: Record<string, unknown>; message?: string } } | undefined)
-    ?.error;
+  const { error, errors } = (body ?? {}) as { error?: Answered; errors?: readonly Answered[] };
+  if (Array.isArray(errors) && errors.length > 1) {
+    const all = errors.map((each: Answered) => errorFromJSON({ error: each })).filter((each) => each !== undefined);
+    if (all.length > 1) return new SlipwayErrors(all);
+  }
   if (error === undefined || typeof error.code !== "string") return undefined;
   if (error.code in ERRORS) return new SlipwayError(error.code as ErrorCode, error.facts ?? {});
   return new SlipwayError("internal", { detail: error.message ?? error.code });

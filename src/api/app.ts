@@ -21,6 +21,7 @@ import { addRuns } from "./runs.ts";
 import { addServer } from "./server.ts";
 import type { Service } from "./service.ts";
 import { addTasks } from "./tasks.ts";
+import { addValidate } from "./validate.ts";
 import { addTokens } from "./tokens.ts";
 import { addWraps } from "./wraps.ts";
 
@@ -98,6 +99,7 @@ export const createApi = ({ service, launches, numbers, token, version, clock, o
   addNumbers(app, numbers);
   addServer(app, service);
   addRuns(app, service);
+  addValidate(app, service);
   addTasks(app, service);
   addEvents(app, service);
   addPilots(app, service);

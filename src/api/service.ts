@@ -16,8 +16,11 @@ import type {
   WhyView,
   WrapView,
 } from "./schemas.ts";
+import type { ValidateAnswer, ValidateRequest } from "./validate.ts";
 import type { RunId } from "../core/ids.ts";
 import type { OtherJobView } from "./job-schemas.ts";
+
+type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
 
 /** Which tasks run again, and with which amounts. */
 export type RetryOptions = z.infer<typeof RetryRequest>;
@@ -42,6 +45,8 @@ export interface Service {
     tasks: readonly number[] | undefined,
     reason: string,
   ): Promise<{ run: RunId; canceled: number; stopping: number }>;
+  /** Looks at a run without taking it in. */
+  validate(request: z.infer<typeof ValidateRequest>): DeepReadonly<z.infer<typeof ValidateAnswer>>;
   retry(id: number, options: RetryOptions): Promise<z.infer<typeof RetryAnswer>>;
   why(id: number, index: number | undefined): Promise<WhyView>;
   events(

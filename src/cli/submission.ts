@@ -3,9 +3,10 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import type { Command } from "commander";
 import type { ItemStream, RunDocument as RequestDocument } from "../client/index.ts";
-import { buildRun } from "../config/build-run.ts";
+import { buildRun, type BuiltRun } from "../config/build-run.ts";
+import type { ClustersConfig } from "../config/clusters-file.ts";
 import { overridesOf, type Overrides } from "../config/effective.ts";
-import { checkClustersFiles } from "../config/load-clusters.ts";
+import { checkClustersFiles, loadClusters } from "../config/load-clusters.ts";
 import { findProject, loadProject, type Project, type Searcher } from "../config/load-project.ts";
 import { overrideLayers } from "../config/project-file.ts";
 import { settingsOf, withProject } from "../config/project-run.ts";
@@ -125,14 +126,39 @@ const readProject = ({ options, cwd, searcher }: Typed): { project: Project; war
   return { project: loadProject({ files, stage: typeof stage === "string" ? stage : undefined }), warnings };
 };
 
-/** Reads and checks what was typed. Nothing is sent. */
-export const readSubmission = async (typed: Typed): Promise<Submission> => {
+/** What was typed as a document, with the project's settings and the clusters files that go with it. */
+const readTyped = async (typed: Typed) => {
   refuseChangedText([...typed.args, ...Object.values(typed.options).flat().map(String)]);
   const { document: own, file } = readDocument(typed);
   const { project, warnings } = readProject(typed);
   const document = withProject(own, settingsOf(project.levels));
   const beside = file === undefined ? undefined : path.join(path.dirname(file), "clusters.yaml");
-  const { named, found } = await clustersFiles(beside, typed);
+  return { document, project, warnings, ...(await clustersFiles(beside, typed)) };
+};
+
+/** A run that was checked as far as can be without its items, and the clusters it would find here. */
+export interface Checked {
+  readonly document: RunDocument;
+  readonly built: BuiltRun;
+  readonly clusters: ClustersConfig;
+}
+
+/** Reads what was typed, for looking at it only. */
+export const readCheck = async (typed: Typed): Promise<Checked> => {
+  const { document, project, named, found } = await readTyped(typed);
+  const built = buildRun(document, { cwd: typed.cwd, env: typed.env });
+  const clusters = await loadClusters({
+    home: typed.home,
+    explicitPath: named,
+    foundPath: found,
+    project: { files: project.files, stage: project.stage },
+  });
+  return { document, built, clusters };
+};
+
+/** Reads and checks what was typed. Nothing is sent. */
+export const readSubmission = async (typed: Typed): Promise<Submission> => {
+  const { document, project, warnings, named, found } = await readTyped(typed);
   const { spec, items, dropped } = buildRun(document, { cwd: typed.cwd, env: typed.env });
   return {
     document: requestBody(document, spec, randomUUID()),
@@ -175,9 +201,15 @@ export const isSeparated = (raw: readonly string[], args: readonly string[]): bo
   raw[raw.length - args.length - 1] === "--";
 
 /** The command line of a `run` or `submit` that commander has parsed. */
-export const prepareSubmission = (command: Command, home: string): Promise<Submission> => {
+export const prepareSubmission = (command: Command, home: string): Promise<Submission> =>
+  readSubmission(typedOf(command, home));
+
+/** The same for looking at it only. */
+export const prepareCheck = (command: Command, home: string): Promise<Checked> => readCheck(typedOf(command, home));
+
+const typedOf = (command: Command, home: string): Typed => {
   const raw = (command.parent as (Command & { readonly rawArgs: readonly string[] }) | null)?.rawArgs ?? [];
-  return readSubmission({
+  return {
     args: command.args,
     // Options after a file were taken out of the arguments: then it was a file, and not separated.
     separated: isSeparated(raw, command.args),
@@ -186,5 +218,5 @@ export const prepareSubmission = (command: Command, home: string): Promise<Submi
     cwd: currentDirectory(),
     env: process.env,
     searcher: searcherOf(process.env),
-  });
+  };
 };

@@ -23,6 +23,12 @@ const SERVER = "Server:";
 export const VERBS: readonly VerbEntry[] = [
   verb(WORK, "run", "submit, follow with a progress bar, print a summary", () => import("./verbs/run.ts")),
   verb(WORK, "submit", "submit, print the run's id, return", () => import("./verbs/submit.ts")),
+  verb(
+    WORK,
+    "validate",
+    "check a run without submitting it, and show what it would be",
+    () => import("./verbs/validate.ts"),
+  ),
   verb(WORK, "wait", "wait until runs have ended", () => import("./verbs/wait.ts")),
   verb(WORK, "cancel", "cancel a run, or some of its tasks", () => import("./verbs/cancel.ts")),
   verb(WORK, "retry", "run failed tasks again", () => import("./verbs/retry.ts")),

@@ -19,6 +19,7 @@ import type {
 } from "../api/schemas.ts";
 import type { JobKind, JobView } from "../api/job-schemas.ts";
 import type { LogPiece } from "../api/service.ts";
+import type { ValidateAnswer, ValidateRequest } from "../api/validate.ts";
 import type { Endpoint } from "../protocol/endpoint.ts";
 import { createLaunchClient, type LaunchClient } from "./launches.ts";
 import { readJsonLines } from "./lines.ts";
@@ -78,6 +79,8 @@ export interface Client extends LaunchClient {
   status(): Promise<StatusView>;
   /** Answers when the run is on the server's disk. A repeated submission (same `uuid`) is the same run. */
   submit(document: RunDocument, items?: readonly ItemStream[]): Promise<z.infer<typeof SubmitAnswer>>;
+  /** What is wrong with a run, by line where its text is given, or what it would be. Nothing is submitted. */
+  validate(request: z.input<typeof ValidateRequest>): Promise<z.infer<typeof ValidateAnswer>>;
   runs(options?: { limit?: number }): Promise<RunView[]>;
   run(id: number): Promise<RunView>;
   /** What its tasks that ended well asked for, used, and would have needed. */
@@ -208,6 +211,7 @@ export const connect = ({ home, endpoint = async () => findEndpoint(home) }: Con
     stop: ({ now = false, idle = false } = {}) => post("/server/stop", { now, idle }),
     status: () => get("/status"),
     submit,
+    validate: (request) => post("/validate", request),
     runs: ({ limit } = {}) => get(`/runs${query({ limit })}`),
     run: (id) => get(`/runs/${id}`),
     efficiency: (id) => get(`/runs/${id}/efficiency`),

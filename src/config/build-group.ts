@@ -6,6 +6,7 @@ import { LATER, type DefaultsInput, type TaskInput } from "./run-schema.ts";
 import { type Entry, valueOf, wholeNumber } from "./task-entry.ts";
 import { readJob } from "./task-job-keys.ts";
 import { readRanks } from "./task-ranks.ts";
+import type { Problems } from "./problems.ts";
 import { badValue, parsed, type Path, type Source } from "./source.ts";
 import { readEach, type ItemsInput, type TaskItems } from "./task-items.ts";
 import { AUTO, collectAmounts, dependsOnItem, readResources, type TaskResources } from "./task-resources.ts";
@@ -120,59 +121,71 @@ const readCluster = (source: Source, entry: Entry): string | undefined => {
     : "local";
 };
 
-/** One entry as the server keeps it, and what its items are. */
+/** Where `each` is wrong: any placeholder may have a value. */
+const UNREAD: TaskItems = { items: { kind: "one" }, kind: "json" };
+
+/** One entry as the server keeps it, and what its items are. What is wrong with it is in `problems`. */
 export const readGroup = (
   source: Source,
   entry: Entry,
   index: number,
   name: string,
   after: readonly Dependency[],
-  context: { readonly cwd: string; readonly limit: number },
+  context: { readonly cwd: string; readonly limit: number; readonly problems: Problems },
 ): { group: GroupSpec; each: TaskItems; backend: string | undefined } => {
-  refuseLater(source, entry.task, ["tasks", index]);
+  const { take, found } = context.problems;
+  const before = found.length;
+  take(() => refuseLater(source, entry.task, ["tasks", index]));
   const written = new Map<string, { value: string | number; path: Path }>();
-  collectAmounts(source, entry.defaults, ["defaults"], written);
-  collectAmounts(source, entry.task, ["tasks", index], written);
+  take(() => collectAmounts(source, entry.defaults, ["defaults"], written));
+  take(() => collectAmounts(source, entry.task, ["tasks", index], written));
   const perItem = [...written].some(([amount, { value }]) => dependsOnItem(amount, value));
-  const each = readEach(source, ["tasks", index, "each"], entry.task.each, { ...context, perItem });
+  const each =
+    take(() => readEach(source, ["tasks", index, "each"], entry.task.each, { ...context, perItem })) ?? UNREAD;
   const text = (key: "cwd" | "stdout" | "stderr"): string | undefined => {
     const value = valueOf(entry, key);
-    return value === undefined ? undefined : checkPath(source, entry.path(key), value, each.kind);
+    return value === undefined ? undefined : take(() => checkPath(source, entry.path(key), value, each.kind));
   };
   const queue = valueOf(entry, "queue");
-  if (queue !== undefined) checkName(source, entry.path("queue"), queue);
-  const retries = wholeNumber(source, entry.path("retries"), valueOf(entry, "retries"), 0, MAX_RETRIES) ?? 0;
-  const amounts = readResources(source, written, each.kind, retries);
-  const { job, backend } = readJob(source, entry, index);
+  if (queue !== undefined) take(() => checkName(source, entry.path("queue"), queue));
+  const whole = (key: "retries" | "priority", min: number, max: number): number =>
+    take(() => wholeNumber(source, entry.path(key), valueOf(entry, key), min, max)) ?? 0;
+  const time = (key: "time-limit" | "time-request" | "retry-delay"): number | undefined =>
+    take(() => duration(source, entry, key));
+  const retries = whole("retries", 0, MAX_RETRIES);
+  const rightSoFar = found.length;
+  const amounts = readResources(source, written, each.kind, retries, take);
+  const read = found.length === rightSoFar ? amounts : undefined;
+  const { job, backend } = take(() => readJob(source, entry, index)) ?? { job: undefined, backend: undefined };
   const group = without<GroupSpec>({
     name,
-    command: readCommand(source, ["tasks", index, "run"], entry.task.run, each.kind),
+    command: take(() => readCommand(source, ["tasks", index, "run"], entry.task.run, each.kind)) ?? [],
     items: each.items,
     after,
     resources: amounts.resources,
     itemResources: amounts.itemResources,
     attemptResources: amounts.attemptResources,
     auto: readAuto(entry, amounts),
-    env: readEnv(source, entry, index, each.kind),
+    env: take(() => readEnv(source, entry, index, each.kind)),
     cwd: text("cwd"),
     stdout: text("stdout"),
     stderr: text("stderr"),
     append: valueOf(entry, "append") === true ? true : undefined,
-    timeLimit: duration(source, entry, "time-limit"),
-    timeRequest: duration(source, entry, "time-request"),
-    priority: wholeNumber(source, entry.path("priority"), valueOf(entry, "priority"), -MAX_PRIORITY, MAX_PRIORITY) ?? 0,
+    timeLimit: time("time-limit"),
+    timeRequest: time("time-request"),
+    priority: whole("priority", -MAX_PRIORITY, MAX_PRIORITY),
     retries,
-    memRetry: readMemRetry(source, entry, amounts),
-    retryDelay: duration(source, entry, "retry-delay") ?? 0,
+    memRetry: read === undefined ? undefined : take(() => readMemRetry(source, entry, read)),
+    retryDelay: time("retry-delay") ?? 0,
     executor: valueOf(entry, "executor") ?? "process",
     pin: valueOf(entry, "pin"),
-    cluster: readCluster(source, entry),
+    cluster: take(() => readCluster(source, entry)),
     queue,
     redirect: isSentHere(entry) ? { here: {} } : undefined,
-    ranks: readRanks(source, entry),
+    ranks: take(() => readRanks(source, entry)),
     job,
   });
-  checkValues(source, ["tasks", index, "each", "values"], group, each.input);
+  if (found.length === before) take(() => checkValues(source, ["tasks", index, "each", "values"], group, each.input));
   return { group, each, backend };
 };
 

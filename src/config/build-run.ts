@@ -7,7 +7,8 @@ import { readRunAfter, readTaskAfter, refuseCycles } from "./dependencies.ts";
 import { captureEnvironment, MAX_ENVIRONMENT_BYTES } from "./environment.ts";
 import type { RunDocument } from "./run-file.ts";
 import { outputsOf, refuseSharedOutputs, type Output } from "./shared-outputs.ts";
-import { badValue } from "./source.ts";
+import { createProblems, type Problems } from "./problems.ts";
+import { badValue, type Path } from "./source.ts";
 import type { ItemsInput } from "./task-items.ts";
 import { refuseJobKeys } from "./task-job-keys.ts";
 import { checkName, checkText } from "./text-rules.ts";
@@ -36,18 +37,19 @@ export interface BuiltRun {
 }
 
 /** Every group's name, unique. Entries without one are `task-N`, or named as the run when they are alone. */
-const readNames = ({ value, source }: RunDocument, runName: string): string[] => {
+const readNames = ({ value, source }: RunDocument, runName: string, { take }: Problems): string[] => {
   const taken = new Map<string, number>();
-  for (const [i, { name }] of value.tasks.entries()) {
-    if (name === undefined) continue;
-    const path = ["tasks", i, "name"];
+  const check = (name: string, path: Path): void => {
     checkName(source, path, name);
     if (name.startsWith("run:")) badValue(source, path, "must not start with run:, which means an earlier run");
     const first = taken.get(name);
-    if (first !== undefined) {
-      const { where } = source.locate(["tasks", first, "name"]);
-      badValue(source, path, `'${name}' is already the name of the task at ${where}`, "Give each task its own name.");
-    }
+    if (first === undefined) return;
+    const { where } = source.locate(["tasks", first, "name"]);
+    badValue(source, path, `'${name}' is already the name of the task at ${where}`, "Give each task its own name.");
+  };
+  for (const [i, { name }] of value.tasks.entries()) {
+    if (name === undefined) continue;
+    take(() => check(name, ["tasks", i, "name"]));
     taken.set(name, i);
   }
   return value.tasks.map(({ name }, i) => {
@@ -93,17 +95,19 @@ const readCwd = ({ value, source }: RunDocument, context: BuildContext): string 
   return resolve(cwd!);
 };
 
-/** Makes a run ready for the server: everything checked, defaults applied, names resolved. */
+/** Makes a run ready for the server: everything checked, defaults applied, names resolved. All problems are thrown. */
 export const buildRun = (document: RunDocument, context: BuildContext): BuiltRun => {
   const { value, source, defaultName } = document;
   const limit = context.limit ?? DEFAULT_TASKS_PER_RUN;
-  if (value.tasks.length === 0) badValue(source, ["tasks"], "has no tasks", "Write at least one.");
-  const name = value.name === undefined ? defaultName : checkName(source, ["name"], value.name);
-  const cwd = readCwd(document, context);
-  refuseLater(source, value.defaults ?? {}, ["defaults"]);
-  const names = readNames(document, name);
+  const problems = createProblems(document.problems?.found);
+  const { take } = problems;
+  if (value.tasks.length === 0) take(() => badValue(source, ["tasks"], "has no tasks", "Write at least one."));
+  const name = take(() => (value.name === undefined ? defaultName : checkName(source, ["name"], value.name))) ?? "run";
+  const cwd = take(() => readCwd(document, context)) ?? "/";
+  take(() => refuseLater(source, value.defaults ?? {}, ["defaults"]));
+  const names = readNames(document, name, problems);
   const indices = new Map(names.map((each, i) => [each, i]));
-  const runAfter = readRunAfter(source, ["after"], value.after);
+  const runAfter = take(() => readRunAfter(source, ["after"], value.after)) ?? [];
 
   const groups: GroupSpec[] = [];
   const items = new Map<number, ItemsInput>();
@@ -113,26 +117,27 @@ export const buildRun = (document: RunDocument, context: BuildContext): BuiltRun
   let numbering = { start: 0, step: 1 };
   for (const i of value.tasks.keys()) {
     const entry = entryOf(document, i);
-    const own = readTaskAfter(source, ["tasks", i, "after"], entry.task.after, indices);
-    const { group, each, backend } = readGroup(source, entry, i, names[i]!, [...runAfter, ...own], { cwd, limit });
+    const own = take(() => readTaskAfter(source, ["tasks", i, "after"], entry.task.after, indices)) ?? [];
+    const after = [...runAfter, ...own];
+    const { group, each, backend } = readGroup(source, entry, i, names[i]!, after, { cwd, limit, problems });
     groups.push(group);
-    outputs.push(...outputsOf(group, each, entry, cwd));
+    if (problems.found.length === 0) outputs.push(...outputsOf(group, each, entry, cwd));
     if (each.input !== undefined) items.set(i, each.input);
     if (backend !== undefined) backends.set(i, backend);
     if (each.numbering !== undefined && value.tasks.length === 1) numbering = each.numbering;
     total += itemCount(group.items);
   }
   // defaults may be for some of the tasks
-  if (groups.every(({ job }) => job === undefined)) refuseJobKeys(source, value.defaults ?? {}, ["defaults"]);
-  if (total > limit) throw new SlipwayError("too-many-tasks", { count: total, limit });
-  refuseSharedOutputs(source, outputs);
-  refuseCycles(
-    source,
-    names,
-    groups.map(({ after }) => after),
-  );
-  const { environment, dropped } = readEnvironment(document, context);
-  const maxFails = wholeNumber(source, ["max-fails"], value["max-fails"], 0, MAX_FAILS);
+  if (groups.every(({ job }) => job === undefined))
+    take(() => refuseJobKeys(source, value.defaults ?? {}, ["defaults"]));
+  if (total > limit) problems.add(new SlipwayError("too-many-tasks", { count: total, limit }));
+  const afters = groups.map(({ after }) => after);
+  // what templates and names amount to can be judged once they are right
+  if (problems.found.length === 0) take(() => refuseSharedOutputs(source, outputs));
+  take(() => refuseCycles(source, names, afters));
+  const { environment, dropped } = take(() => readEnvironment(document, context)) ?? { environment: {}, dropped: [] };
+  const maxFails = take(() => wholeNumber(source, ["max-fails"], value["max-fails"], 0, MAX_FAILS));
+  problems.end();
   const spec = without<RunSpec>({ name, cwd, env: environment, groups, maxFails, numbering });
   return without<BuiltRun>({ spec, items, backends, dropped, uuid: value.uuid });
 };

@@ -4,6 +4,7 @@ import { SlipwayError } from "../errors.ts";
 import { formatSize } from "../core/quantities.ts";
 import { checkShape, type KeyHint, type KeysAt } from "./check-shape.ts";
 import { EachInput, RUN_KEYS, RUN_PLAN, RunInput, TASK_KEYS } from "./run-schema.ts";
+import { createProblems, type Problems } from "./problems.ts";
 import { badValue, jsonSource, type Path, type Source } from "./source.ts";
 import { MANAGER_SUGGESTED } from "./task-job-keys.ts";
 import { nameFrom } from "./text-rules.ts";
@@ -15,6 +16,8 @@ export interface RunDocument {
   readonly source: Source;
   /** The run's name when it has none of its own. */
   readonly defaultName: string;
+  /** What was found wrong so far; buildRun adds to it and throws it. */
+  readonly problems?: Problems;
 }
 
 const EACH_KEYS = Object.keys(EachInput.shape);
@@ -60,11 +63,23 @@ const misplaced: KeyHint = (key, path) => {
 };
 
 /** Checks the shape of a value from anywhere. */
-export const documentOf = (value: unknown, source: Source, defaultName: string): RunDocument => ({
-  value: checkShape(RunInput, value, source, keysAt, misplaced),
+export const documentOf = (value: unknown, source: Source, defaultName: string, problems?: Problems): RunDocument => ({
+  value: checkShape(RunInput, value, source, keysAt, misplaced, problems && { problems, instead, mend }),
   source,
   defaultName,
+  ...(problems === undefined ? {} : { problems }),
 });
+
+/** A task without a command is looked at as if it had one. */
+const instead = (path: Path): unknown => (path.length === 3 && path[2] === "run" ? "true" : undefined);
+
+/** Items that cannot be read may have any field. */
+const mend = (value: unknown): void => {
+  const { tasks } = value as { tasks?: unknown };
+  for (const task of Array.isArray(tasks) ? (tasks as { each?: unknown }[]) : [])
+    if (typeof task?.each === "object" && task.each !== null && Object.keys(task.each).length === 0)
+      task.each = { stream: "json" };
+};
 
 /** `x-…` keys at the top are for anchors and notes. */
 const withoutNotes = (value: unknown): unknown =>
@@ -72,9 +87,13 @@ const withoutNotes = (value: unknown): unknown =>
     ? Object.fromEntries(Object.entries(value).filter(([key]) => !key.startsWith("x-")))
     : value;
 
-/** Reads the text of a run file. Every problem is a SlipwayError whose `where` is `file:line:column`. */
+/**
+ * Reads the text of a run file. Every problem is a SlipwayError whose `where` is `file:line:column`; those that leave
+ * something to read are in the document, for buildRun to throw with its own.
+ */
 export const readRunFile = (text: string, fileName: string): RunDocument => {
-  const yaml = readYaml(text, fileName, RUN_PLAN);
+  const problems = createProblems();
+  const yaml = readYaml(text, fileName, RUN_PLAN, problems);
   const kind = Array.isArray(yaml.value) ? "a list" : typeof yaml.value === "object" ? "empty" : "plain text";
   if (typeof yaml.value !== "object" || yaml.value === null || Array.isArray(yaml.value)) {
     throw new SlipwayError("bad-file", {
@@ -82,15 +101,18 @@ export const readRunFile = (text: string, fileName: string): RunDocument => {
       detail: `a run file is a map with the key \`tasks\`; this one is ${kind}`,
     });
   }
-  const document = documentOf(withoutNotes(yaml.value), yaml, nameFrom(basename(fileName, extname(fileName)), "run"));
-  for (const key of ONLY_REQUESTS) {
-    if (Object.hasOwn(document.value, key)) badValue(yaml, [key], "belongs to requests, not to files", "Remove it.");
-  }
-  for (const [i, task] of document.value.tasks.entries()) {
-    if (task.each?.stream !== undefined) {
-      badValue(yaml, ["tasks", i, "each", "stream"], "belongs to requests, not to files", "Use lines, json or values.");
-    }
-  }
+  const document = documentOf(
+    withoutNotes(yaml.value),
+    yaml,
+    nameFrom(basename(fileName, extname(fileName)), "run"),
+    problems,
+  );
+  const only = (path: Path, remedy: string): void =>
+    void problems.take(() => badValue(yaml, path, "belongs to requests, not to files", remedy));
+  for (const key of ONLY_REQUESTS) if (Object.hasOwn(document.value, key)) only([key], "Remove it.");
+  for (const i of document.value.tasks.keys())
+    if (yaml.written!(["tasks", i, "each", "stream"]) !== undefined)
+      only(["tasks", i, "each", "stream"], "Use lines, json or values.");
   return document;
 };
 
@@ -132,8 +154,8 @@ export const decodeUtf8 = (bytes: Uint8Array, path: string): string => {
 };
 
 /** Reads the body of a request: the same keys as JSON. `where` of a problem is its path, such as `tasks[1].cpus`. */
-export const readRunBody = (body: unknown): RunDocument => {
-  const document = documentOf(body, jsonSource, "run");
+export const readRunBody = (body: unknown, problems?: Problems): RunDocument => {
+  const document = documentOf(body, jsonSource, "run", problems);
   for (const [i, { each }] of document.value.tasks.entries()) {
     const key = each?.lines !== undefined ? "lines" : each?.json !== undefined ? "json" : undefined;
     if (key !== undefined) {

@@ -1,4 +1,5 @@
 import { SlipwayError, type ErrorCode } from "../errors.ts";
+import type { Excerpt } from "./excerpt.ts";
 
 /** Keys and positions from the top of a document down to a value. */
 export type Path = readonly (string | number)[];
@@ -8,6 +9,8 @@ export interface Place {
   readonly where: string;
   /** The key as its writer knows it: `cpus`, `env.PATH`, `--cpus`. */
   readonly key: string;
+  /** Of a file: the line it stands in. */
+  readonly at?: Excerpt;
 }
 
 /** Where the values of a document were written. */

@@ -94,18 +94,24 @@ const firstUnits = (source: Source, path: Path, amount: Amount, retries: number)
 
 /**
  * Amounts in units. A task that does not say gets one cpu; amounts of zero are left out, but for cpus. What depends on
- * the attempt must have a value in each that `retries` allows.
+ * the attempt must have a value in each that `retries` allows. `take` reads one amount, and may keep what is wrong.
  */
-export const readResources = (source: Source, written: Written, items: ItemKind, retries = 0): TaskResources => {
+export const readResources = (
+  source: Source,
+  written: Written,
+  items: ItemKind,
+  retries = 0,
+  take: (read: () => void) => void = (read) => read(),
+): TaskResources => {
   const resources: Record<string, number> = { cpus: FRACTION };
   const perItem: Record<string, string> = {};
   const perAttempt: Record<string, string> = {};
   const keep = (name: string, units: number): void => {
     if (units > 0 || name === "cpus") resources[name] = units;
   };
-  for (const [name, { value, path }] of written) {
+  const readOne = (name: string, value: string | number, path: Path): void => {
     delete resources[name];
-    if (name === "mem" && value === AUTO) continue;
+    if (name === "mem" && value === AUTO) return;
     if (typeof value === "string" && isFormula(value)) {
       const amount = readFormula(source, path, name, value, items);
       if (amount.usesAttempt) {
@@ -115,7 +121,7 @@ export const readResources = (source: Source, written: Written, items: ItemKind,
       }
       if (amount.usesItem) perItem[name] = value;
       else keep(name, firstUnits(source, path, amount, retries));
-      continue;
+      return;
     }
     if (typeof value === "string" && value.includes("{")) {
       const template = checkTemplate(source, path, value, items);
@@ -124,14 +130,15 @@ export const readResources = (source: Source, written: Written, items: ItemKind,
           badValue(source, path, `{${used}} cannot be used in an amount; only {item} and {attempt} can`);
       if (template.constant === undefined) {
         perItem[name] = value;
-        continue;
+        return;
       }
     }
     keep(
       name,
       parsed(source, path, () => parseResource(name, value)),
     );
-  }
+  };
+  for (const [name, { value, path }] of written) take(() => readOne(name, value, path));
   return {
     resources,
     ...(Object.keys(perItem).length === 0 ? {} : { itemResources: perItem }),

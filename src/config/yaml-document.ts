@@ -1,17 +1,8 @@
-import {
-  isAlias,
-  isMap,
-  isPair,
-  isScalar,
-  isSeq,
-  LineCounter,
-  parseDocument,
-  type Document,
-  type Node,
-  type Pair,
-} from "yaml";
+import { isAlias, isMap, isPair, isScalar, isSeq, parseDocument, type Document, type Node, type Pair } from "yaml";
 import { SlipwayError } from "../errors.ts";
 import { formatSize } from "../core/quantities.ts";
+import { excerptOf, lineStarts, placeIn, syntaxRemedy, type Excerpt } from "./excerpt.ts";
+import { createProblems, type Problems } from "./problems.ts";
 import { keyText, valueAt, type Path, type Source } from "./source.ts";
 
 /** Which scalars are taken as they were written: `0.10`, `true` and `007` in a command are text, not numbers. */
@@ -31,14 +22,16 @@ export interface YamlDocument extends Source {
 
 export const MAX_FILE_BYTES = 64 * 2 ** 20;
 const MAX_DEPTH = 64;
+const MOST_SYNTAX_ERRORS = 10;
 /** Values that aliases may add to those in the text itself. */
 const MAX_ALIASED = 1_000_000;
 
 /**
  * YAML as plain values, with places for errors. Refused: what is not YAML, duplicate keys, keys that are not text, aliases
- * that multiply beyond measure, deep nesting, and more than 64 MB. Merge keys (`<<: *base`) work.
+ * that multiply beyond measure, deep nesting, and more than 64 MB. Merge keys (`<<: *base`) work. Duplicate keys go to
+ * `collected`, if given; everything else is thrown.
  */
-export const readYaml = (text: string, file: string, plan: TextPlan = {}): YamlDocument => {
+export const readYaml = (text: string, file: string, plan: TextPlan = {}, collected?: Problems): YamlDocument => {
   if (text.length > MAX_FILE_BYTES || Buffer.byteLength(text) > MAX_FILE_BYTES) {
     throw new SlipwayError("too-large", {
       what: file,
@@ -46,35 +39,54 @@ export const readYaml = (text: string, file: string, plan: TextPlan = {}): YamlD
       limit: formatSize(MAX_FILE_BYTES),
     });
   }
-  const lines = new LineCounter();
-  const at = (offset: number | undefined): string => {
-    const { line, col } = lines.linePos(offset ?? 0);
-    return `${file}:${Math.max(1, line)}:${Math.max(1, col)}`;
+  let starts: readonly number[] | undefined;
+  const excerpt = (offset: number | undefined): Excerpt => {
+    const { line, column, start } = placeIn((starts ??= lineStarts(text)), Math.min(offset ?? 0, text.length));
+    return excerptOf(text, start, file, line, column);
   };
-  const bad = (offset: number | undefined, detail: string): never => {
-    throw new SlipwayError("bad-file", { where: at(offset), detail });
+  const whereOf = ({ line, column }: Excerpt): string => `${file}:${line}:${column}`;
+  const problemAt = (offset: number | undefined, detail: string, remedy?: string): SlipwayError => {
+    const at = excerpt(offset);
+    return new SlipwayError("bad-file", {
+      where: whereOf(at),
+      detail,
+      at,
+      ...(remedy === undefined ? {} : { remedy }),
+    });
   };
-  const document = compose(text, lines, bad);
-  const [error] = document.errors;
-  if (error !== undefined) {
-    const problem = error.message.replace(/\s+/g, " ");
-    bad(error.pos[0], /call stack/.test(problem) ? "nested too deeply" : `not valid YAML: ${problem}`);
+  const bad = (offset: number | undefined, detail: string, remedy?: string): never => {
+    throw problemAt(offset, detail, remedy);
+  };
+  const document = compose(text, bad);
+  const problems = collected ?? createProblems();
+  for (const error of document.errors.slice(0, MOST_SYNTAX_ERRORS)) {
+    const message = error.message.replace(/\s+/g, " ");
+    const deep = /call stack/.test(message);
+    const { text: line } = excerpt(error.pos[0]);
+    const remedy = syntaxRemedy(line, message);
+    problems.add(problemAt(error.pos[0], deep ? "nested too deeply" : `not valid YAML: ${message}`, remedy));
+    // what follows a line that was meant as text is its echo
+    if (deep || remedy.startsWith("Quote this")) break;
   }
-  const value = convert(document, plan, bad);
+  problems.end();
+  const value = convert(document, plan, bad, problems);
+  if (collected === undefined) problems.end();
   return {
     value,
     written: (path) => valueAt(value, path),
-    locate: (path, part = "value") => ({ where: at(offsetOf(document, path, part)), key: keyText(path) || "file" }),
+    locate: (path, part = "value") => {
+      const at = excerpt(offsetOf(document, path, part));
+      return { where: whereOf(at), key: keyText(path) || "file", at };
+    },
   };
 };
 
-type Bad = (offset: number | undefined, detail: string) => never;
+type Bad = (offset: number | undefined, detail: string, remedy?: string) => never;
 
-const compose = (text: string, lineCounter: LineCounter, bad: Bad): Document.Parsed => {
+const compose = (text: string, bad: Bad): Document.Parsed => {
   try {
     // Duplicates are found below in linear time; the library compares every key with every other.
     return parseDocument(text, {
-      lineCounter,
       uniqueKeys: false,
       merge: true,
       stringKeys: true,
@@ -89,7 +101,7 @@ const compose = (text: string, lineCounter: LineCounter, bad: Bad): Document.Par
 
 const startOf = (node: unknown): number | undefined => (node as Node | null | undefined)?.range?.[0];
 
-const convert = (document: Document.Parsed, plan: TextPlan, bad: Bad): unknown => {
+const convert = (document: Document.Parsed, plan: TextPlan, bad: Bad, problems: Problems): unknown => {
   /** Anchored nodes already seen: their value and how many values they hold, aliases expanded. */
   const anchors = new Map<string, { readonly value: unknown; readonly size: number }>();
   let aliased = 0;
@@ -141,7 +153,8 @@ const convert = (document: Document.Parsed, plan: TextPlan, bad: Bad): unknown =
       }
       if (typeof key !== "string") return bad(startOf(pair.key), "a key must be text");
       if (key === "__proto__") bad(startOf(pair.key), "'__proto__' cannot be used as a key");
-      if (own.has(key)) bad(startOf(pair.key), `the key '${key}' appears twice`);
+      if (own.has(key))
+        problems.take(() => bad(startOf(pair.key), `the key '${key}' appears twice`, "Keep one of the two lines."));
       own.set(key, read(pair.value, plan?.keys?.[key] ?? plan?.rest, depth + 1));
     }
     for (const base of merged) {

@@ -4,6 +4,7 @@ import { chmod, mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunView, TaskView } from "../../src/api/schemas.ts";
+import { connect } from "../../src/client/index.ts";
 import { createHome, type Outcome, ROOT, type SlipwayHome } from "./slipway-process.ts";
 
 /** Bad input gets a clear error (what, where, what to do), exit status 2, and nothing is submitted. */
@@ -63,6 +64,51 @@ describe("what is wrong before anything is sent", () => {
     await file("", /bad\.yaml/);
     await file("just words\n", /bad\.yaml/);
     await file("a: &a [*a]\ntasks: [{run: x}]\n", /bad\.yaml/);
+  });
+
+  it("all of it at once, with the lines; validate and --dry-run say the same, and show a plan of what is right", async () => {
+    const bad = "tasks:\n  - run: ./x {itme}\n    mem: 2X\n  - { run: y, cluster: lokal, cpus: -1 }\n";
+    const { stderr } = await file(bad, /bad\.yaml:2:10: [^]*bad\.yaml:3:10: [^]*bad\.yaml:4:37: [^]*3 errors/);
+    for (const args of [["validate"], ["run", "--dry-run"], ["submit", "--dry-run"]])
+      expect(await slipway.run([...args, "bad.yaml"])).toMatchObject({ status: 2, stdout: "", stderr });
+    const { status, stderr: json } = await slipway.run(["validate", "--json", "bad.yaml"]);
+    const { errors } = JSON.parse(json) as { errors: { facts: { at: { line: number } } }[] };
+    expect([status, errors.map(({ facts }) => facts.at.line)]).toEqual([2, [2, 3, 4]]);
+    await write("lokal.yaml", "tasks:\n  - { run: x, cluster: lokal }\n  - { run: x, mem: 3G }\n");
+    expect(await slipway.run(["validate", "lokal.yaml"])).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(/lokal\.yaml:2:24: there is no cluster[^]*lokal\.yaml:3:20: [^]*mem 3G/),
+    });
+
+    await write("names.txt", "a b\nc\n");
+    await write(
+      "good.yaml",
+      "tasks:\n  - { name: n, each: { lines: names.txt }, run: 'echo {item} {run}', mem: 1G }\n  - { name: z, after: n, run: [z] }\n",
+    );
+    const { stdout } = await slipway.run(["validate", "good.yaml"]);
+    expect(stdout).toMatch(/3 tasks; nothing was submitted[^]*n +2 +cpus 1, mem 1G +local\/[^]*echo 'a b' \{run\}/);
+    const { plan } = await slipway.json<{ plan: unknown }>(["run", "--dry-run", "good.yaml"]);
+    expect(plan).toMatchObject({ tasks: 3, groups: [{ tasks: 2, cluster: "local", via: "pilot" }, { after: ["n"] }] });
+    const client = connect({ home: slipway.home });
+    try {
+      const text = bad.replace("./x {itme}", "{item} -x");
+      expect(await client.validate({ text })).toMatchObject({
+        valid: false,
+        plan: null,
+        errors: [{ line: 2, hint: 'Quote this: "{item} -x"', text: "  - run: {item} -x" }],
+      });
+      expect(await client.validate({ document: { tasks: [{ run: "x", mem: "9T" }, { run: 3 }] } })).toMatchObject({
+        errors: [{ code: "bad-value", line: null }],
+      });
+      expect(await client.validate({ document: { tasks: [{ run: "x", each: { array: "1-9" } }] } })).toMatchObject({
+        valid: true,
+        errors: [],
+        plan: { tasks: 9, groups: [{ first: [{ task: 1, item: "1" }, {}, {}] }] },
+      });
+      await expect(client.validate({})).rejects.toMatchObject({ code: "bad-request" });
+    } finally {
+      client.close();
+    }
   });
 
   it("an unknown key names file, line and the nearest known one", async () => {

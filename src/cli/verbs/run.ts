@@ -4,13 +4,14 @@ import type { Context } from "../context.ts";
 import { printBackendUsage } from "../backend-usage.ts";
 import { tellRedirected } from "../cluster-problems.ts";
 import { displayFor } from "../display.ts";
+import { dryRun } from "../dry-run.ts";
 import { exitStatus, followRun, summaryOf } from "../follow.ts";
 import { onInterrupts } from "../interrupts.ts";
 import { otherRunsLive, releaseServer, withServer } from "../own-server.ts";
 import { plural } from "../render/text.ts";
 import { readResult, resultTask } from "../result.ts";
 import { defineSubmission } from "../submission-options.ts";
-import { prepareSubmission, type Submission, tellOf } from "../submission.ts";
+import { prepareCheck, prepareSubmission, type Submission, tellOf } from "../submission.ts";
 import { type Define, examples } from "../verb.ts";
 
 const INTERRUPTED = 130;
@@ -111,6 +112,7 @@ export const define: Define = (command, { act }) =>
       "Submit tasks, follow them with a progress bar and print a summary. If no server is running, start one for the " +
         "run and stop it at the end. Exit status: 0 all tasks done, 1 some failed or were cancelled, 130 interrupted.",
     )
+    .option("--dry-run", "submit nothing: check everything and show what would run, as `slipway validate` does")
     .addHelpText(
       "after",
       examples([
@@ -123,6 +125,8 @@ export const define: Define = (command, { act }) =>
     .action(
       act(async (context, _args, command) => {
         if (await printBackendUsage(context, command)) return 0;
+        if (command.opts<{ dryRun?: boolean }>().dryRun === true)
+          return dryRun(context, await prepareCheck(command, context.home));
         const submission = await prepareSubmission(command, context.home);
         tellOf(context, submission);
         const lease = { own: false };

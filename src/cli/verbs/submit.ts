@@ -3,12 +3,14 @@ import { plural } from "../render/text.ts";
 import { defineSubmission } from "../submission-options.ts";
 import { printBackendUsage } from "../backend-usage.ts";
 import { tellRedirected } from "../cluster-problems.ts";
-import { prepareSubmission, tellOf } from "../submission.ts";
+import { dryRun } from "../dry-run.ts";
+import { prepareCheck, prepareSubmission, tellOf } from "../submission.ts";
 import { type Define, examples } from "../verb.ts";
 
 export const define: Define = (command, { act }) =>
   void defineSubmission(command)
     .description("Submit tasks, print the run's id and return when the run is safe on the server's disk.")
+    .option("--dry-run", "submit nothing: check everything and show what would run, as `slipway validate` does")
     .addHelpText(
       "after",
       examples([
@@ -19,7 +21,9 @@ export const define: Define = (command, { act }) =>
     )
     .action(
       act(async (context, _args, command) => {
-        if (await printBackendUsage(context, command)) return;
+        if (await printBackendUsage(context, command)) return undefined;
+        if (command.opts<{ dryRun?: boolean }>().dryRun === true)
+          return dryRun(context, await prepareCheck(command, context.home));
         const submission = await prepareSubmission(command, context.home);
         const { document, items, namesClusters, project } = submission;
         if (namesClusters) refuseClusters();
@@ -30,5 +34,6 @@ export const define: Define = (command, { act }) =>
         tellRedirected(context, answer);
         if (context.json) context.printJson(answer);
         else context.out.line(context.quiet ? String(run) : `submitted run ${run}: ${plural(total, "task")}`);
+        return undefined;
       }),
     );

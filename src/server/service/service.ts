@@ -21,6 +21,7 @@ import { createRunChanges } from "./run-changes.ts";
 import { createRunShelf } from "./run-shelf.ts";
 import type { RunWatch } from "./run-watch.ts";
 import { createTaskService } from "./task-service.ts";
+import { createValidate } from "./validate.ts";
 import { createEtas } from "./etas.ts";
 import { createWhyService } from "./why-service.ts";
 import type { AgentId, Row, RunId } from "../../core/ids.ts";
@@ -108,6 +109,7 @@ export const createService = (options: ServiceOptions): Service => {
     ...createTaskService(context, jobs),
     ...createRunChanges(context),
     ...createRetry(context),
+    ...createValidate(context),
     ...createWhyService(context, jobs),
     efficiency: async (id) => efficiencyView(await shelf.whole(id)),
     server: options.about,
