@@ -54,6 +54,12 @@ export const ERRORS = {
     2,
     422,
   ),
+  "job-cannot-fit": row(
+    "task {task} asks for {resource} {amount} as a job of its own; {place} has at most {largest}",
+    "Ask for less, or name another queue, partition or cluster; `slipway clusters check` shows what the manager says it has.",
+    2,
+    422,
+  ),
   "no-such-file": row(
     "{where}: cannot read {path}: {detail}",
     "Relative paths start in the directory where the command was typed.",

@@ -1,5 +1,6 @@
 import type { ClusterConfig } from "../config/clusters-file.ts";
 import { repeatTimer } from "../long-timer.ts";
+import type { ClusterDescription } from "../managers/provider.ts";
 import { createProvider } from "../managers/registry.ts";
 import { type Trouble, absenceOf } from "./absence.ts";
 
@@ -24,6 +25,8 @@ export interface Standings {
   of(cluster: string): Standing | null | undefined;
   /** The same when its first try is over, or after a while. */
   settled(cluster: string): Promise<Standing | null | undefined>;
+  /** What its manager last said about its nodes; undefined: it has said nothing yet. */
+  described(cluster: string): ClusterDescription | undefined;
   /** What somebody else heard from its manager: null if it answered, else why not. */
   heard(cluster: string, problem: string | null): void;
   close(): void;
@@ -34,7 +37,7 @@ export interface StandingsOptions {
   readonly clock: () => number;
   readonly log: (text: string) => void;
   /** Asks a manager to describe itself. */
-  readonly ask?: (cluster: ClusterConfig) => Promise<unknown>;
+  readonly ask?: (cluster: ClusterConfig) => Promise<ClusterDescription>;
 }
 
 /** Somebody may be waiting for the answer. */
@@ -42,12 +45,14 @@ const PROMPT = { timeoutMs: 20_000, pausesMs: [500] };
 /** How long a submission waits for a first try. */
 const SETTLED_MS = 5000;
 const AGAIN_MS = 60_000;
+/** Nodes come and go: what was said about them is asked for again after this long. */
+const STALE_MS = 300_000;
 
-const describe = (cluster: ClusterConfig): Promise<unknown> => createProvider(cluster, PROMPT).describe();
+const describe = (cluster: ClusterConfig): Promise<ClusterDescription> => createProvider(cluster, PROMPT).describe();
 
 const troubleWith = async (
   cluster: ClusterConfig,
-  ask: (cluster: ClusterConfig) => Promise<unknown>,
+  ask: (cluster: ClusterConfig) => Promise<void>,
 ): Promise<(Trouble & Pick<Standing, "state">) | null> => {
   const absence = await absenceOf(cluster);
   if (absence !== undefined) return { state: "absent", ...absence };
@@ -67,6 +72,7 @@ export const createStandings = ({ clusters, clock, log, ask = describe }: Standi
   const managed = [...clusters].filter(({ manager }) => manager.batch !== undefined);
   const known = new Map<string, Standing | null>();
   const firsts = new Map<string, Promise<void>>();
+  const descriptions = new Map<string, { readonly at: number; readonly said: ClusterDescription }>();
 
   const set = (name: string, found: (Trouble & Pick<Standing, "state">) | null): void => {
     const before = known.get(name);
@@ -79,10 +85,15 @@ export const createStandings = ({ clusters, clock, log, ask = describe }: Standi
     known.set(name, { ...found, since: before?.since ?? clock() });
   };
 
-  const tryOne = async (cluster: ClusterConfig): Promise<void> => set(cluster.name, await troubleWith(cluster, ask));
+  const learn = async (cluster: ClusterConfig): Promise<void> => {
+    const said = await ask(cluster);
+    descriptions.set(cluster.name, { at: performance.now(), said });
+  };
+  const tryOne = async (cluster: ClusterConfig): Promise<void> => set(cluster.name, await troubleWith(cluster, learn));
+  const isStale = (name: string): boolean => performance.now() - (descriptions.get(name)?.at ?? -Infinity) > STALE_MS;
 
   const timer = repeatTimer(AGAIN_MS, () => {
-    for (const cluster of managed) if (known.get(cluster.name) != null) void tryOne(cluster);
+    for (const cluster of managed) if (known.get(cluster.name) != null || isStale(cluster.name)) void tryOne(cluster);
   });
 
   return {
@@ -101,6 +112,7 @@ export const createStandings = ({ clusters, clock, log, ask = describe }: Standi
       clearTimeout(limit);
       return known.get(name);
     },
+    described: (name) => descriptions.get(name)?.said,
     heard: (name, problem) => {
       if (problem === null) set(name, null);
       // what is not here is known better than that it does not answer

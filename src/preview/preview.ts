@@ -21,6 +21,8 @@ export interface PreviewContext {
   /** What the largest node of each usable cluster offers. */
   readonly largest: ReadonlyMap<string, Resources>;
   readonly shared: Parameters<typeof createFitCheck>[0]["shared"];
+  /** What a cluster's manager last said about its nodes; nothing, where nobody has asked it. */
+  readonly described?: Parameters<typeof createFitCheck>[0]["described"];
   /** Whether an earlier run is there; all are, where nobody knows. */
   readonly hasRun?: (id: number) => boolean;
 }
@@ -125,12 +127,18 @@ export interface Previewer {
 export const createPreviewer = (
   document: RunDocument,
   built: BuiltRun,
-  { clusters, largest, shared, hasRun = () => true }: PreviewContext,
+  { clusters, largest, shared, described = () => undefined, hasRun = () => true }: PreviewContext,
   problems: Problems = createProblems(),
 ): Previewer => {
   const known = { has: hasRun } as unknown as ReadonlyMap<number, never>;
   const none = { has: () => false } as unknown as ReadonlyMap<number, never>;
-  const fits = createFitCheck({ state: { runs: known, archived: none } as never, clusters, largest, shared });
+  const fits = createFitCheck({
+    state: { runs: known, archived: none } as never,
+    clusters,
+    largest,
+    shared,
+    described,
+  });
   const seen = new Map<number, SeenItems>();
   const resolveJobs = createTaskJobs(clusters);
   const notices: string[] = [];

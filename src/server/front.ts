@@ -144,6 +144,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
       clusters,
       largest,
       shared,
+      described: standings.described,
       redirects: createRedirects({ clusters, here: knownOf(largest.get("local") ?? {}), whyHere: fallback.whyHere }),
       mayTake,
       firstMemory: inside.memoryShare,

@@ -8,6 +8,7 @@ import type { State } from "../core/state.ts";
 import { SlipwayError } from "../errors.ts";
 import { concurrency, shortage } from "../scheduler/capacity.ts";
 import type { AccountRule } from "../scheduler/scheduler.ts";
+import { type NodeSizes, jobShortage, partitionOf } from "./job-fits.ts";
 
 /** Refuses, before anything is taken, what names something that does not exist or can never run anywhere. */
 export interface FitCheck {
@@ -25,6 +26,8 @@ export interface FitOptions {
   readonly largest: ReadonlyMap<string, Resources>;
   /** What several agents share. */
   readonly shared: readonly AccountRule[];
+  /** What a cluster's manager last said about its nodes; undefined: nothing yet. */
+  readonly described: (cluster: string) => NodeSizes | undefined;
 }
 
 interface Lack {
@@ -33,11 +36,14 @@ interface Lack {
   readonly has: number;
 }
 
+/** It counts what lies on nodes, not what one of them has. */
+const isOfNodes = (name: string): boolean => name === "nodes" || name === "ranks";
+
 /** An amount for people to read. */
 const amountOf = (name: string, units: number): string =>
-  name === "nodes" || name === "ranks" ? String(units) : formatResource(name, units);
+  isOfNodes(name) ? String(units) : formatResource(name, units);
 
-export const createFitCheck = ({ state, clusters, largest, shared }: FitOptions): FitCheck => {
+export const createFitCheck = ({ state, clusters, largest, shared, described }: FitOptions): FitCheck => {
   /** The cluster of a group, and its largest node. */
   const targetOf = (group: GroupSpec): { cluster: string; node: Resources } => {
     const cluster = clusterNamed(clusters, group.cluster);
@@ -83,13 +89,31 @@ export const createFitCheck = ({ state, clusters, largest, shared }: FitOptions)
     return ranks.count > most ? { name: "ranks", asked: ranks.count, has: most } : undefined;
   };
 
-  /** A job of its own is as large as its manager allows, whatever pilots are: the manager judges it. */
-  const isJudgedElsewhere = (group: GroupSpec): boolean =>
+  /** A job of its own is as large as its manager's nodes, whatever pilots are. */
+  const checkJob = (group: GroupSpec, resources: Resources, task: string): void => {
+    const { name, queues } = clusterNamed(clusters, group.cluster);
+    const description = described(name);
+    if (description === undefined) return;
+    const queue = group.queue === undefined ? [...queues.values()][0] : queues.get(group.queue);
+    const partition = partitionOf(group.job?.keys ?? {}, queue);
+    const lack = jobShortage(description, { resources, ranks: group.ranks, partition });
+    if (lack === undefined) return;
+    const whole = `${lack.partition === undefined ? "" : `partition ${lack.partition} of `}cluster ${name}`;
+    throw new SlipwayError("job-cannot-fit", {
+      task,
+      resource: lack.name,
+      amount: amountOf(lack.name, lack.asked),
+      largest: amountOf(lack.name, lack.has),
+      place: isOfNodes(lack.name) ? whole : `a node of ${whole}`,
+    });
+  };
+
+  const isBatchJob = (group: GroupSpec): boolean =>
     group.job !== undefined && clusterNamed(clusters, group.cluster).manager.batch !== undefined;
 
   const checkFits: FitCheck["checkFits"] = (group, asked, task) => {
     const { cluster, node } = targetOf(group);
-    if (isJudgedElsewhere(group)) return;
+    if (isBatchJob(group)) return checkJob(group, asked, task);
     const { resources } = group.redirect === undefined ? { resources: asked } : shapeOf(group, asked);
     const lack =
       shortage(node, { resources }) ??

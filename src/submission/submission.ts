@@ -10,7 +10,7 @@ import { readArchive } from "../archive/archive.ts";
 import type { Engine } from "../server/engine.ts";
 import type { Journal } from "../journal/journal.ts";
 import { type OpenSubmission, type Submitted, createDrafts } from "./drafts.ts";
-import { createFitCheck } from "./fits.ts";
+import { type FitOptions, createFitCheck } from "./fits.ts";
 import { createPatience } from "./patience.ts";
 import { type Redirected, type Redirects, redirectedOf } from "./redirects.ts";
 import { compareItems, digestOf } from "./same-body.ts";
@@ -37,6 +37,8 @@ export interface SubmissionOptions {
   readonly largest: ReadonlyMap<string, Resources>;
   /** What several agents share. */
   readonly shared: readonly AccountRule[];
+  /** What a cluster's manager last said about its nodes. */
+  readonly described: FitOptions["described"];
   readonly redirects: Redirects;
   readonly mayTake: () => void;
   /** Bytes for the first tasks of a group with `mem: auto`. */
@@ -76,11 +78,11 @@ const clustersOf = ({ value: { tasks, defaults } }: RunDocument): (string | unde
   tasks.map(({ cluster }) => cluster ?? defaults?.cluster);
 
 export const createSubmission = (options: SubmissionOptions): Submit => {
-  const { engine, journal, home, clusters, largest, shared, mayTake } = options;
+  const { engine, journal, home, clusters, largest, shared, described, mayTake } = options;
   const { state } = engine;
   const { tasksPerRun } = clusters.limits;
   const patiently = createPatience(engine, journal, home);
-  const fits = createFitCheck({ state, clusters, largest, shared });
+  const fits = createFitCheck({ state, clusters, largest, shared, described });
   const resolveJobs = createTaskJobs(clusters);
   const drafts = createDrafts({ engine, journal, tasksPerRun, mayTake, fits, patiently });
   let atOnce = 0;

@@ -101,7 +101,11 @@ const eachRow = (ranges: readonly number[], visit: (row: Row) => void): void => 
 
 /** Refuses amounts that can never be had, naming the first task; each shape is looked at once. */
 const checkSet = (context: ServiceContext, run: Run, ranges: readonly number[], set: RetrySet): void => {
-  const fits = createFitCheck({ ...context, state: context.engine.state });
+  const fits = createFitCheck({
+    ...context,
+    state: context.engine.state,
+    described: context.standings.described,
+  });
   const asked = new Set<string>();
   const looked = new Set<Shape>();
   const groups = new Set<Group>();

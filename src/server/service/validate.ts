@@ -20,6 +20,7 @@ export const createValidate = ({
   clusters,
   largest,
   shared,
+  standings: { described },
 }: ServiceContext): Pick<Service, "validate"> => ({
   validate: ({ text, file, document: body, cwd }) => {
     if ((text === undefined) === (body === undefined))
@@ -28,7 +29,7 @@ export const createValidate = ({
       const document = text === undefined ? readRunBody(body, createProblems()) : readRunFile(text, file);
       const built = buildRun(document, { cwd, env: {}, limit: clusters.limits.tasksPerRun });
       const hasRun = (id: number): boolean => state.runs.has(id) || state.archived.has(id);
-      const previewer = createPreviewer(document, built, { clusters, largest, shared, hasRun });
+      const previewer = createPreviewer(document, built, { clusters, largest, shared, described, hasRun });
       for (const [group, input] of built.items) if (input.kind === "values") previewer.add(group, [...input.values]);
       return { valid: true, errors: [], plan: previewer.end() };
     } catch (error) {

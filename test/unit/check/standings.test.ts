@@ -6,6 +6,7 @@ import { absenceOf } from "../../../src/check/absence.ts";
 import { createStandings } from "../../../src/check/standings.ts";
 import { type ClusterConfig, combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
 import { createState } from "../../../src/core/state.ts";
+import type { ClusterDescription } from "../../../src/managers/provider.ts";
 import { createFallback } from "../../../src/server/fallback.ts";
 
 /** When a cluster cannot be used. */
@@ -20,6 +21,7 @@ afterEach(() => rm(root, { recursive: true }));
 
 const cluster = (keys: object): ClusterConfig =>
   combineClusters([readClustersFile(JSON.stringify({ clusters: { hpc: keys } }), "c.yaml")]).clusters.get("hpc")!;
+const FINE: ClusterDescription = { version: "slurm 22.05", largest: { cpus: 80_000 } };
 const slurm = (keys: object = {}): ClusterConfig => cluster({ type: "slurm", bin: root, ...keys });
 
 describe("row 001-22: what is not here", () => {
@@ -41,7 +43,7 @@ describe("row 001-22: what is not here", () => {
 
 describe("standings", () => {
   const lines: string[] = [];
-  const standing = (of: ClusterConfig, ask: () => Promise<unknown>) => {
+  const standing = (of: ClusterConfig, ask: () => Promise<ClusterDescription>) => {
     let now = 1000;
     const clock = (): number => (now += 1);
     return createStandings({ clusters: [of], clock, log: (text) => lines.push(text), ask });
@@ -50,7 +52,7 @@ describe("standings", () => {
   it("a manager that answers is fine, one that does not is silent, one without configuration is absent", async () => {
     const states = await Promise.all(
       [
-        async () => "fine",
+        async () => FINE,
         () => Promise.reject(new Error("Unable to contact slurm controller")),
         () => Promise.reject(new Error("sinfo: fatal: Could not establish a configuration source")),
         () => Promise.reject(new Error("invalid partition specified: qcpu")),
@@ -65,9 +67,18 @@ describe("standings", () => {
     expect(states).toEqual([null, "silent", "absent", "silent"]);
   });
 
+  it("keeps what a manager said about its nodes, also while it does not answer", async () => {
+    const all = standing(slurm(), async () => FINE);
+    expect(all.described("hpc")).toBeUndefined();
+    await all.tryAll();
+    all.heard("hpc", "does not answer");
+    all.close();
+    expect([all.described("hpc"), all.described("other")]).toEqual([FINE, undefined]);
+  });
+
   it("says once what is wrong, keeps since when, and that it is over", async () => {
     lines.length = 0;
-    const all = standing(slurm(), async () => "fine");
+    const all = standing(slurm(), async () => FINE);
     await all.tryAll();
     all.heard("hpc", "does not answer");
     const since = all.of("hpc")?.since;
@@ -80,7 +91,7 @@ describe("standings", () => {
   });
 
   it("what was absent is tried again for the next submission", async () => {
-    const all = standing(slurm({ config: join(root, "slurm.conf") }), async () => "fine");
+    const all = standing(slurm({ config: join(root, "slurm.conf") }), async () => FINE);
     await all.tryAll();
     expect((await all.settled("hpc"))?.state).toBe("absent");
     await writeFile(join(root, "slurm.conf"), "");
@@ -136,7 +147,7 @@ describe("row 001-23: where its tasks go", () => {
 
   it("a cluster that answers keeps its tasks, whatever fallback says", async () => {
     const of = slurm({ fallback: "local" });
-    const standings = createStandings({ clusters: [of], clock: () => 1, log: () => undefined, ask: async () => "ok" });
+    const standings = createStandings({ clusters: [of], clock: () => 1, log: () => undefined, ask: async () => FINE });
     await standings.tryAll();
     expect(await createFallback(createState(), standings, "local").whyHere(of)).toBeUndefined();
     standings.close();

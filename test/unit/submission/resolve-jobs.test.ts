@@ -1,3 +1,4 @@
+import type { ClusterDescription } from "../../../src/managers/provider.ts";
 import { describe, expect, it } from "vitest";
 import { type ClustersConfig, combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
 import type { GroupSpec } from "../../../src/core/spec.ts";
@@ -108,13 +109,31 @@ describe("tasks as jobs, in the words of their cluster's manager", () => {
     expect(error.message).toMatch(message);
   });
 
-  it("may be larger than a pilot of their queue: their manager judges them", () => {
-    const { checkFits } = createFitCheck({
+  const checkOf = (described?: ClusterDescription) =>
+    createFitCheck({
       state: { runs: new Map(), archived: new Map() },
       clusters,
       largest: new Map([...clusters.clusters.keys()].map((name) => [name, { cpus: 40_000 }])),
       shared: [],
+      described: () => described,
     });
+
+  it("that no node of their manager can hold are refused, as far as it has described its nodes", () => {
+    const { checkFits } = checkOf({ version: "", largest: { cpus: 160_000, mem: 0 } });
+    const job = (change: Partial<GroupSpec> = {}): GroupSpec => group("a", 1, { job: { keys: {} }, ...change });
+    checkFits(job(), { cpus: 160_000, mem: 1e15, gpus: 10_000, foo: 10_000 }, "'a'");
+    const error = refused(() => checkFits(job(), { cpus: 170_000 }, "'a'"));
+    expect(error).toMatchObject({ code: "job-cannot-fit", facts: { task: "'a'", resource: "cpus", largest: "16" } });
+    expect(error.message).toMatch(/asks for cpus 17 as a job of its own; a node of cluster \S+ has at most 16/);
+    const ranks = { count: 9, nodes: 2, by: "agents" } as const;
+    checkFits(job({ ranks }), { cpus: 30_000 }, "'a'");
+    expect(refused(() => checkFits(job({ ranks }), { cpus: 40_000 }, "'a'")).message).toMatch(
+      /ranks 9 .*; cluster \S+ has at most 8/,
+    );
+  });
+
+  it("may be larger than a pilot of their queue: their manager judges them", () => {
+    const { checkFits } = checkOf();
     const large = { cpus: 640_000, mem: 1e12 };
     const ranks = { count: 64, nodes: 8, by: "agents" } as const;
     expect(() => checkFits(group("a", 1), large, "'a'")).toThrow(/40|4/);

@@ -45,6 +45,7 @@ const start = async (): Promise<void> => {
     clusters: await loadClusters({ home }),
     largest: new Map([["local", { cpus: 8 * FRACTION, mem: 24 * 2 ** 30 }]]),
     shared: [],
+    described: () => undefined,
     redirects: { now: async () => (spec) => spec },
     mayTake: () => undefined,
     firstMemory: () => 3 * 2 ** 30,
