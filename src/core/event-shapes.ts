@@ -228,6 +228,7 @@ const SHAPES: Readonly<Record<Event["type"], Shape>> = {
     elements: optional(listOf(id)),
     state: optional(oneOf("requested", "queued", "spent", "ended")),
     reason: optional(text),
+    takenBack: optional(flag),
   }),
   "launch.requested": object({
     at: number,

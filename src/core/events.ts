@@ -345,6 +345,8 @@ export interface TaskJobChanged {
   readonly elements?: readonly number[];
   readonly state?: ElementState;
   readonly reason?: string;
+  /** Their jobs are to leave the manager: whatever becomes of them, no attempt is lost. */
+  readonly takenBack?: true;
 }
 
 /** The intent to launch a job, journaled before the workload manager is asked; its directory is staged by then. */

@@ -30,6 +30,8 @@ export interface TaskElement {
   reason: string;
   /** The one that was given its task; 0: none was. */
   agent: AgentId;
+  /** Its job is to leave the manager: its task waits for another one, or for none. */
+  takenBack?: true;
 }
 
 export interface TaskJob {
@@ -132,6 +134,7 @@ export const applyTaskJobChanged: Apply<TaskJobChanged> = (state, event, effects
   for (const element of concerned) {
     if (element === undefined) continue;
     if (reason !== undefined) element.reason = reason;
+    if (event.takenBack === true) element.takenBack = true;
     const carried = carries(element);
     if (to === undefined || !advanceElement(state, job, element, to)) continue;
     if (carried && to === "ended") free.push(element.row);

@@ -34,6 +34,11 @@ export const taskNameOf = (run: Run, rows: readonly Row[]): string => {
 };
 
 export interface Changes {
+  /**
+   * Their jobs are to leave the manager. That is kept, because not every manager can say later that one was cancelled
+   * before it began: a successor must not take its end for a loss.
+   */
+  takeBack(job: TaskJob, elements: readonly number[]): void;
   /** The manager is done with these; a task that one of them carried may be placed again. */
   end(job: TaskJob, elements: readonly number[], reason: string): void;
 }
@@ -55,6 +60,15 @@ export const createChanges = (
   };
 
   return {
+    takeBack: (job, elements) => {
+      const staying = elements.filter((i) => {
+        const element = job.elements[i];
+        return element !== undefined && element.state !== "ended" && element.takenBack !== true;
+      });
+      if (staying.length === 0) return;
+      const at = engine.clock();
+      engine.commit({ type: "task-job.changed", at, job: job.id, elements: staying, takenBack: true });
+    },
     end: (job, elements, reason) => {
       const open = elements.filter((i) => job.elements[i] !== undefined && job.elements[i].state !== "ended");
       if (open.length === 0) return;

@@ -3,7 +3,7 @@ import { type Run, type Shape, groupOf, shapeOfRow } from "../core/run.ts";
 import { type TaskJob, carries, waits } from "../core/task-job.ts";
 import type { JobBucket, JobHead } from "../scheduler/scheduler.ts";
 import type { ArrayLimit } from "./array-limit.ts";
-import { isWanted } from "./changes.ts";
+import type { Changes } from "./changes.ts";
 import type { JobsContext } from "./context.ts";
 import { type Head, type Submission, decide } from "./decide.ts";
 import type { NiceKeeper } from "./nice-keeper.ts";
@@ -25,6 +25,7 @@ export interface JobDecidingOptions {
   readonly notes: JobNotes;
   readonly refusals: Refusals;
   readonly submitting: Submitting;
+  readonly changes: Pick<Changes, "takeBack">;
   readonly nice: NiceKeeper;
   readonly mayDecide: () => boolean;
   readonly arrays: ArrayLimit;
@@ -70,16 +71,22 @@ export const createJobDeciding = (context: JobsContext, options: JobDecidingOpti
     for (const job of living()) {
       const run = state.runs.get(job.run);
       if (run === undefined) continue;
-      const waiting = [...job.elements.entries()].filter(
-        ([i, element]) => carries(element) && !notes.begun.has(keyOf(job, i)),
-      );
-      const [first] = waiting;
-      if (first === undefined) continue;
-      const group = groupOf(run.groups, first[1].row);
-      const { key } = shapeOfRow(group, first[1].row).bucket;
-      const leaving = waiting.every(([i]) => notes.takenBack.has(keyOf(job, i)) || !isWanted(state, job, i));
+      // the first that stays says all there is to know: of thousands of elements few are looked at
+      let row: Row | undefined;
+      let leaving = true;
+      for (let i = 0; leaving && i < job.elements.length; i += 1) {
+        const element = job.elements[i]!;
+        if (!carries(element) || notes.begun.has(keyOf(job, i))) continue;
+        row = element.row;
+        leaving = element.takenBack === true || !waits(run, row);
+      }
+      if (row === undefined) continue;
+      const group = groupOf(run.groups, row);
+      const { key } = shapeOfRow(group, row).bucket;
       const submission = { id: job.id, priority: group.spec.priority, ...jobs.rankOf(run, group), leaving };
-      all.set(key, [...(all.get(key) ?? []), submission]);
+      const ofBucket = all.get(key);
+      if (ofBucket === undefined) all.set(key, [submission]);
+      else ofBucket.push(submission);
     }
     return all;
   };
@@ -87,8 +94,11 @@ export const createJobDeciding = (context: JobsContext, options: JobDecidingOpti
   const takeBack = (ids: readonly number[]): void => {
     for (const id of ids) {
       const job = state.taskJobs.get(id);
-      for (const [i, element] of job?.elements.entries() ?? [])
-        if (carries(element) && !notes.begun.has(keyOf(job!, i))) notes.takenBack.add(keyOf(job!, i));
+      if (job === undefined) continue;
+      const waiting = [...job.elements.keys()].filter(
+        (i) => carries(job.elements[i]!) && !notes.begun.has(keyOf(job, i)),
+      );
+      options.changes.takeBack(job, waiting);
     }
   };
 

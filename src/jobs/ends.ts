@@ -52,7 +52,7 @@ export const createJobEnds = (context: JobsContext, { notes, changes, neverBegan
     // its agent may have come while we read
     if (!carries(element)) return;
     const text = endingText(notes.unstartable.get(key) ?? status);
-    if (notes.takenBack.has(key) || !isWanted(state, job, i)) return changes.end(job, [i], text);
+    if (element.takenBack === true || !isWanted(state, job, i)) return changes.end(job, [i], text);
     const more = said === "" || text.includes(said) ? "" : `; it said: ${said}`;
     const reason = `its job ended before its agent connected${text === "" ? "" : `: ${text}`}${more}`;
     log(`${job.jobName}: ${reason}`);
@@ -96,7 +96,7 @@ export const createJobEnds = (context: JobsContext, { notes, changes, neverBegan
     const link = agents.link(element.agent);
     if (link !== undefined && (link.suspectSince ?? Infinity) >= askedAt) return;
     if (link !== undefined) agents.lose([link.id], `its job was put back into the queue: ${waiting.text}`);
-    notes.takenBack.add(key);
+    changes.takeBack(job, [i]);
   };
 
   return {

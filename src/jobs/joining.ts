@@ -18,8 +18,6 @@ export interface Joining {
 }
 
 export interface JoiningOptions {
-  /** Its job is to end: the task waits for another one. */
-  readonly isTakenBack: (job: TaskJob, element: number) => boolean;
   /** Its job has begun; called before the task is given to its agent. */
   readonly begun: (job: TaskJob, element: number) => void;
   /** Its job cannot run what the task asks for by now. */
@@ -58,7 +56,7 @@ export const createJoining = ({ engine, agents, log }: JobsContext, options: Joi
     const run = state.runs.get(job.run);
     if (run === undefined) return "its run is over";
     if (has(run, element.row, agent.id)) return undefined;
-    if (options.isTakenBack(job, i)) return "its job was taken back";
+    if (element.takenBack === true) return "its job was taken back";
     if (!waits(run, element.row)) return "its task waits no longer";
     if (element.state === "spent" && element.agent !== agent.id) return "its task was given to another agent";
     const carrier = carrierOf(state, run.id, element.row);

@@ -16,6 +16,7 @@ import { createJobEnds } from "./ends.ts";
 import { type Joining, createJoining } from "./joining.ts";
 import { createNiceKeeper } from "./nice-keeper.ts";
 import { createJobNotes } from "./notes.ts";
+import { createPace } from "./pace.ts";
 import { type StandingRefusal, createRefusals } from "./refusals.ts";
 import { elementsOf, keyOf } from "./roster.ts";
 import { createSubmitting } from "./submitting.ts";
@@ -28,7 +29,7 @@ import { createUnwanted } from "./unwanted.ts";
  */
 export interface TaskKeeper extends Companion, Pick<Joining, "joined"> {
   readonly cluster: string;
-  /** Hands over what may be handed over now. */
+  /** Hands over what may be handed over: now, or soon where there is very much to look at. */
   decide(): void;
   /** What the manager says of one that waits, or null. */
   waiting(job: TaskJobId, element: number): Waiting | null;
@@ -77,13 +78,12 @@ export const createTaskKeeper = (cluster: string, queues: readonly TaskQueue[], 
   });
 
   const joining = createJoining(context, {
-    isTakenBack: (job, i) => notes.takenBack.has(keyOf(job, i)),
     begun: (job, i) => {
       notes.said.delete(keyOf(job, i));
       const shape = shapeOf(job, i);
       if (shape !== undefined) refusals.taken(shape);
     },
-    outgrown: (job, i) => void notes.takenBack.add(keyOf(job, i)),
+    outgrown: (job, i) => changes.takeBack(job, [i]),
   });
 
   const deciding = createJobDeciding(context, {
@@ -93,6 +93,7 @@ export const createTaskKeeper = (cluster: string, queues: readonly TaskQueue[], 
     notes,
     refusals,
     submitting,
+    changes,
     nice,
     arrays: createArrayLimit(provider, engine.schedulePass, context.log),
     mayDecide: () => adoption.listed && problem === null && stopping === undefined && engine.listeners.mayPlace(),
@@ -107,14 +108,18 @@ export const createTaskKeeper = (cluster: string, queues: readonly TaskQueue[], 
 
   const unwanted = createUnwanted(context, notes, living);
 
+  const pace = createPace(() => {
+    deciding.decideAll();
+    const leaving = unwanted();
+    if (leaving.length > 0 && problem === null) void cancels.cancel(leaving).catch(() => undefined);
+  });
+
   return {
     cluster,
     joined: joining.joined,
     decide: () => {
       joining.again();
-      deciding.decideAll();
-      const leaving = unwanted();
-      if (leaving.length > 0 && problem === null) void cancels.cancel(leaving).catch(() => undefined);
+      pace.due();
     },
     waiting: (job, element) => notes.said.get(`${job}.${element}`) ?? null,
     problem: (shape) => problem ?? refusals.words(shape),
@@ -151,8 +156,7 @@ export const createTaskKeeper = (cluster: string, queues: readonly TaskQueue[], 
     windDown: async (stop) => {
       stopping = stop;
       const late = stop.now && performance.now() - stop.since > STUBBORN_MS;
-      const all = [...elementsOf(living())];
-      for (const { job, i, element } of all) if (carries(element) || late) notes.takenBack.add(keyOf(job, i));
+      for (const { job, i, element } of elementsOf(living())) if (carries(element) || late) changes.takeBack(job, [i]);
       await cancels.cancel(unwanted());
     },
     isEmpty: (unreachable) =>

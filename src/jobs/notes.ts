@@ -8,8 +8,6 @@ export interface JobNotes {
   readonly underway: Set<TaskJobId>;
   /** Errors of submissions that the manager may or may not have taken. */
   readonly errors: Map<TaskJobId, string>;
-  /** Their jobs are to end before they begin. */
-  readonly takenBack: Set<string>;
   /** The manager says that they run, although no agent has come yet. */
   readonly begun: Set<string>;
   /** What the manager last said of one that waits. */
@@ -20,19 +18,16 @@ export interface JobNotes {
 }
 
 export const createJobNotes = (): JobNotes => {
-  const takenBack = new Set<string>();
   const begun = new Set<string>();
   const said = new Map<string, Waiting>();
   const unstartable = new Map<string, JobStatus>();
   return {
     underway: new Set(),
     errors: new Map(),
-    takenBack,
     begun,
     said,
     unstartable,
     forget: (key) => {
-      takenBack.delete(key);
       begun.delete(key);
       said.delete(key);
       unstartable.delete(key);

@@ -42,5 +42,8 @@ const add = (living: Map<string, Set<TaskJob>>, job: TaskJob | undefined): void 
 
 export function* elementsOf(jobs: Iterable<TaskJob>): Generator<Living> {
   for (const job of jobs)
-    for (const [i, element] of job.elements.entries()) if (element.state !== "ended") yield { job, i, element };
+    for (let i = 0; i < job.elements.length; i += 1) {
+      const element = job.elements[i]!;
+      if (element.state !== "ended") yield { job, i, element };
+    }
 }

@@ -93,7 +93,7 @@ export const linesOf = (event: Event, runOf: RunOf = () => undefined): readonly 
           ...runPart(runOf(event.job)),
           detail: {
             job: event.job,
-            state: event.state ?? null,
+            state: event.state ?? (event.takenBack === true ? "taken-back" : null),
             nativeId: event.nativeId ?? null,
             elements: event.elements?.length ?? null,
             reason: event.reason ?? null,

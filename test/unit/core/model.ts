@@ -151,6 +151,7 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
         ...(elements.length === job.elements.length && at % 2 === 0 ? {} : { elements }),
         ...(to === "queued" ? { nativeId: `${at}`, nativeIds: job.elements.map((_, i) => `${at}_${i}`) } : {}),
         ...(to === "ended" ? { reason: "over" } : {}),
+        ...(at % 3 === 0 ? { takenBack: true } : {}),
       }),
     join: (taskJob) => {
       const agent = state.nextAgent;

@@ -29,6 +29,7 @@ const stage = (found: readonly FoundJob[]) => {
     {
       notes: createJobNotes(),
       changes: {
+        takeBack: () => undefined,
         end: (job, elements) => {
           if (elements.length > 0) driver.change(job, elements, "ended");
         },
