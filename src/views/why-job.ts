@@ -18,6 +18,8 @@ export interface Refusal {
 
 export interface JobSurroundings {
   readonly cluster: string;
+  /** Whether clusters.yaml still has it. */
+  readonly declared: boolean;
   /** Why nothing at all is placed now: the disk is full, the server stops. */
   readonly blocked: string | null;
   /** Why its cluster's manager cannot be used, or null. */
@@ -72,9 +74,22 @@ const whyCarried = (around: JobSurroundings, carrier: Carrier, what: string): Wh
   );
 };
 
+/** Nobody can ask the manager of such a cluster, or hand it anything. */
+const whyUndeclared = ({ cluster, carrier }: JobSurroundings, what: string): WhyView =>
+  why(
+    "cluster-undeclared",
+    carrier === undefined
+      ? `${what}; its cluster ${cluster} is no longer in clusters.yaml`
+      : `${what}; it is ${jobText(carrier)}, which is no longer in clusters.yaml: nobody asks its manager about the job`,
+    carrier === undefined
+      ? `Put ${cluster} back into clusters.yaml and start the server again, or cancel the task.`
+      : `Put ${cluster} back into clusters.yaml and start the server again: the job is then found by its name. Cancelling the task leaves the job in the manager.`,
+  );
+
 /** `what`: what is known of it so far, as the beginning of a sentence. */
 export const whyJob = (around: JobSurroundings, what: string): WhyView => {
   const { carrier, blocked, unusable, refused, cluster, queued, most, before } = around;
+  if (!around.declared) return whyUndeclared(around, what);
   if (carrier !== undefined) return whyCarried(around, carrier, what);
   if (blocked !== null)
     return why("blocked", `${what}; no jobs are submitted: ${blocked}`, "It continues by itself when that is over.");

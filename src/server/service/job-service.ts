@@ -128,6 +128,7 @@ export const createJobService = (context: ServiceContext, pilots: () => readonly
       const cluster = shape.cluster ?? context.clusters.default;
       return {
         cluster,
+        declared: context.clusters.clusters.has(cluster),
         blocked: context.blocked(),
         unusable: keeper.unreachable(cluster),
         refused: keeper.refused(shape),

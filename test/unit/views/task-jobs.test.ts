@@ -117,6 +117,7 @@ describe("jobs of tasks, as people see them", () => {
 describe("why a task that is a job of its own is not running", () => {
   const around = (more: Partial<JobSurroundings> = {}): JobSurroundings => ({
     cluster: "hpc",
+    declared: true,
     blocked: null,
     unusable: null,
     refused: null,
@@ -155,6 +156,18 @@ describe("why a task that is a job of its own is not running", () => {
     });
     expect(why({ carrier: carrier("queued") }).detail).toContain("waits in the workload manager");
     expect(why({ carrier: carrier("requested") }).cause).toBe("job-requested");
+  });
+
+  it("its cluster is no longer in clusters.yaml: that comes before all that its manager once said", () => {
+    expect(why({ declared: false })).toMatchObject({
+      cause: "cluster-undeclared",
+      detail: "it is ready; its cluster hpc is no longer in clusters.yaml",
+    });
+    const carried = why({ declared: false, carrier: carrier("queued"), says: SAYS, unusable: "no answer" });
+    expect(carried.detail).toBe(
+      "it is ready; it is job 77 (flow:solve-000000000001) of cluster hpc, which is no longer in clusters.yaml: nobody asks its manager about the job",
+    );
+    expect(carried.remedy).toContain("back into clusters.yaml");
   });
 
   it("it was refused: the manager's words, and when it is tried again", () => {
