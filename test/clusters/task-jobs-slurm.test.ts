@@ -76,6 +76,18 @@ describe.skipIf(reason !== undefined)(
       return async () => void (await admin("scancel", id));
     };
 
+    const clusterOf = (more: object = {}): object => {
+      const fleet = { max: 1, idle: "2s", period: "1s" };
+      const queues = {
+        main: { partition: "batch", walltime: "30m", fleet },
+        again: { partition: "batch", "skip-options": ["--no-requeue"], options: ["--requeue"], fleet },
+        brief: { partition: "batch", walltime: "1m", fleet },
+        yields: { partition: "batch", fleet },
+      };
+      const config = lab.env["SLURM_CONF"];
+      return { type: "slurm", config, n_max_queued_jobs: 2, repo_key: "lab:", ...more, queues };
+    };
+
     beforeAll(async () => {
       lab = await startSlurm({
         nodes: 4,
@@ -85,19 +97,16 @@ describe.skipIf(reason !== undefined)(
         gpus: { a100: 2 },
         cgroups: true,
         accounting: true,
+        preemption: true,
         killWait: 2,
         credentialSeconds: 5,
+        // jobs have a priority of 1000 here: with this a day fits below it, in steps of 100 s
+        extra: ["PriorityParameters=nice_factor=0.01"],
       });
       slipway = await createHome();
       await mkdir(slipway.home, { mode: 0o700 });
-      const fleet = { max: 1, idle: "2s", period: "1s" };
-      const queues = {
-        main: { partition: "batch", walltime: "30m", fleet },
-        again: { partition: "batch", "skip-options": ["--no-requeue"], options: ["--requeue"], fleet },
-        brief: { partition: "batch", walltime: "1m", fleet },
-      };
-      const cluster = { type: "slurm", config: lab.env["SLURM_CONF"], n_max_queued_jobs: 2, repo_key: "lab:", queues };
-      await writeFile(join(slipway.home, "clusters.yaml"), stringify({ default: "hpc", clusters: { hpc: cluster } }));
+      const clusters = { hpc: clusterOf(), nice: clusterOf({ use_nice: true, n_max_queued_jobs: 10 }) };
+      await writeFile(join(slipway.home, "clusters.yaml"), stringify({ default: "hpc", clusters }));
       const reservation = ["ReservationName=maint", "StartTime=now", "Duration=60", "Users=root", "Flags=ignore_jobs"];
       await admin("scontrol", "create", "reservation", ...reservation, `Nodes=${lab.nodes[3]}`);
       expect((await slipway.run(["up"])).status).toBe(0);
@@ -158,12 +167,33 @@ describe.skipIf(reason !== undefined)(
         expect(said).toMatch(words);
       await doneOf(reserved);
       expect(await output(reserved)).toMatch(/ Reservation=maint /);
-      // its nodes have none: the manager's words are the task's
-      const large = await submit("-b", "--tmp 1", "--", "true");
+      // what Slurm does not say of its nodes it judges itself: its words are the task's
+      const large = await submit("-b", "--tmp 30G", "--", "true");
+      const temporary = await submit("-b", "--tmp 2G", "--", "sh", "-c", SHOW);
       expect(await ended(large)).toMatchObject({ state: "FAILED", losses: 0 });
       expect((await client.task(large, 0)).reason).toMatch(
         /hpc refused its job: .*node configuration is not available/,
       );
+      await doneOf(temporary);
+      expect(await output(temporary)).toMatch(/ MinTmpDiskNode=2G /);
+    });
+
+    it("what no node of Slurm can hold is refused when it is submitted, by what Slurm has said of its nodes", async () => {
+      const refused = async (...words: string[]): Promise<string> => {
+        const { status, stdout, stderr } = await slipway.run(["submit", "--via", "job", ...words, "--", "true"]);
+        expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+        return stderr;
+      };
+      // the server asks when it starts
+      const most = await until("Slurm to be asked", async () => {
+        const { status, stderr } = await slipway.run(["submit", "--via", "job", "--cpus", "99", "--", "true"]);
+        return status === 2 ? stderr : undefined;
+      });
+      expect(most).toMatch(
+        /asks for cpus 99 as a job of its own; a node of partition batch of cluster hpc has at most 2/,
+      );
+      expect(await refused("--mem", "17G")).toMatch(/mem 17G .* has at most 15.6\d*G/);
+      expect(await refused("--ranks", "5", "--nodes", "5")).toMatch(/; partition batch of cluster hpc has at most 4/);
     });
 
     it("rows 001-77 and 001-78: an index makes a heterogeneous job, and the command runs in part 0", async () => {
@@ -199,6 +229,24 @@ describe.skipIf(reason !== undefined)(
     it("rows 001-62 and 001-63: no more than n_max_queued_jobs wait, the highest first, and a newcomer of higher priority takes a place", async () => {
       const free = await fill();
       const started = path("order");
+      // of equal priority, those with the longest path behind them; all ask for the same
+      const paths = { brief: "1m", longest: "20m", longer: "10m", short: "2m" };
+      const chains = await submitFile("paths", {
+        defaults: { via: "job", queue: "main" },
+        tasks: Object.entries(paths).flatMap(([name, request]) => [
+          { name, run: "true", mem: "50M" },
+          { name: `${name}-then`, after: name, run: "true", "time-request": request },
+        ]),
+      });
+      const inSlurm = async (): Promise<string> =>
+        (await pending())
+          .map((line) => /^lab:(\w+)-/.exec(line)?.[1])
+          .toSorted()
+          .join();
+      await until("the longest two to wait in Slurm", async () => (await inSlurm()) === "longer,longest");
+      await client.cancel(chains);
+      expect(await ended(chains)).toMatchObject({ state: "CANCELED", losses: 0 });
+      await until("both to be gone", async () => (await pending()).length === 0);
       const task = (name: string, priority: number): object => ({
         name,
         priority,
@@ -235,6 +283,55 @@ describe.skipIf(reason !== undefined)(
       ]);
     });
 
+    it("use_nice: jobs of two homes start in the order of their dates, not in that of their submission", async () => {
+      const other = await createHome();
+      try {
+        await mkdir(other.home, { mode: 0o700 });
+        const clusters = { hpc: clusterOf({ use_nice: true, n_max_queued_jobs: 10, repo_key: "other:" }) };
+        await writeFile(join(other.home, "clusters.yaml"), stringify({ default: "hpc", clusters }));
+        expect((await other.run(["up"])).status).toBe(0);
+        const free = await fill();
+        const started = path("dates");
+        // one at a time, on one node; a run's longest task is due now, the others as much later as they are shorter
+        const flow = async (home: SlipwayHome, cluster: string, requests: Readonly<Record<string, string>>) => {
+          const tasks = Object.entries(requests).map(([name, request]) => ({
+            name,
+            run: `echo ${name} >>${started}`,
+            cpus: 2,
+            nodes: lab.nodes[0],
+            "time-request": request,
+          }));
+          const defaults = { via: "job", cluster, queue: "main", "time-limit": "3h" };
+          await writeFile(join(home.cwd, "dates.yaml"), stringify({ name: "dates", defaults, tasks }));
+          return (await home.json<{ run: number }>(["submit", join(home.cwd, "dates.yaml")])).run;
+        };
+        const first = await flow(slipway, "nice", { a0: "2h", a110: "10m" });
+        await until("two to wait", async () => (await pending()).length === 2);
+        const second = await flow(other, "hpc", { b0: "1h", b20: "40m" });
+        // the manager's rules are read in the keepers' own rhythm: until then nice values are too large
+        const priorities = async (): Promise<Record<string, number>> => {
+          const lines = await admin("squeue", "--noheader", "--states=PENDING", "--format=%j|%Q");
+          return Object.fromEntries(
+            lines.split("\n").map((line) => [/:(\w+)-/.exec(line)?.[1] ?? "", Number(line.split("|")[1])]),
+          );
+        };
+        await until("dates to be priorities", async () => {
+          const { a0 = 0, a110 = 0, b0 = 0, b20 = 0 } = await priorities();
+          return a110 > 1 && b20 > a110 + 20 && Math.min(a0, b0) > b20 + 5;
+        });
+        await free();
+        await doneOf(first);
+        expect((await other.run(["wait", String(second)])).status).toBe(0);
+        const order = (await readFile(started, "utf8")).trim().split("\n");
+        expect([order.slice(0, 2).toSorted(), order.slice(2)]).toEqual([
+          ["a0", "b0"],
+          ["b20", "a110"],
+        ]);
+      } finally {
+        await other.cleanup();
+      }
+    });
+
     it("elements of a native array are taken back one by one", async () => {
       const free = await fill();
       const ran = path("elements");
@@ -263,15 +360,33 @@ describe.skipIf(reason !== undefined)(
       expect(lab.nodes).toContain(node);
     });
 
-    it("cancelled by others, or put back into the queue: the task runs again as another job, at no cost", async () => {
+    /** A job of a higher QOS that needs the whole node of another; resolves with what ends it again. */
+    const intrude = async (id: string): Promise<() => Promise<void>> => {
+      const node = await admin("squeue", "-h", "-j", id, "-o", "%N");
+      const words = ["--parsable", "--exclusive", `--nodelist=${node}`, "--qos=urgent", "-o", "/dev/null"];
+      const intruder = await admin("sbatch", ...words, "--wrap", "sleep 600");
+      return async () => {
+        await until("the intruder to run", async () => {
+          const state = await admin("squeue", "-h", "-j", intruder, "-o", "%T");
+          return state === "RUNNING";
+        });
+        expect(await admin("sacct", "-nXP", "-j", id, "-o", "State")).toMatch(/PREEMPTED|RUNNING/);
+        await admin("scancel", intruder);
+      };
+    };
+
+    it("cancelled by others, preempted, or put back into the queue: the task runs again as another job, at no cost", async () => {
       const cases = [
         ["main", (id: string) => admin("scancel", id)],
+        ["yields", intrude],
         ["again", (id: string) => admin("scontrol", "requeue", id)],
       ] as const;
       for (const [queue, act] of cases) {
-        const run = await submit("--queue", queue, "--", "sh", "-c", gate(`gate-${queue}`));
+        const keys = queue === "yields" ? ["-b", "-q low"] : [];
+        const run = await submit("--queue", queue, ...keys, "--", "sh", "-c", gate(`gate-${queue}`));
         const first = (await running(run)).attempts[0]!.job!;
-        await act(first);
+        const over = await act(first);
+        if (typeof over === "function") await over();
         const second = (await running(run, 2)).attempts[1]!.job!;
         expect(second).not.toBe(first);
         await writeFile(path(`gate-${queue}`), "");
@@ -304,6 +419,18 @@ describe.skipIf(reason !== undefined)(
       }
       // a node that was switched off comes back with an empty temporary directory
       for (const name of await readdir(slipway.tmp)) await rm(join(slipway.tmp, name), { recursive: true });
+    });
+
+    it("a job that vanishes from Slurm is a loss: the task runs again as another one", async () => {
+      await fill();
+      const run = await submit("--", "sh", "-c", `echo ran >>${path("vanished")}`);
+      await until("it to wait", async () => (await pending()).length === 1);
+      await lab.stopController();
+      await lab.forgetJobs();
+      await lab.startController();
+      expect(await doneOf(run)).toMatchObject({ retries: 0, losses: 1 });
+      expect(await readFile(path("vanished"), "utf8")).toBe("ran\n");
+      expect((await client.task(run, 0)).attempts[0]).toMatchObject({ state: "LOST" });
     });
   },
 );

@@ -59,12 +59,15 @@ export interface LabPlan {
   readonly ports: { readonly controller: number; readonly accounting: number; readonly database: number };
 }
 
+/** Of each node, as far as Slurm is told: nobody measures it. */
+const TMP_DISK_MB = 20_000;
+
 /** One NodeName line for each node: ports and sizes need not be consecutive. */
 const nodeLine = (node: LabNode): string => {
   const gpus = Object.entries(node.gpus).map(([type, count]) => `gpu:${type}:${count}`);
   return [
     `NodeName=${node.name} NodeHostname=${hostname()} NodeAddr=${node.address} Port=${node.port}`,
-    `CPUs=${node.cpus} RealMemory=${node.memoryMb} Feature=${node.kind},${Object.keys(node.gpus).join(",") || "nogpu"}`,
+    `CPUs=${node.cpus} RealMemory=${node.memoryMb} TmpDisk=${TMP_DISK_MB} Feature=${node.kind},${Object.keys(node.gpus).join(",") || "nogpu"}`,
     ...(gpus.length === 0 ? [] : [`Gres=${gpus.join(",")}`]),
     "State=UNKNOWN",
   ].join(" ");
