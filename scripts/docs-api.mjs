@@ -136,10 +136,16 @@ curl -s --insecure --pinnedpubkey "sha256//$(jq -r .keyPin "$home/server.json")"
   "https://$(jq -r '.addresses[0]' "$home/server.json"):$(jq -r .port "$home/server.json")/api/v1/server"
 \`\`\`
 
-An error comes with the HTTP status of its row in [errors.md](errors.md) and
-\`{"error": {"code", "message", "hint", "facts"}}\`. Times are ISO 8601, by the server's
+An error comes with the HTTP status of its row in [errors.md](errors.md), as \`application/problem+json\` (RFC 9457):
+\`{"type", "title", "status", "detail", "code", "hint", "facts"}\`; the member \`error: {"code", "message", "hint", "facts"}\`
+says the same and stays throughout v1. Times are ISO 8601, by the server's
 clock, which each answer gives in the header \`slipway-clock\` (epoch
 milliseconds). Answers of type \`application/x-ndjson\` are streams with one JSON document per line. Fields may be added; those here keep their meaning.
+
+A request that creates something (POST to \`/runs\`, \`/launches\`, \`/pilots\`, \`/tokens\`) may carry the header
+\`Idempotency-Key\` with a UUID: sent again, it is answered again, and nothing is created twice; the same key with a different
+request is refused. Of runs and launches the key is their \`uuid\`, which is kept as long as they are. Other answers are kept for 24
+hours, in the server's memory: a restart forgets them.
 
 ## Paths
 

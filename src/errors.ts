@@ -100,6 +100,12 @@ export const ERRORS = {
     2,
     409,
   ),
+  "key-reused": row(
+    "the Idempotency-Key {key} was used before, with a different request",
+    "Send the same request again, or use a new key.",
+    2,
+    409,
+  ),
   "too-large": row("{what} is {size}, more than the {limit} allowed", "Make it smaller or split the run.", 2, 413),
   unauthorized: row(
     "the token was not accepted",

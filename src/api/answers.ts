@@ -1,4 +1,5 @@
 import { z } from "@hono/zod-openapi";
+import { PROBLEM_TYPE } from "./problem.ts";
 import { ERRORS, type ErrorCode } from "../errors.ts";
 
 /** Pieces that every route's description shares. */
@@ -7,6 +8,14 @@ const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 
 const ErrorBody = z
   .object({
+    type: z.string().openapi({ example: "urn:slipway:error:no-such-run" }),
+    title: z.string(),
+    status: z.number().int(),
+    detail: z.string(),
+    code: z.enum(CODES),
+    hint: z.string(),
+    facts: z.record(z.string(), z.unknown()),
+    /** As `--json` prints it; the same as above. */
     error: z.object({
       code: z.enum(CODES),
       message: z.string(),
@@ -33,7 +42,7 @@ export const errors = (codes: readonly ErrorCode[]) => {
   return Object.fromEntries(
     [...byStatus].map(([status, of]) => [
       status,
-      { description: `\`${of.join("`, `")}\``, content: { "application/json": { schema: ErrorBody } } },
+      { description: `\`${of.join("`, `")}\``, content: { [PROBLEM_TYPE]: { schema: ErrorBody } } },
     ]),
   );
 };

@@ -3,6 +3,7 @@ import { LAUNCH_STATES } from "../core/launch.ts";
 import { SlipwayError } from "../errors.ts";
 import { OF_BODIES, OF_CHANGES, bytes, flag, json, ndjson, whole, wholeOr, wholeQuery } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
+import { IDEMPOTENCY_KEY, IdempotencyHeader, keyOf, withKey } from "./idempotency.ts";
 import { LaunchPreview, LaunchView, OutputAnswer } from "./launch-schemas.ts";
 import { LaunchRequest } from "./launch-document.ts";
 import type { LaunchService } from "./launch-service.ts";
@@ -39,6 +40,7 @@ const launchRoute = createRoute({
   description:
     "The answer comes when the manager has accepted the job; a refusal carries the manager's own message. With dry_run nothing is submitted, and the answer is the script and the command.",
   request: {
+    headers: IdempotencyHeader,
     query: z.object({ dry_run: flag }),
     body: { content: { "application/json": { schema: LaunchRequest } }, required: true },
   },
@@ -86,7 +88,7 @@ export const addLaunches = (app: Api, launches: LaunchService): void => {
   app.openapi(
     { ...launchRoute, request: { ...launchRoute.request, body: anyDocument }, hide: true },
     async (context) => {
-      const document = context.req.valid("json");
+      const document = withKey(context.req.valid("json"), keyOf(context.req.header(IDEMPOTENCY_KEY)));
       const caller = context.get("caller");
       return context.req.valid("query").dry_run
         ? context.json(await launches.preview(caller, document), 200)

@@ -1,6 +1,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { OF_BODIES, OF_CHANGES, RunParams, flag, json, ndjson, wholeOr } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
+import { IDEMPOTENCY_KEY, IdempotencyHeader, firstWithKey, keyOf } from "./idempotency.ts";
 import { RunDocument } from "./run-document.ts";
 import {
   CancelAnswer,
@@ -23,6 +24,7 @@ const submitRoute = createRoute({
   description:
     "As application/json: the document with all values inside. As application/x-ndjson: the document, then lines {group, items} for groups with each: {stream}, then {end: true}. The answer comes when the run is on disk; a repeated uuid is the same run, even while the first request is still being sent; the same uuid with different content is refused.",
   request: {
+    headers: IdempotencyHeader,
     body: { content: { "application/json": { schema: RunDocument }, "application/x-ndjson": { schema: z.string() } } },
   },
   responses: json(
@@ -53,7 +55,8 @@ const addRunList = (app: Api, service: Service): void => {
     const lines = /^application\/x-ndjson\b/i.test(context.req.header("content-type") ?? "");
     // read as Node has it: a web stream around it costs more than the rest; a refusal half way must still be answered
     const body = context.env.incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
-    return context.json(await service.submit(readValues(body, lines)), 200);
+    const key = keyOf(context.req.header(IDEMPOTENCY_KEY));
+    return context.json(await service.submit(firstWithKey(readValues(body, lines), key)), 200);
   });
   app.openapi(
     createRoute({

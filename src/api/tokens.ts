@@ -1,11 +1,13 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { OF_BODIES, json } from "./answers.ts";
+import { nameOf } from "./caller.ts";
+import { type Answers, IDEMPOTENCY_KEY, IdempotencyHeader, keyOf } from "./idempotency.ts";
 import { type Api, BASE } from "./base.ts";
 import { NewToken, TokenRequest, TokenView } from "./launch-schemas.ts";
 import type { LaunchService } from "./launch-service.ts";
 
 /** Tokens of users who share this server. Only the home's owner reaches these. */
-export const addTokens = (app: Api, launches: LaunchService): void => {
+export const addTokens = (app: Api, launches: LaunchService, answers: Answers): void => {
   app.openapi(
     createRoute({
       method: "get",
@@ -22,12 +24,24 @@ export const addTokens = (app: Api, launches: LaunchService): void => {
       summary: "Make a token; the previous one of that name is no longer accepted",
       description:
         "Without a role it is a user's of this machine, for their own launches. With one it is for whoever acts for the home's owner: `read` looks at everything, `submit` may also submit, cancel and launch, `admin` everything.",
-      request: { body: { content: { "application/json": { schema: TokenRequest } }, required: true } },
-      responses: json(NewToken, "The token, shown only this once", "user-refused", "bad-value", ...OF_BODIES),
+      request: {
+        headers: IdempotencyHeader,
+        body: { content: { "application/json": { schema: TokenRequest } }, required: true },
+      },
+      responses: json(
+        NewToken,
+        "The token, shown only this once",
+        "user-refused",
+        "bad-value",
+        "key-reused",
+        ...OF_BODIES,
+      ),
     }),
     async (context) => {
-      const { user, role } = context.req.valid("json");
-      return context.json(await launches.addToken(user, role), 200);
+      const asked = context.req.valid("json");
+      const key = keyOf(context.req.header(IDEMPOTENCY_KEY));
+      const of = `tokens ${nameOf(context.get("caller"))}`;
+      return context.json(await answers.once(key, of, asked, () => launches.addToken(asked.user, asked.role)), 200);
     },
   );
   app.openapi(

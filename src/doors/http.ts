@@ -8,6 +8,7 @@ import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { getRequestListener } from "@hono/node-server";
 import type { Api } from "../api/base.ts";
+import { PROBLEM_TYPE, problemOf } from "../api/problem.ts";
 import { SlipwayError } from "../errors.ts";
 import { AGENT_PROTOCOL } from "../protocol/version.ts";
 import type { Strangers } from "./strangers.ts";
@@ -74,9 +75,9 @@ const refuseNoise = (error: NodeJS.ErrnoException, socket: Duplex): void => {
     error.code === "HPE_HEADER_OVERFLOW"
       ? `the head of the request is longer than ${MOST_HEAD_BYTES} bytes`
       : `this is not HTTP: ${error.message}`;
-  const body = JSON.stringify(new SlipwayError("bad-request", { detail }));
+  const body = JSON.stringify(problemOf(new SlipwayError("bad-request", { detail })));
   socket.end(
-    `HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    `HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: ${PROBLEM_TYPE}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     () => socket.destroy(),
   );
 };

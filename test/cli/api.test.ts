@@ -30,10 +30,16 @@ const ask = (
   path: string,
   body?: string | Iterable<string>,
   type = "application/json",
+  more: Readonly<Record<string, string>> = {},
 ): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const sent = httpRequest(
-      { socketPath: socket, path: `/api/v1${path}`, method, headers: type === "" ? {} : { "content-type": type } },
+      {
+        socketPath: socket,
+        path: `/api/v1${path}`,
+        method,
+        headers: { ...more, ...(type === "" ? {} : { "content-type": type }) },
+      },
       (answer) => {
         let text = "";
         answer.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
@@ -174,6 +180,40 @@ describe("the REST API", () => {
     expect([answer.status, answer.headers.allow]).toEqual([405, "POST, GET, HEAD"]);
     expect((await ask("POST", "/server", "{}")).headers.allow).toBe("GET, HEAD");
     expect((await ask("GET", "/server/stop")).headers.allow).toBe("POST");
+  });
+
+  it("API: errors are problems (RFC 9457) with the member `error` of v1, also at the door", async () => {
+    const { status, type, text } = await ask("GET", "/runs/99999");
+    expect([status, type]).toEqual([404, "application/problem+json"]);
+    expect(JSON.parse(text)).toMatchObject({
+      type: "urn:slipway:error:no-such-run",
+      title: "no such run",
+      status: 404,
+      detail: "there is no run 99999",
+      code: "no-such-run",
+      facts: { run: 99999 },
+      error: { code: "no-such-run", message: "there is no run 99999" },
+    });
+    const noise = await ask("GET", "/runs", undefined, "", { "x-long": "x".repeat(9000) });
+    expect([noise.status, noise.type]).toEqual([400, "application/problem+json"]);
+  });
+
+  it("API: Idempotency-Key: equal requests create one thing, other ones with the same key are refused", async () => {
+    const document = (command: string) => JSON.stringify({ cwd: "/", environment: {}, tasks: [{ run: command }] });
+    const send = (path: string, body: string, key: string) =>
+      ask("POST", path, body, "application/json", { "idempotency-key": key });
+    const key = "7c0e8d0e-3f83-4b57-9a52-6a3b3f3b9d01";
+    const both = await Promise.all([send("/runs", document("true"), key), send("/runs", document("true"), key)]);
+    expect(both.map(({ status }) => status)).toEqual([200, 200]);
+    expect(both[0]!.text).toBe(both[1]!.text);
+    expect((await send("/runs", document("false"), key)).status).toBe(409);
+    const pilots = await Promise.all([send("/pilots", '{"count":1}', key), send("/pilots", '{"count":1}', key)]);
+    expect(pilots.map(({ status }) => status)).toEqual([200, 200]);
+    expect(pilots[0]!.text).toBe(pilots[1]!.text);
+    expect(JSON.parse((await send("/pilots", '{"count":2}', key)).text)).toMatchObject({ code: "key-reused" });
+    const token = await send("/tokens", '{"user":"ci","role":"read"}', key);
+    expect((await send("/tokens", '{"user":"ci","role":"read"}', key)).text).toBe(token.text);
+    expect((await send("/runs", document("true"), "7")).status).toBe(400);
   });
 
   it("API: bodies are bounded: a launch of 300 MB is refused while it comes, and so is a line of 65 MB", async () => {
