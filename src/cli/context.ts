@@ -28,6 +28,8 @@ export interface Context {
   /** Where Slipway is installed: holds dist/ and package.json. */
   readonly root: string;
   readonly client: Client;
+  /** The same for what only looks, and does not follow: where no server runs, the journal answers, and a note says so. */
+  readonly reader: Client;
   /** Something that helps a person and that scripts do not read: standard error, unless --quiet or --json. */
   note(text: string): void;
   /** One JSON document on a line of its own. */
@@ -56,6 +58,10 @@ export const createContext = ({ root, out, err, env }: Surroundings, globals: Gl
   const color = globals.color !== false;
   const printJson = (value: unknown): void => out.line(JSON.stringify(value));
   let client: Client | undefined;
+  let reader: Client | undefined;
+  const note = (text: string): void => {
+    if (!quiet && !json) err.line(text);
+  };
   return {
     home,
     json,
@@ -70,14 +76,27 @@ export const createContext = ({ root, out, err, env }: Surroundings, globals: Gl
       client ??= connect({ home });
       return client;
     },
-    note: (text) => {
-      if (!quiet && !json) err.line(text);
+    get reader() {
+      reader ??= connect({
+        home,
+        withoutServer: async () => {
+          const { lookTransport } = await import("./look.ts");
+          const through = await lookTransport(home, root);
+          if (through !== undefined) note(`no server runs for ${home}: this is what its journal says`);
+          return through;
+        },
+      });
+      return reader;
     },
+    note,
     printJson,
     answer: (value, text) => {
       if (json) printJson(value);
       else out.line(text());
     },
-    close: () => client?.close(),
+    close: () => {
+      client?.close();
+      reader?.close();
+    },
   };
 };

@@ -25,7 +25,7 @@ import { createLaunchClient, type LaunchClient } from "./launches.ts";
 import { readJsonLines } from "./lines.ts";
 import { isFinalRun } from "./outcome.ts";
 import { findEndpoint } from "./remote.ts";
-import { createRequests } from "./requests.ts";
+import { createRequests, type WithoutServer } from "./requests.ts";
 import { type FollowOptions, pause, resumed } from "./resume.ts";
 import { type ItemStream, type RunDocument, submission, withUuid } from "./submit.ts";
 import { isConnectionLost, readJson, type Request } from "./transport.ts";
@@ -123,6 +123,8 @@ export interface ConnectOptions {
   readonly home: string;
   /** Where to find the server; the home's endpoint file unless a test says otherwise. */
   readonly endpoint?: () => Promise<Endpoint | undefined>;
+  /** What answers questions where no server does. */
+  readonly withoutServer?: WithoutServer;
 }
 
 const query = (values: Readonly<Record<string, string | number | undefined>>): string => {
@@ -132,8 +134,9 @@ const query = (values: Readonly<Record<string, string | number | undefined>>): s
 };
 
 /** A client of the server of a home. The endpoint is read when needed and again after a lost connection. */
-export const connect = ({ home, endpoint = async () => findEndpoint(home) }: ConnectOptions): Client => {
-  const requests = createRequests(home, endpoint);
+export const connect = (options: ConnectOptions): Client => {
+  const { home, endpoint = async () => findEndpoint(home), withoutServer } = options;
+  const requests = createRequests(home, endpoint, withoutServer);
   const { send, get, post, following } = requests;
 
   const submit = async (

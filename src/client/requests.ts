@@ -20,7 +20,14 @@ export interface Requests {
   close(): void;
 }
 
-export const createRequests = (home: string, endpoint: () => Promise<Endpoint | undefined>): Requests => {
+/** What answers where no server does; undefined: nothing can. */
+export type WithoutServer = () => Promise<Transport | undefined>;
+
+export const createRequests = (
+  home: string,
+  endpoint: () => Promise<Endpoint | undefined>,
+  withoutServer?: WithoutServer,
+): Requests => {
   let open: Promise<Transport> | undefined;
   const opened: Transport[] = [];
   let clockOffset: number | undefined;
@@ -48,13 +55,25 @@ export const createRequests = (home: string, endpoint: () => Promise<Endpoint | 
     open = undefined;
   };
 
+  /** Asks what answers without a server, from now on; throws what kept us from the server if nothing does. */
+  const instead = async (lost: unknown): Promise<Transport> => {
+    const made = isConnectionLost(lost) ? await withoutServer?.() : undefined;
+    if (made === undefined) throw lost;
+    opened.push(made);
+    open = Promise.resolve(made);
+    return made;
+  };
+
   const send = async (request: Request): Promise<AsyncIterable<Buffer>> => {
-    const through = await transport();
+    const through = await transport().catch(instead);
     try {
       return await through.send(request);
     } catch (error) {
-      if (isConnectionLost(error)) forget();
-      throw error;
+      if (!isConnectionLost(error)) throw error;
+      forget();
+      // of a server that died, its file is left
+      if (withoutServer === undefined || request.method !== undefined) throw error;
+      return await (await instead(error)).send(request);
     } finally {
       clockOffset = through.clockOffset ?? clockOffset;
     }
@@ -62,7 +81,7 @@ export const createRequests = (home: string, endpoint: () => Promise<Endpoint | 
 
   return {
     find,
-    server: async () => (await transport()).endpoint,
+    server: async () => (await transport().catch(instead)).endpoint,
     send,
     get: async <T>(path: string): Promise<T> => {
       for (let attempt = 1; ; attempt++) {

@@ -80,8 +80,11 @@ const pour = async (
   if (!answered()) request.end();
 };
 
-export const openTransport = async (home: string, endpoint: Endpoint): Promise<Transport> => {
-  const agent = agentFor(endpoint);
+export const openTransport = async (
+  home: string,
+  endpoint: Endpoint,
+  agent: http.Agent = agentFor(endpoint),
+): Promise<Transport> => {
   const token = await readToken(home);
   let clockOffset: number | undefined;
   const lost = (cause: unknown): SlipwayError =>

@@ -84,6 +84,12 @@ const outwait = async (
   }
 };
 
+/** The other host that holds this home, as its files say; undefined: no other host does. Changes nothing. */
+export const heldElsewhere = async (home: string, host: string): Promise<string | undefined> => {
+  const by = (await look(home)).holder?.by;
+  return by === undefined || by.host === host ? undefined : by.host;
+};
+
 const ATTEMPTS = 100;
 
 /**

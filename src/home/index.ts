@@ -1,6 +1,6 @@
 /** The home: the directory that holds all state of one server, and the right to be that server. */
 export { type HomeClock, systemClock } from "./clock.ts";
-export { type ClaimOptions, type ClaimTimes, claimHome, defaultClaimTimes } from "./claim.ts";
+export { type ClaimOptions, type ClaimTimes, claimHome, defaultClaimTimes, heldElsewhere } from "./claim.ts";
 export type { HomeClaim } from "./hold.ts";
 export { type Keys, loadKeys } from "./keys.ts";
 export type { Lease } from "./lease.ts";

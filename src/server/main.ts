@@ -84,6 +84,10 @@ const main = async (): Promise<number> => {
       return serve(args);
     case "journal":
       return (await import("./journal-command.ts")).journalCommand(args);
+    case "look": {
+      const { values } = parseArgs({ args, options: { home: { type: "string" } } });
+      return (await import("./look.ts")).look(values.home!, 3);
+    }
     case "compact-child": {
       const { values } = parseArgs({ args, options: { home: { type: "string" }, "up-to": { type: "string" } } });
       const { compact } = await import("../archive/compact.ts");

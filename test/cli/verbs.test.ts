@@ -50,7 +50,7 @@ describe("without a server running before", () => {
     const third = await run("down");
     expect(third.status).toBe(3);
     expect(third.stderr).toContain(`no server runs for ${slipway.home}`);
-    for (const verb of [["status"], ["list"], ["show", "1"], ["submit", "--", "true"], ["wait", "1"], ["events"]])
+    for (const verb of [["status"], ["submit", "--", "true"], ["wait", "1"], ["events", "--follow"]])
       expect((await run(...verb)).status, verb.join(" ")).toBe(3);
   });
 

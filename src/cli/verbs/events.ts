@@ -11,7 +11,9 @@ export const define: Define = (command, { act }) =>
     .action(
       act(async (context, _args, command) => {
         const options = command.opts<{ follow?: boolean; run?: string; since?: string }>();
-        const events = context.client.events({
+        // only a server says what happens next
+        const client = options.follow === true ? context.client : context.reader;
+        const events = client.events({
           follow: options.follow === true,
           run: options.run === undefined ? undefined : parseRun(options.run),
           since:

@@ -12,11 +12,11 @@ export const define: Define = (command, { act }) =>
     .action(
       act(async (context, _args, command) => {
         const limit = parseWhole("--limit", command.opts<{ limit: string }>().limit, 1, 10_000);
-        const runs = await context.client.runs({ limit });
+        const runs = await context.reader.runs({ limit });
         context.answer(runs, () =>
           runs.length === 0
             ? "no runs yet"
-            : runsTable(runs, context.style, context.client.now(), context.out.columns()),
+            : runsTable(runs, context.style, context.reader.now(), context.out.columns()),
         );
       }),
     );

@@ -1,5 +1,5 @@
 import type { OutputLostView } from "../../api/schemas.ts";
-import type { TaskLogOptions } from "../../client/index.ts";
+import type { Client, TaskLogOptions } from "../../client/index.ts";
 import { SlipwayError } from "../../errors.ts";
 import type { Context } from "../context.ts";
 import { lineJoiner, type TaskLine } from "../log-lines.ts";
@@ -53,10 +53,14 @@ const lossReport = (context: Context, stream: "stdout" | "stderr") => {
   };
 };
 
+/** Only a server says what comes next. */
+const clientFor = ({ client, reader }: Context, { follow = false }: TaskLogOptions): Client =>
+  follow ? client : reader;
+
 const taskOutput = async (context: Context, run: RunId, index: number, options: TaskLogOptions): Promise<number> => {
   const report = lossReport(context, options.stream ?? "stdout");
   await taskLines(context, run, index, options);
-  const { attempts, outputLost } = await context.client.task(run, index);
+  const { attempts, outputLost } = await clientFor(context, options).task(run, index);
   const { attempt } = options;
   report.add(
     `${run}.${index}`,
@@ -66,7 +70,7 @@ const taskOutput = async (context: Context, run: RunId, index: number, options: 
 };
 
 const taskLines = async (context: Context, run: RunId, index: number, options: TaskLogOptions): Promise<void> => {
-  const pieces = context.client.taskLogs(run, index, options);
+  const pieces = clientFor(context, options).taskLogs(run, index, options);
   if (!context.json) {
     for await (const piece of pieces) await context.out.bytes(piece);
     return;
@@ -78,7 +82,7 @@ const taskLines = async (context: Context, run: RunId, index: number, options: T
 };
 
 const runOutput = async (context: Context, id: number, options: TaskLogOptions): Promise<number> => {
-  const { total, numbering } = await context.client.run(id);
+  const { total, numbering } = await clientFor(context, options).run(id);
   if (total === 1) return taskOutput(context, id, numbering.start, options);
   if (options.attempt !== undefined)
     throw new SlipwayError("usage", {
@@ -88,7 +92,7 @@ const runOutput = async (context: Context, id: number, options: TaskLogOptions):
   const lines = lineJoiner();
   const report = lossReport(context, options.stream ?? "stdout");
   let current: string | undefined;
-  for await (const { task, data, outputLost } of context.client.logs(id, options)) {
+  for await (const { task, data, outputLost } of clientFor(context, options).logs(id, options)) {
     // A run's output comes task by task: a last line without its newline belongs before the next task.
     if (task !== current && current !== undefined) await write(lines.end());
     current = task;

@@ -24,7 +24,7 @@ export const define: Define = (command, { act }) =>
     )
     .option("--efficiency", "compare what the tasks of a run asked for with what they used: cores, memory, time")
     .action(
-      act(async ({ client, answer, style, out }, [target], given) => {
+      act(async ({ reader: client, answer, style, out }, [target], given) => {
         const { run: id, task: index } = parseTarget(target!);
         if (given.opts<{ efficiency?: boolean }>().efficiency === true) {
           if (index !== undefined) throw new SlipwayError("usage", { detail: "--efficiency is of a whole run" });

@@ -19,11 +19,11 @@ const whyOfWrap = async (home: string, name: string): Promise<WhyView | undefine
   }
 };
 
-const whyOf = async ({ home, client }: Context, target: string): Promise<WhyView> => {
+const whyOf = async ({ home, reader }: Context, target: string): Promise<WhyView> => {
   const found = await whyOfWrap(home, target);
   if (found !== undefined) return found;
   const { run, task } = parseTarget(target, "a wrapper of this home");
-  return client.why(run, task);
+  return reader.why(run, task);
 };
 
 export const define: Define = (command, { act }) =>

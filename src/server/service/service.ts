@@ -22,7 +22,7 @@ import { createRunShelf } from "./run-shelf.ts";
 import type { RunWatch } from "./run-watch.ts";
 import { createTaskService } from "./task-service.ts";
 import { createValidate } from "./validate.ts";
-import { createEtas } from "./etas.ts";
+import { type Etas, createEtas } from "./etas.ts";
 import { createWhyService } from "./why-service.ts";
 import type { AgentId, Row, RunId } from "../../core/ids.ts";
 import { wrapViews } from "../../wrap/report/view.ts";
@@ -53,6 +53,8 @@ export interface ServiceOptions {
   readonly mayChange: () => void;
   /** How many launches have not ended. */
   readonly launches: () => number;
+  /** When runs end; worked out unless somebody knows better. */
+  readonly etas?: Etas;
   readonly submit: Service["submit"];
   readonly checkCluster: Service["checkCluster"];
   readonly stop: (now: boolean) => void;
@@ -96,7 +98,7 @@ export const createService = (options: ServiceOptions): Service => {
     tailOf: (agent: AgentId, run: RunId, row: Row) => agents.link(agent)?.tails.get(`${run}.${row}`) ?? -1,
   };
   const context: ServiceContext = { ...options, shelf, logs };
-  const etas = createEtas(context);
+  const etas = options.etas ?? createEtas(context);
   const jobs = createJobService(context, pilotViews);
   let submitting = 0;
 
