@@ -7,6 +7,16 @@ import { sendLines } from "./streams.ts";
 
 const EventOrResume = z.union([EventView, z.object({ resume: z.number() })]);
 
+/** The seq of the last one is the `since` of the next page. */
+async function* firstOf<T>(source: AsyncIterable<T>, most: number): AsyncGenerator<T> {
+  let left = most;
+  for await (const each of source) {
+    yield each;
+    left -= 1;
+    if (left === 0) return;
+  }
+}
+
 export const addEvents = (app: Api, service: Service): void => {
   app.openapi(
     createRoute({
@@ -20,15 +30,17 @@ export const addEvents = (app: Api, service: Service): void => {
           follow: flag,
           run: wholeQuery().optional(),
           since: wholeOr(0),
+          limit: wholeQuery(1).optional(),
         }),
       },
       responses: ndjson(EventOrResume, "One event per line", "no-such-run"),
     }),
     async (context) => {
-      const { follow, run, since } = context.req.valid("query");
+      const { follow, run, since, limit = Infinity } = context.req.valid("query");
       if (run !== undefined) await service.run(run);
       const abort = new AbortController();
-      return sendLines(context.env.outgoing, service.events({ follow, run, since }, abort.signal), abort) as never;
+      const events = service.events({ follow, run, since }, abort.signal);
+      return sendLines(context.env.outgoing, limit === Infinity ? events : firstOf(events, limit), abort) as never;
     },
   );
 };

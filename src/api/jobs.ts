@@ -5,21 +5,24 @@ import { type Api, BASE } from "./base.ts";
 import type { Caller } from "./caller.ts";
 import { JOB_KINDS, type JobKind, JobView } from "./job-schemas.ts";
 import type { LaunchService } from "./launch-service.ts";
+import { type Page, cursorText, nextHeader, pageOf } from "./pages.ts";
 import type { Service } from "./service.ts";
 
 interface JobsQuery {
   readonly kind?: JobKind | undefined;
   readonly state?: (typeof LAUNCH_STATES)[number] | undefined;
   readonly limit: number;
+  readonly cursor?: string | undefined;
 }
 
-/** The time of ISO texts is their order. */
-const newestFirst = (a: JobView, b: JobView): number => ((a.submitted ?? "") < (b.submitted ?? "") ? 1 : -1);
+/** The time of ISO texts is their order; what was submitted at the same moment is told apart by its name. */
+const keyOf = ({ submitted, kind, id }: JobView): string => `${submitted ?? ""} ${kind} ${id}`;
+const newestFirst = (a: JobView, b: JobView): number => (keyOf(a) < keyOf(b) ? 1 : -1);
 
-const jobsOf = (service: Service, launches: LaunchService, caller: Caller, query: JobsQuery): JobView[] => {
+const jobsOf = (service: Service, launches: LaunchService, caller: Caller, query: JobsQuery): Page<JobView> => {
   const wants = (kind: JobKind): boolean => query.kind === undefined || query.kind === kind;
   const launched: JobView[] = wants("launch")
-    ? launches.list(caller, query).map((launch) => ({
+    ? launches.list(caller, { ...query, limit: Infinity }).map((launch) => ({
         ...launch,
         kind: "launch",
         since: launch.finished ?? launch.started ?? launch.submitted,
@@ -30,7 +33,9 @@ const jobsOf = (service: Service, launches: LaunchService, caller: Caller, query
     .filter((kind) => (caller.kind === "admin" || caller.kind === "role") && wants(kind))
     .flatMap((kind) => service.jobs(kind))
     .filter(({ state }) => query.state === undefined || query.state === state);
-  return [...launched, ...others].toSorted(newestFirst).slice(0, query.limit);
+  const { cursor } = query;
+  const meant = [...launched, ...others].filter((job) => cursor === undefined || keyOf(job) < cursor);
+  return pageOf(meant.toSorted(newestFirst), query.limit, keyOf);
 };
 
 export const addJobs = (app: Api, service: Service, launches: LaunchService): void =>
@@ -46,9 +51,14 @@ export const addJobs = (app: Api, service: Service, launches: LaunchService): vo
           kind: z.enum(JOB_KINDS).optional(),
           state: z.enum(LAUNCH_STATES).optional(),
           limit: wholeOr(100, 1, 10_000),
+          cursor: cursorText,
         }),
       },
       responses: json(z.array(JobView), "Jobs"),
     }),
-    (context) => context.json(jobsOf(service, launches, context.get("caller"), context.req.valid("query")), 200),
+    (context) => {
+      const { cursor: given, ...query } = context.req.valid("query");
+      const { items, next } = jobsOf(service, launches, context.get("caller"), { ...query, cursor: given });
+      return context.json(items, 200, nextHeader(next));
+    },
   );

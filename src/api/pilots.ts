@@ -1,6 +1,8 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { OF_BODIES, OF_CHANGES, json, whole } from "./answers.ts";
+import { PILOT_STATES } from "../core/states.ts";
+import { OF_BODIES, OF_CHANGES, json, whole, wholeOr, wholeQuery } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
+import { nextHeader, pageOf } from "./pages.ts";
 import { AddPilotsRequest, PilotRequest, PilotView } from "./schemas.ts";
 import { nameOf } from "./caller.ts";
 import { type Answers, IDEMPOTENCY_KEY, IdempotencyHeader, keyOf } from "./idempotency.ts";
@@ -14,10 +16,33 @@ export const addPilots = (app: Api, service: Service, answers: Answers): void =>
     createRoute({
       method: "get",
       path: `${BASE}/pilots`,
-      summary: "Pilots with their agents",
+      summary: "Pilots with their agents, in the order of their numbers",
+      description: "The header slipway-next of the answer is the cursor of the next page; it is absent at the end.",
+      request: {
+        query: z.object({
+          limit: wholeOr(1_000_000, 1, 1_000_000),
+          cursor: wholeQuery().optional(),
+          state: z.enum(PILOT_STATES).optional(),
+          cluster: z.string().max(200).optional(),
+          queue: z.string().max(200).optional(),
+        }),
+      },
       responses: json(z.array(PilotView), "Pilots"),
     }),
-    (context) => context.json(service.pilots(), 200),
+    (context) => {
+      const { limit, cursor = 0, state, cluster, queue } = context.req.valid("query");
+      const meant = service
+        .pilots()
+        .filter(
+          (pilot) =>
+            Number(pilot.id) > cursor &&
+            (state ?? pilot.state) === pilot.state &&
+            (cluster ?? pilot.cluster) === pilot.cluster &&
+            (queue ?? pilot.queue) === pilot.queue,
+        );
+      const { items, next } = pageOf(meant, limit, ({ id }) => id);
+      return context.json(items, 200, nextHeader(next));
+    },
   );
   app.openapi(
     createRoute({

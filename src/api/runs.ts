@@ -1,7 +1,8 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { OF_BODIES, OF_CHANGES, RunParams, flag, json, ndjson, wholeOr } from "./answers.ts";
+import { OF_BODIES, OF_CHANGES, RunParams, flag, json, ndjson, wholeOr, wholeQuery } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
 import { IDEMPOTENCY_KEY, IdempotencyHeader, firstWithKey, keyOf } from "./idempotency.ts";
+import { nextHeader } from "./pages.ts";
 import { RunDocument } from "./run-document.ts";
 import {
   CancelAnswer,
@@ -10,6 +11,7 @@ import {
   OutputLostView,
   RetryAnswer,
   RetryRequest,
+  RunState,
   RunView,
   SubmitAnswer,
   WhyView,
@@ -63,10 +65,21 @@ const addRunList = (app: Api, service: Service): void => {
       method: "get",
       path: `${BASE}/runs`,
       summary: "Runs, newest first",
-      request: { query: z.object({ limit: wholeOr(100, 1, 10_000) }) },
+      description: "The header slipway-next of the answer is the cursor of the next page; it is absent at the end.",
+      request: {
+        query: z.object({
+          limit: wholeOr(100, 1, 10_000),
+          cursor: wholeQuery().optional(),
+          state: RunState.optional(),
+          name: z.string().max(1000).optional().openapi({ description: "Runs of this name" }),
+        }),
+      },
       responses: json(z.array(RunView), "Runs without their groups"),
     }),
-    (context) => context.json(service.runs(context.req.valid("query").limit), 200),
+    (context) => {
+      const { items, next } = service.runs(context.req.valid("query"));
+      return context.json(items, 200, nextHeader(next));
+    },
   );
   app.openapi(
     createRoute({

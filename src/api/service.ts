@@ -17,6 +17,7 @@ import type {
   WrapView,
 } from "./schemas.ts";
 import type { ValidateAnswer, ValidateRequest } from "./validate.ts";
+import type { Page } from "./pages.ts";
 import type { RunId } from "../core/ids.ts";
 import type { OtherJobView } from "./job-schemas.ts";
 
@@ -31,7 +32,13 @@ export interface Service {
   status(): Omit<StatusView, "wraps">;
   /** Answers when the run is on disk. `lines` is the document, then batches of items, then the end. */
   submit(lines: AsyncIterable<unknown>): Promise<SubmitAnswer>;
-  runs(limit: number): RunView[];
+  /** Newest first; `cursor` is the last one of the page before. */
+  runs(query: {
+    limit: number;
+    cursor?: number | undefined;
+    state?: RunView["state"] | undefined;
+    name?: string | undefined;
+  }): Page<RunView>;
   run(id: number): Promise<RunView>;
   efficiency(id: number): Promise<EfficiencyView>;
   /** The run now, then each time it changes, until it has ended. */

@@ -94,3 +94,24 @@ export const sendBytes = (outgoing: Outgoing, source: AsyncIterable<Uint8Array>,
   void pour(outgoing, "application/octet-stream", source, (value: Uint8Array) => value, abort);
   return RESPONSE_ALREADY_SENT;
 };
+
+/** Some bytes of a stream: `count` of them from `first` on. Reads no further than it must. */
+export async function* someBytes(
+  source: AsyncIterable<Uint8Array>,
+  first: number,
+  count: number,
+): AsyncGenerator<Uint8Array> {
+  let skip = first;
+  let left = count;
+  for await (const piece of source) {
+    if (skip >= piece.length) {
+      skip -= piece.length;
+      continue;
+    }
+    const part = piece.subarray(skip, skip + left);
+    skip = 0;
+    left -= part.length;
+    yield part;
+    if (left === 0) return;
+  }
+}

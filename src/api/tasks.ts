@@ -1,10 +1,10 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { TASK_STATES } from "../core/states.ts";
-import { RunParams, TaskParams, attemptNumber, bytes, flag, json, wholeOr } from "./answers.ts";
+import { RunParams, TaskParams, attemptNumber, bytes, flag, json, wholeOr, wholeQuery } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
 import { TaskView, WhyView } from "./schemas.ts";
 import type { Service } from "./service.ts";
-import { sendBytes } from "./streams.ts";
+import { sendBytes, someBytes } from "./streams.ts";
 
 export const addTasks = (app: Api, service: Service): void => {
   app.openapi(
@@ -50,6 +50,9 @@ export const addTasks = (app: Api, service: Service): void => {
           follow: flag,
           /** The last one unless named. */
           attempt: attemptNumber,
+          /** Where to begin, and how many bytes at most. */
+          from: wholeOr(0),
+          bytes: wholeQuery(1).optional(),
         }),
       },
       responses: bytes("no-such-run", "no-such-task", "no-such-attempt", "output-replaced", "output-damaged"),
@@ -57,11 +60,10 @@ export const addTasks = (app: Api, service: Service): void => {
     async (context) => {
       const { run, task } = context.req.valid("param");
       const abort = new AbortController();
-      return sendBytes(
-        context.env.outgoing,
-        await service.taskLogs(run, task, { ...context.req.valid("query"), signal: abort.signal }),
-        abort,
-      ) as never;
+      const { from, bytes: count = Infinity, ...query } = context.req.valid("query");
+      const all = await service.taskLogs(run, task, { ...query, signal: abort.signal });
+      const wanted = from === 0 && count === Infinity ? all : someBytes(all, from, count);
+      return sendBytes(context.env.outgoing, wanted, abort) as never;
     },
   );
   app.openapi(

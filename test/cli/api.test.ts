@@ -216,6 +216,42 @@ describe("the REST API", () => {
     expect((await send("/runs", document("true"), "7")).status).toBe(400);
   });
 
+  it("API: lists come page by page with filters; logs by range", async () => {
+    for (const word of ["one", "two", "three"])
+      await ask(
+        "POST",
+        "/runs",
+        JSON.stringify({ name: "paged", cwd: "/", environment: {}, tasks: [{ run: `echo ${word}` }] }),
+      );
+    const all = JSON.parse((await ask("GET", "/runs?name=paged")).text) as RunView[];
+    expect(all.map(({ name }) => name)).toEqual(["paged", "paged", "paged"]);
+    const seen: number[] = [];
+    for (let cursor = ""; ;) {
+      const page = await ask("GET", `/runs?name=paged&limit=1${cursor}`);
+      seen.push(...(JSON.parse(page.text) as RunView[]).map(({ id }) => id));
+      if (page.headers["slipway-next"] === undefined) break;
+      cursor = `&cursor=${String(page.headers["slipway-next"])}`;
+    }
+    expect(seen).toEqual(all.map(({ id }) => id));
+    await slipway.run(["wait", ...all.map(({ id }) => String(id))]);
+    expect(JSON.parse((await ask("GET", "/runs?name=paged&state=DONE")).text)).toHaveLength(3);
+    expect(JSON.parse((await ask("GET", "/runs?name=paged&state=FAILED")).text)).toEqual([]);
+    const log = (query: string): Promise<string> =>
+      ask("GET", `/runs/${all[0]!.id}/tasks/0/logs?${query}`).then(({ text }) => text);
+    expect([await log(""), await log("from=1&bytes=3"), await log("from=4"), await log("from=99")]).toEqual([
+      "three\n",
+      "hre",
+      "e\n",
+      "",
+    ]);
+    const first = await ask("GET", "/events?limit=2");
+    expect(first.text.trim().split("\n")).toHaveLength(2);
+    expect((await ask("GET", "/pilots?state=DONE&cluster=nowhere")).text).toBe("[]");
+    expect((await ask("GET", "/jobs?limit=1")).status).toBe(200);
+    for (const query of ["cursor=x", "state=odd", "limit=0"])
+      expect((await ask("GET", `/runs?${query}`)).status, query).toBe(400);
+  });
+
   it("API: bodies are bounded: a launch of 300 MB is refused while it comes, and so is a line of 65 MB", async () => {
     const piece = "x".repeat(1_000_000);
     const long = function* (pieces: number): Generator<string> {

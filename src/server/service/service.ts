@@ -1,9 +1,10 @@
 import type { Agents } from "../../agent-links/agents.ts";
+import { pageOf } from "../../api/pages.ts";
 import type { Service } from "../../api/service.ts";
 import type { ClusterView, RunView, ServerView } from "../../api/schemas.ts";
 import type { ClusterConfig, ClustersConfig } from "../../config/clusters-file.ts";
 import { type Resources, fromUnits } from "../../core/resources.ts";
-import { isFinishedRun } from "../../core/run.ts";
+import { isFinishedRun, runState } from "../../core/run.ts";
 import { SlipwayError } from "../../errors.ts";
 import type { Engine } from "../engine.ts";
 import type { Fallback } from "../fallback.ts";
@@ -107,6 +108,12 @@ export const createService = (options: ServiceOptions): Service => {
     return run === undefined ? summaryView(state.archived.get(id)!) : runView(run, engine.clock(), etas.of(run));
   };
 
+  const nameOf = (id: number): string | undefined => state.runs.get(id)?.spec.name ?? state.archived.get(id)?.name;
+  const stateOf = (id: number): RunView["state"] => {
+    const run = state.runs.get(id);
+    return run === undefined ? summaryView(state.archived.get(id)!).state : runState(run);
+  };
+
   return {
     ...createTaskService(context, jobs),
     ...createRunChanges(context),
@@ -135,7 +142,12 @@ export const createService = (options: ServiceOptions): Service => {
         submitting -= 1;
       }
     },
-    runs: (limit) => shelf.ids().slice(0, limit).map(shortView),
+    runs: ({ limit, cursor = Infinity, state: wanted, name }) => {
+      const isMeant = (id: number): boolean =>
+        id < cursor && (name === undefined || nameOf(id) === name) && (wanted === undefined || stateOf(id) === wanted);
+      const { items, next } = pageOf(shelf.ids().filter(isMeant), limit, String);
+      return { items: items.map(shortView), next };
+    },
     run: async (id) => {
       const run = await shelf.whole(id);
       return { ...runView(run, engine.clock(), etas.of(run)), groups: groupViews(run) };
