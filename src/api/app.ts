@@ -15,6 +15,7 @@ import type { LaunchService } from "./launch-service.ts";
 import { addLaunches } from "./launches.ts";
 import { addNumbers, type NumberService } from "./numbers.ts";
 import { createAnswers } from "./idempotency.ts";
+import { addOverview } from "./overview.ts";
 import { PROBLEM_TYPE, problemAnswer, problemOf } from "./problem.ts";
 import { addPilots } from "./pilots.ts";
 import { ACCESS, accessTo, checkAccess } from "./roles.ts";
@@ -101,6 +102,7 @@ export const createApi = ({ service, launches, numbers, token, version, clock, o
   const answers = createAnswers(clock);
   addNumbers(app, numbers);
   addServer(app, service);
+  addOverview(app, service, numbers);
   addRuns(app, service);
   addValidate(app, service);
   addTasks(app, service);

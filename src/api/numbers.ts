@@ -1,12 +1,14 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { CONTENT_TYPE } from "../metrics/families.ts";
 import { errors, json } from "./answers.ts";
+import type { Sums } from "./overview.ts";
 import type { Api } from "./base.ts";
 
 /** What programs of operators ask: numbers for Prometheus, and whether the server lives and takes work. */
 export interface NumberService {
   /** In Prometheus' text format. */
   text(): string;
+  sums(): Sums;
   /** Why it takes no work now, or null. */
   unready(): string | null;
 }

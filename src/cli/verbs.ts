@@ -46,6 +46,7 @@ export const VERBS: readonly VerbEntry[] = [
   verb(LOOK, "why", "why it is not running, or why it failed, and what would help", () => import("./verbs/why.ts")),
   verb(LOOK, "events", "what happened, in order", () => import("./verbs/events.ts")),
   verb(LOOK, "status", "one screen: server, fleets, pilots, runs", () => import("./verbs/status.ts")),
+  verb(LOOK, "top", "the same, live: throughput, use, fleets, progress", () => import("./verbs/top.ts")),
   verb(SERVER, "up", "start the server", () => import("./verbs/up.ts")),
   verb(SERVER, "down", "let running tasks end, then stop the server", () => import("./verbs/down.ts")),
   verb(SERVER, "pilots", "the jobs that hold agents and pull tasks", () => import("./verbs/pilots.ts")),

@@ -17,6 +17,7 @@ import type {
   WhyView,
   WrapView,
 } from "../api/schemas.ts";
+import type { OverviewView } from "../api/overview.ts";
 import type { JobKind, JobView } from "../api/job-schemas.ts";
 import type { LogPiece } from "../api/service.ts";
 import type { ValidateAnswer, ValidateRequest } from "../api/validate.ts";
@@ -51,6 +52,16 @@ export interface LogOptions {
 export interface TaskLogOptions extends LogOptions {
   /** Which attempt; the last one unless named. */
   readonly attempt?: number | undefined;
+  /** Where to begin, and how many bytes at most. */
+  readonly from?: number | undefined;
+  readonly bytes?: number | undefined;
+}
+
+export interface RunsQuery {
+  readonly limit?: number;
+  readonly cursor?: number | undefined;
+  readonly state?: RunView["state"] | undefined;
+  readonly name?: string | undefined;
 }
 
 export interface TasksQuery {
@@ -77,11 +88,14 @@ export interface Client extends LaunchClient {
   /** `idle`: only if no run is live; the answer's state says whether it stops. */
   stop(options?: { now?: boolean; idle?: boolean }): Promise<{ state: string }>;
   status(): Promise<StatusView>;
+  /** Sums over everything, for who looks often. */
+  overview(): Promise<OverviewView>;
   /** Answers when the run is on the server's disk. A repeated submission (same `uuid`) is the same run. */
   submit(document: RunDocument, items?: readonly ItemStream[]): Promise<z.infer<typeof SubmitAnswer>>;
   /** What is wrong with a run, by line where its text is given, or what it would be. Nothing is submitted. */
   validate(request: z.input<typeof ValidateRequest>): Promise<z.infer<typeof ValidateAnswer>>;
-  runs(options?: { limit?: number }): Promise<RunView[]>;
+  /** Newest first; `cursor` is the id of the last one of the page before. */
+  runs(options?: RunsQuery): Promise<RunView[]>;
   run(id: number): Promise<RunView>;
   /** What its tasks that ended well asked for, used, and would have needed. */
   efficiency(id: number): Promise<EfficiencyView>;
@@ -213,9 +227,10 @@ export const connect = (options: ConnectOptions): Client => {
     server: () => get("/server"),
     stop: ({ now = false, idle = false } = {}) => post("/server/stop", { now, idle }),
     status: () => get("/status"),
+    overview: () => get("/overview"),
     submit,
     validate: (request) => post("/validate", request),
-    runs: ({ limit } = {}) => get(`/runs${query({ limit })}`),
+    runs: (wanted = {}) => get(`/runs${query({ ...wanted })}`),
     run: (id) => get(`/runs/${id}`),
     efficiency: (id) => get(`/runs/${id}/efficiency`),
     watch,
@@ -242,8 +257,7 @@ export const connect = (options: ConnectOptions): Client => {
   };
 };
 
-const logRequest = (path: string, { stream = "stdout", follow = false, signal, attempt }: TaskLogOptions): Request => ({
-  path: path + query({ stream, follow: follow ? 1 : undefined, attempt }),
-  follow,
-  signal,
-});
+const logRequest = (path: string, options: TaskLogOptions): Request => {
+  const { stream = "stdout", follow = false, signal, attempt, from, bytes } = options;
+  return { path: path + query({ stream, follow: follow ? 1 : undefined, attempt, from, bytes }), follow, signal };
+};

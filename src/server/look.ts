@@ -147,6 +147,10 @@ const isAnswered = (method: string, url: URL): boolean =>
   !LASTS.test(url.pathname) &&
   !["1", "true"].includes(url.searchParams.get("follow") ?? "");
 
+const refuseNumbers = (): never => {
+  throw new SlipwayError("internal", { detail: NO_SERVER });
+};
+
 export const look = async (home: string, fd: number): Promise<number> => {
   const socket = new Socket({ fd });
   const ended = new Promise<number>((resolve) => {
@@ -158,7 +162,7 @@ export const look = async (home: string, fd: number): Promise<number> => {
     createApi({
       service,
       launches: {} as LaunchService,
-      numbers: { text: () => "", unready: () => NO_SERVER },
+      numbers: { text: () => "", sums: refuseNumbers, unready: () => NO_SERVER },
       token: "",
       version: VERSION,
       clock: Date.now,

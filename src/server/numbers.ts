@@ -1,3 +1,4 @@
+import type { Sums } from "../api/overview.ts";
 import type { Agents } from "../agent-links/agents.ts";
 import type { ClustersConfig } from "../config/clusters-file.ts";
 import { formatResource } from "../core/quantities.ts";
@@ -31,6 +32,7 @@ export interface NumbersOptions {
 export interface Numbers {
   /** In Prometheus' text format. */
   text(): string;
+  sums(): Sums;
 }
 
 /** The words for people; TASK_STATES are in docs/glossary.md. */
@@ -186,6 +188,27 @@ const ofProcess = (): Family[] => [
   ]),
 ];
 
+const sumsOf = (options: NumbersOptions): Sums => {
+  const tasks = { waiting: 0, ready: 0, starting: 0, running: 0, staging: 0 };
+  for (const { counts } of liveRuns(options.engine))
+    for (const [code, value] of counts.entries()) {
+      const word = taskWord(code);
+      if (word in tasks) tasks[word as keyof typeof tasks] += value;
+    }
+  const resources = new Map<string, { cluster: string; resource: string; total: number; used: number }>();
+  for (const { cluster, resource, total, used } of amountsOf(options)) {
+    const key = JSON.stringify([cluster, resource]);
+    const sum = resources.get(key) ?? { cluster, resource, total: 0, used: 0 };
+    resources.set(key, { ...sum, total: sum.total + total, used: sum.used + used });
+  }
+  const { ended } = options.counts;
+  return {
+    tasks,
+    ended: { done: ended[Task.DONE]!, failed: ended[Task.FAILED]!, cancelled: ended[Task.CANCELED]! },
+    resources: [...resources.values()],
+  };
+};
+
 export const createNumbers = (options: NumbersOptions): Numbers => {
   const { engine, counts } = options;
   const loop = createLoopWatch();
@@ -211,5 +234,6 @@ export const createNumbers = (options: NumbersOptions): Numbers => {
       loop.asked();
       return render(families);
     },
+    sums: () => sumsOf(options),
   };
 };
