@@ -112,6 +112,7 @@ describe("roles", () => {
       "POST /api/v1/runs",
       "POST /api/v1/runs/{run}/cancel",
       "POST /api/v1/runs/{run}/retry",
+      "POST /api/v1/validate",
     ]);
     expect(await allowed("submit")).not.toContain("GET /api/v1/tokens");
   });
