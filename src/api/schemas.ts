@@ -53,6 +53,10 @@ export const RunView = z.object({
   counts: z.record(z.string(), z.number()),
   /** Handlers (`after: {x: failed}`) that were not needed; counts.CANCELED includes them, but they are not failures. */
   unneeded: z.number(),
+  /** Tasks that are DONE without having run, because the run that this one resumes has done them. */
+  skipped: z.number().optional(),
+  /** The run whose done tasks were skipped. */
+  resumes: z.number().nullable().optional(),
   submitted: time,
   started: time,
   finished: time,
@@ -109,6 +113,8 @@ export const TaskView = z.object({
   index: z.number(),
   name: z.string(),
   state: z.enum(TASK_STATES),
+  /** It is DONE without having run, because the run that its own resumes has done it. */
+  skipped: z.boolean().optional(),
   exitCode: z.number().nullable(),
   signal: z.string().nullable(),
   reason: z.string().nullable(),
@@ -356,6 +362,8 @@ export const CheckView = z.object({
 export const SubmitAnswer = z.object({
   run: z.number(),
   total: z.number(),
+  /** Of a run that resumes another: tasks that the other has done. */
+  skipped: z.number().optional(),
   /** Tasks that run on this machine because the cluster they were meant for cannot be used. */
   redirected: z
     .array(z.object({ cluster: z.string(), tasks: z.number(), cause: z.string() }))

@@ -32,6 +32,12 @@ export const VERBS: readonly VerbEntry[] = [
   verb(WORK, "wait", "wait until runs have ended", () => import("./verbs/wait.ts")),
   verb(WORK, "cancel", "cancel a run, or some of its tasks", () => import("./verbs/cancel.ts")),
   verb(WORK, "retry", "run failed tasks again", () => import("./verbs/retry.ts")),
+  verb(
+    WORK,
+    "resume",
+    "submit a file again; what an earlier run has done is skipped",
+    () => import("./verbs/resume.ts"),
+  ),
   verb(WORK, "launch", "hand one batch job straight to the workload manager", () => import("./verbs/launch.ts")),
   verb(WORK, "wrap", "hold a Dask cluster as long as somebody uses it", () => import("./verbs/wrap.ts")),
   verb(LOOK, "list", "list the runs, newest first", () => import("./verbs/list.ts")),

@@ -138,6 +138,6 @@ export const buildRun = (document: RunDocument, context: BuildContext): BuiltRun
   const { environment, dropped } = take(() => readEnvironment(document, context)) ?? { environment: {}, dropped: [] };
   const maxFails = take(() => wholeNumber(source, ["max-fails"], value["max-fails"], 0, MAX_FAILS));
   problems.end();
-  const spec = without<RunSpec>({ name, cwd, env: environment, groups, maxFails, numbering });
+  const spec = without<RunSpec>({ name, cwd, env: environment, groups, maxFails, resumes: value.resume, numbering });
   return without<BuiltRun>({ spec, items, backends, dropped, uuid: value.uuid });
 };

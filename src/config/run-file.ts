@@ -22,7 +22,7 @@ export interface RunDocument {
 
 const EACH_KEYS = Object.keys(EachInput.shape);
 const ONLY_TASKS = new Set(["name", "run", "each", "after"]);
-const ONLY_REQUESTS: readonly string[] = ["environment", "uuid"];
+const ONLY_REQUESTS: readonly string[] = ["environment", "uuid", "resume"];
 
 const keysAt: KeysAt = (path) => {
   if (path.at(-1) === "each") return EACH_KEYS.filter((key) => key !== "stream");

@@ -120,6 +120,11 @@ export const RunInput = z.strictObject(
     environment: z.record(z.string(), z.string(), { error: "must be a map of names and texts" }).optional(),
     /** Only in requests: a repeated request with the same uuid is the same run. */
     uuid: z.uuid({ error: "must be a UUID" }).optional(),
+    /** Only in requests: the id of a run that has ended; what it has done is skipped. */
+    resume: whole
+      .min(1, { error: "must be the id of a run" })
+      .max(2 ** 31 - 1, { error: "must be the id of a run" })
+      .optional(),
   },
   { error: "must be a map with the key `tasks`" },
 );

@@ -19,6 +19,7 @@ import type { RunSpec } from "./spec.ts";
 import { applyRetried } from "./retry.ts";
 import { type Group, type GroupInput, createRun, createShapeSet, groupOf, isFinishedRun } from "./run.ts";
 import type { Apply, Effects, Pilot, State } from "./state.ts";
+import { skipRows } from "./skipped.ts";
 import { applyTaskJobChanged, applyTaskJobRequested } from "./task-job.ts";
 import { isFinalPilot } from "./states.ts";
 
@@ -129,6 +130,7 @@ const applyCommitted: Apply<RunCommitted> = (state, event, effects) => {
   run.digest = draft.opened.digest ?? "";
   state.runs.set(run.id, run);
   state.byUuid.set(uuid, run.id);
+  if (event.skipped !== undefined) skipRows(state, run, event.skipped, event.at);
   openRun(state, run, event.at, effects);
 };
 

@@ -131,6 +131,7 @@ const HEAD = [
   "finished",
   "canceled",
   "unneeded",
+  "skipped",
   "retries",
   "losses",
   "counts",

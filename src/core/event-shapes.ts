@@ -121,6 +121,7 @@ const spec = both(
     env: tableOf(text),
     groups: listOf(group),
     maxFails: optional(number),
+    resumes: optional(id),
     numbering: object({ start: number, step: number }),
   }),
   ordered,
@@ -153,7 +154,7 @@ const SHAPES: Readonly<Record<Event["type"], Shape>> = {
   "server.started": object({ at: number, epoch: id }),
   "run.opened": object({ at: number, run: id, uuid: text, spec }),
   "run.items": object({ run: id, group: id, json: flag, items: listOf(text) }),
-  "run.committed": object({ at: number, run: id }),
+  "run.committed": object({ at: number, run: id, skipped: optional(both(listOf(row), pairs)) }),
   "run.canceled": object({ at: number, run: id, rows: optional(listOf(row)), reason: text }),
   "run.retried": object({
     at: number,

@@ -72,6 +72,8 @@ export interface RunCommitted {
   readonly type: "run.committed";
   readonly at: number;
   readonly run: RunId;
+  /** Rows that the run it resumes has done, as `[from, count, …]`: they are DONE at once. */
+  readonly skipped?: readonly number[];
 }
 
 export interface RunCanceled {

@@ -25,8 +25,10 @@ export const applyRetried: Apply<RunRetried> = (state, event, effects) => {
     const slot = row % run.table.pageRows;
     if (event.rows === undefined && event.which === "failed" && page.state[slot] === Task.DONE) continue;
     const unneeded = (page.flags[slot]! & Flag.UNNEEDED) !== 0;
+    const skipped = (page.flags[slot]! & Flag.SKIPPED) !== 0;
     if (!reopen(state, run, row, false, Task.NEW)) continue;
     if (unneeded) run.unneeded -= 1;
+    if (skipped) run.skipped -= 1;
     page.flags[slot] = 0;
     page.fails[slot] = 0;
     page.losses[slot] = 0;

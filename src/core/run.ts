@@ -158,6 +158,8 @@ export interface Run {
   /** Moving average of what its tasks took, for groups about which nothing is known; -1 while none ended. Advice too. */
   meanMs: number;
   unneeded: number;
+  /** Tasks that are DONE without having run. */
+  skipped: number;
   retries: number;
   losses: number;
 }
@@ -301,6 +303,7 @@ export const createRun = (
     canceled: "",
     meanMs: -1,
     unneeded: 0,
+    skipped: 0,
     retries: 0,
     losses: 0,
   };

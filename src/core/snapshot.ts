@@ -94,6 +94,7 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     finished: run.finished,
     canceled: run.canceled,
     unneeded: run.unneeded,
+    ...(run.skipped === 0 ? {} : { skipped: run.skipped }),
     retries: run.retries,
     losses: run.losses,
     counts: [...run.counts],
@@ -167,6 +168,7 @@ interface RunHeader {
   readonly finished: number;
   readonly canceled: string;
   readonly unneeded: number;
+  readonly skipped?: number;
   readonly retries: number;
   readonly losses: number;
   readonly counts: readonly number[];
@@ -199,6 +201,7 @@ const beginRun = (header: RunHeader, items: ReadonlyMap<number, PackedItems>): R
   run.finished = header.finished;
   run.canceled = header.canceled;
   run.unneeded = header.unneeded;
+  run.skipped = header.skipped ?? 0;
   run.retries = header.retries;
   run.losses = header.losses;
   run.digest = header.digest ?? "";
@@ -503,6 +506,8 @@ export const summarise = (run: Run, file: string): RunSummary => ({
   finished: run.finished,
   canceled: run.canceled,
   unneeded: run.unneeded,
+  ...(run.skipped === 0 ? {} : { skipped: run.skipped }),
+  ...(run.spec.resumes === undefined ? {} : { resumes: run.spec.resumes }),
   retries: run.retries,
   losses: run.losses,
   counts: [...run.counts],

@@ -15,6 +15,8 @@ export interface RunSpec {
   readonly groups: readonly GroupSpec[];
   /** More failed tasks than this cancel the rest. */
   readonly maxFails?: number;
+  /** The run whose done tasks are skipped in this one. */
+  readonly resumes?: RunId;
   /** How rows are numbered for people: a single array keeps its own numbers, everything else counts from 0. */
   readonly numbering: { readonly start: number; readonly step: number };
 }

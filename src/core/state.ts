@@ -58,6 +58,9 @@ export interface RunSummary {
   readonly finished: number;
   readonly canceled: string;
   readonly unneeded: number;
+  /** Absent where there are none. */
+  readonly skipped?: number;
+  readonly resumes?: RunId;
   readonly retries: number;
   readonly losses: number;
   readonly counts: readonly number[];

@@ -38,6 +38,8 @@ export const Flag = {
   CANCEL: 1,
   /** A handler for a failure that did not happen. */
   UNNEEDED: 2,
+  /** It is DONE without having run: an earlier run has done it. */
+  SKIPPED: 4,
   /** It was lost with its spawner: it gets its own from now on, so that it takes no other task with it. */
   ALONE: 64,
 } as const;

@@ -29,7 +29,7 @@ export function* etaSteps(run: Run, now: number, expected: Expected, places: Pla
     for (const each of spec.after)
       if ("run" in each && !places.isOver(each.run)) return { reason: `it waits for run ${each.run}` };
   }
-  const knows = run.counts[Task.DONE]! > 0 || open.some((group) => group.expectedMs >= 0);
+  const knows = run.counts[Task.DONE]! > run.skipped || open.some((group) => group.expectedMs >= 0);
   if (!knows) return { reason: "nothing like its tasks has ended yet" };
   const capacity = capacityFor(shapeOfRow(next, next.first), places);
   if (typeof capacity === "string") return { reason: capacity };

@@ -35,7 +35,9 @@ const retryDetail = ({ which, rows, set }: RunRetried): Record<string, unknown> 
 export const linesOf = (event: Event, runOf: RunOf = () => undefined): readonly FeedLine[] => {
   switch (event.type) {
     case "run.committed":
-      return [{ event: "run.submitted", run: event.run }];
+      return event.skipped === undefined
+        ? [{ event: "run.submitted", run: event.run }]
+        : [{ event: "run.submitted", run: event.run, detail: { skipped: countOf({ ranges: event.skipped }) } }];
     case "run.canceled":
       return [{ event: "run.cancel", run: event.run, detail: { reason: event.reason } }];
     case "run.retried":

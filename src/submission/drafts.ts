@@ -10,6 +10,8 @@ import type { RunId } from "../core/ids.ts";
 export interface Submitted {
   readonly run: RunId;
   readonly total: number;
+  /** Tasks that the run it resumes has done; absent where it resumes none. */
+  readonly skipped?: number;
 }
 
 /** A draft, and the requests that add to it: equal ones at the same time, or one that repeats an interrupted one. */
@@ -50,6 +52,8 @@ export interface DraftsOptions {
   readonly mayTake: () => void;
   readonly fits: FitCheck;
   readonly patiently: Patience;
+  /** Rows that the run it resumes has done, as ranges; undefined: it resumes none. */
+  readonly skipped: (draft: OpenSubmission) => Promise<readonly number[] | undefined>;
 }
 
 /** Bytes that may wait for the disk before a stream of items is slowed down. */
@@ -123,11 +127,18 @@ export const createDrafts = (options: DraftsOptions): Drafts => {
         checkLists(draft);
         // a large submission is on disk before its commit: until then "nothing was submitted" is true
         if (!draft.isShort) await patiently(journal.appended);
+        const skipped = await options.skipped(draft);
         options.mayTake();
-        const lsn = engine.commit({ type: "run.committed", at: engine.clock(), run });
+        const lsn = engine.commit({
+          type: "run.committed",
+          at: engine.clock(),
+          run,
+          ...(skipped === undefined || skipped.length === 0 ? {} : { skipped }),
+        });
         open.delete(uuid);
         await patiently(lsn, run);
-        return { run, total };
+        const count = skipped?.reduce((sum, each, i) => (i % 2 === 1 ? sum + each : sum), 0);
+        return { run, total, ...(count === undefined ? {} : { skipped: count }) };
       } finally {
         drop(draft);
       }

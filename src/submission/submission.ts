@@ -4,7 +4,9 @@ import type { ClustersConfig } from "../config/clusters-file.ts";
 import { type RunDocument, readRunBody } from "../config/run-file.ts";
 import type { ItemsInput } from "../config/task-items.ts";
 import type { Resources } from "../core/resources.ts";
+import { type Run, isFinishedRun } from "../core/run.ts";
 import type { GroupSpec, RunSpec } from "../core/spec.ts";
+import type { State } from "../core/state.ts";
 import { SlipwayError } from "../errors.ts";
 import { readArchive } from "../archive/archive.ts";
 import type { Engine } from "../server/engine.ts";
@@ -12,6 +14,7 @@ import type { Journal } from "../journal/journal.ts";
 import { type OpenSubmission, type Submitted, createDrafts } from "./drafts.ts";
 import { type FitOptions, createFitCheck } from "./fits.ts";
 import { createPatience } from "./patience.ts";
+import { skippedBy } from "./resume.ts";
 import { type Redirected, type Redirects, redirectedOf } from "./redirects.ts";
 import { compareItems, digestOf } from "./same-body.ts";
 import { listForms, takeItems } from "./take-items.ts";
@@ -77,6 +80,34 @@ const streamsOf = ({ value }: RunDocument): Map<number, ItemsInput> => {
 const clustersOf = ({ value: { tasks, defaults } }: RunDocument): (string | undefined)[] =>
   tasks.map(({ cluster }) => cluster ?? defaults?.cluster);
 
+/** Only what has ended can be resumed. */
+const checkResumed = (state: State, id: RunId): void => {
+  const live = state.runs.get(id);
+  if (live === undefined && !state.archived.has(id)) throw new SlipwayError("no-such-run", { run: id });
+  if (live !== undefined && !isFinishedRun(live))
+    throw new SlipwayError("run-active", { run: id, detail: "only a run that has ended can be resumed" });
+};
+
+/** The run that another one resumes, whole. */
+const resumedRun = async (state: State, home: string, id: RunId): Promise<Run> => {
+  checkResumed(state, id);
+  return state.runs.get(id) ?? readArchive(home, state.archived.get(id)!.file);
+};
+
+/** Rows of a draft that the run it resumes has done; undefined: it resumes none. */
+const skippedIn = async (
+  state: State,
+  home: string,
+  { spec, items }: OpenSubmission,
+): Promise<readonly number[] | undefined> => {
+  if (spec.resumes === undefined) return undefined;
+  const old = await resumedRun(state, home, spec.resumes);
+  const counted = spec.groups.map((group, index) =>
+    group.items.kind === "list" ? { ...group, items: { ...group.items, count: items.get(index)?.length ?? 0 } } : group,
+  );
+  return skippedBy({ spec: { ...spec, groups: counted }, items }, old);
+};
+
 export const createSubmission = (options: SubmissionOptions): Submit => {
   const { engine, journal, home, clusters, largest, shared, described, mayTake } = options;
   const { state } = engine;
@@ -84,7 +115,8 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
   const patiently = createPatience(engine, journal, home);
   const fits = createFitCheck({ state, clusters, largest, shared, described });
   const resolveJobs = createTaskJobs(clusters);
-  const drafts = createDrafts({ engine, journal, tasksPerRun, mayTake, fits, patiently });
+  const skipped = (draft: OpenSubmission) => skippedIn(state, home, draft);
+  const drafts = createDrafts({ engine, journal, tasksPerRun, mayTake, fits, patiently, skipped });
   let atOnce = 0;
 
   /** A request for a committed run: a repetition, unless it says something else. */
@@ -115,7 +147,8 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
       }
     }
     await patiently(journal.appended, run);
-    return { run, total: live?.total ?? summary?.total ?? 0 };
+    const done = document.value.resume === undefined ? {} : { skipped: live?.skipped ?? summary?.skipped ?? 0 };
+    return { run, total: live?.total ?? summary?.total ?? 0, ...done };
   };
 
   /** Adds what a request has to a draft, and commits the draft at the request's end. */
@@ -166,6 +199,8 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
     const inputs = new Map(built.items);
     const { spec: resolved, notices } = resolveJobs(redirect(listForms(built.spec, inputs)), built.backends);
     const spec = withFirstAmounts(resolved, options.firstMemory);
+    // refused before anything is taken
+    if (spec.resumes !== undefined) checkResumed(state, spec.resumes);
     const draft = drafts.get(uuid) ?? drafts.begin(uuid, digest, spec, [...inputs.keys()]);
     if (draft.digest !== digest) differs(uuid, draft.run);
     const submitted = await give(draft, inputs, lines);

@@ -3,7 +3,7 @@ import { peakOf } from "../core/peak.ts";
 import { amountOf, fromUnits } from "../core/resources.ts";
 import { type Group, type Run, shapeOfRow } from "../core/run.ts";
 import { Task } from "../core/states.ts";
-import { peek } from "../core/table.ts";
+import { Flag, peek } from "../core/table.ts";
 import type { Row } from "../core/ids.ts";
 
 /** What the tasks of a run that ended well asked for, what they used, and what would have done. */
@@ -31,7 +31,10 @@ const doneRows = function* ({ table }: Run, { first, count }: Group): Generator<
     const page = peek(table, row);
     const end = Math.min(first + count, (Math.floor(row / table.pageRows) + 1) * table.pageRows);
     if (page === undefined) row = end;
-    for (; row < end; row += 1) if (page!.state[row % table.pageRows] === Task.DONE) yield row;
+    for (; row < end; row += 1) {
+      const slot = row % table.pageRows;
+      if (page!.state[slot] === Task.DONE && (page!.flags[slot]! & Flag.SKIPPED) === 0) yield row;
+    }
   }
 };
 

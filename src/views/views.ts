@@ -12,6 +12,7 @@ import type { Agent, RunSummary, State } from "../core/state.ts";
 import { TASK_STATES, Task, taskStateName } from "../core/states.ts";
 import { peek, stateOf } from "../core/table.ts";
 import { usedBy } from "../core/usage.ts";
+import { isSkipped } from "../core/skipped.ts";
 import { agentOf } from "../core/task-job.ts";
 import { type CompiledTask, compileTask, expandTask, itemAt } from "../core/task-template.ts";
 import { expand, type Template, type TemplateContext } from "../core/template.ts";
@@ -79,6 +80,8 @@ export const runView = (run: Run, now: number, eta: EtaDates = undefined): RunVi
   total: run.total,
   counts: countsOf(run.counts),
   unneeded: run.unneeded,
+  skipped: run.skipped,
+  resumes: run.spec.resumes ?? null,
   submitted: isoTime(run.submitted),
   ...inOrder(run.submitted, run, run.finished === 0 ? now : run.finished),
   ...etaView(run.finished > 0 ? undefined : eta, now),
@@ -99,6 +102,8 @@ export const summaryView = (summary: RunSummary): RunView => {
     total: summary.total,
     counts: countsOf(summary.counts),
     unneeded: summary.unneeded,
+    skipped: summary.skipped ?? 0,
+    resumes: summary.resumes ?? null,
     submitted: isoTime(summary.submitted),
     ...inOrder(summary.submitted, summary, summary.finished),
     ...etaView(undefined, 0),
@@ -254,6 +259,7 @@ export const taskView = (
     index,
     name: taskName(run, row),
     state: taskStateName(stateOf(run.table, row)),
+    skipped: isSkipped(run, row),
     exitCode: page === undefined || page.exit[slot]! < 0 ? null : page.exit[slot]!,
     signal: page === undefined ? null : signalName(page.signal[slot]!),
     reason: page === undefined ? null : run.reasons[page.reason[slot]!] || null,

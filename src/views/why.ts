@@ -4,6 +4,7 @@ import { formatDuration, formatResource } from "../core/quantities.ts";
 import { type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { TASK_STATES, Task, isFinalTask } from "../core/states.ts";
+import { isSkipped } from "../core/skipped.ts";
 import { Flag, peek, stateOf } from "../core/table.ts";
 import type { WhyView } from "../api/schemas.ts";
 import type { AgentId, Row } from "../core/ids.ts";
@@ -165,6 +166,8 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
   const slot = row % run.table.pageRows;
   const reason = page === undefined ? "" : (run.reasons[page.reason[slot]!] ?? "");
   const id = `${run.id}.${indexOfRow(run, row)}`;
+  if (isSkipped(run, row))
+    return why("skipped", `run ${run.spec.resumes} has done it`, `\`slipway retry ${id}\` runs it all the same.`);
   if (state === Task.DONE) return why("done", "it is done", "Nothing to do.");
   if (state === Task.FAILED) {
     const attempts = page!.attempt[slot]!;

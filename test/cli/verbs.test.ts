@@ -2,7 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { EventView, RunView, ServerView, StatusView, TaskView, WhyView } from "../../src/api/schemas.ts";
@@ -382,6 +382,55 @@ describe("with a server", () => {
     expect((await run("retry", `${id}.77`)).stderr).toContain(`no task 77`);
     expect((await run("retry", `${id}.0`, "--name", "dock")).status).toBe(2);
     expect(await states()).toEqual(["DONE", "DONE", "DONE", "DONE", "DONE"]);
+  });
+
+  it("resume submits a new run in which what the earlier one has done is skipped, also from the archive", async () => {
+    await file("flag", "");
+    const dock = (items: string, command = "") =>
+      `  - { name: dock, each: { values: [${items}] }, run: 'echo {item} >> did.txt; [ ! -e flag ] || [ {item} != b ]${command}' }`;
+    const rest = [
+      "  - { name: prepare, run: 'echo prepare >> did.txt' }",
+      "  - { name: merge, after: [dock, prepare], run: 'echo merge >> did.txt' }",
+    ];
+    const did = async (): Promise<string[]> =>
+      (await readFile(join(slipway.cwd, "did.txt"), "utf8")).trim().split("\n").toSorted();
+    await file("resume.yaml", ["tasks:", dock("a, b, c"), ...rest].join("\n"));
+    const id = Number((await run("submit", "--quiet", "resume.yaml")).stdout);
+    expect((await run("wait", String(id))).status).toBe(1);
+    expect(await did()).toEqual(["a", "b", "c", "prepare"]);
+    spawnSync("rm", [join(slipway.cwd, "flag"), join(slipway.cwd, "did.txt")]);
+    await run("journal", "compact");
+
+    // another order, one more item, more memory: what was done stays done
+    await file("resume.yaml", ["tasks:", dock("c, d, b, a"), ...rest].join("\n"));
+    const answer = await json<{ run: number }>(["resume", String(id), "resume.yaml", "--mem", "50M"]);
+    expect(answer).toMatchObject({ total: 6, skipped: 3 });
+    expect((await run("wait", String(answer.run))).stdout).toContain("6 done (3 of them skipped)");
+    expect(await did()).toEqual(["b", "d", "merge"]);
+    expect(await json<RunView>(["show", String(answer.run)])).toMatchObject({ state: "DONE", skipped: 3, resumes: id });
+    expect(await json<TaskView>(["show", `${answer.run}.0`])).toMatchObject({
+      state: "DONE",
+      skipped: true,
+      attempts: [],
+    });
+    expect((await run("why", `${answer.run}.0`)).stdout).toContain(`run ${id} has done it`);
+    expect((await run("show", String(answer.run))).stdout).toContain(`run ${id}`);
+
+    // nothing is left: the run ends at once; another command is other work, and what waits for it runs again
+    const whole = await json<{ run: number; skipped: number }>(["resume", String(answer.run), "resume.yaml"]);
+    expect([whole.skipped, (await run("wait", String(whole.run))).status]).toEqual([6, 0]);
+    await file("resume.yaml", ["tasks:", dock("c, d, b, a", " && true"), ...rest].join("\n"));
+    const text = (await run("resume", String(whole.run), "resume.yaml")).stdout;
+    expect(text).toMatch(/submitted run \d+: 6 tasks, 1 of them done by run/);
+    await run("wait", /run (\d+)/.exec(text)![1]!);
+    // a skipped task can be retried like any other
+    expect(await json(["retry", `${whole.run}.0`])).toEqual({ run: whole.run, reopened: 1 });
+    await run("wait", String(whole.run));
+    expect(await json<RunView>(["show", String(whole.run)])).toMatchObject({ state: "DONE", skipped: 5 });
+
+    expect((await run("resume", "987654", "resume.yaml")).stderr).toContain("there is no run 987654");
+    for (const args of [[], ["1"], ["1", "--", "true"], ["resume.yaml", "1"], ["1.0", "resume.yaml"]])
+      expect((await run("resume", ...args)).status, args.join(" ")).toBe(2);
   });
 
   it("retry of a run that has not ended is refused", async () => {

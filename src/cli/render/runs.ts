@@ -26,6 +26,9 @@ export const runsTable = (runs: readonly RunView[], style: Style, now: number, w
       },
       { title: "TASKS", value: (run) => count(run.total), right: true },
       { title: "DONE", value: (run) => count(progressOf(run).done), right: true },
+      ...(runs.some(({ skipped = 0 }) => skipped > 0)
+        ? [{ title: "SKIPPED", value: (run: RunView) => count(run.skipped ?? 0), right: true }]
+        : []),
       { title: "FAILED", value: (run) => count(progressOf(run).failed), right: true },
       { title: "CANCELED", value: (run) => count(progressOf(run).canceled), right: true },
       { title: "RUNNING", value: (run) => count(progressOf(run).running), right: true },
@@ -50,7 +53,8 @@ export const outcomes = (run: RunView, style: Style): string => {
   const { done, failed, running, total } = progressOf(run);
   const canceled = canceledOf(run);
   const waiting = total - endedOf(progressOf(run)) - running;
-  const parts = [`${count(done)} done`];
+  const skipped = run.skipped ?? 0;
+  const parts = [skipped === 0 ? `${count(done)} done` : `${count(done)} done (${count(skipped)} of them skipped)`];
   if (failed > 0) parts.push(style.red(`${count(failed)} failed`));
   if (canceled > 0) parts.push(style.yellow(`${count(canceled)} canceled`));
   if (run.unneeded > 0) parts.push(`${count(run.unneeded)} not needed`);
@@ -106,6 +110,7 @@ export const runScreen = (
     `${style.bold(`run ${run.id}`)}  ${printable(run.name)}  ${stateColored(run.state, style)}`,
     facts([
       ["tasks", `${count(run.total)}: ${outcomes(run, style)}`],
+      ["resumes", run.resumes == null ? undefined : `run ${run.resumes}`],
       ["numbered", numberingText(run)],
       ["submitted", localTime(run.submitted)],
       ["started", run.started === null ? undefined : localTime(run.started)],

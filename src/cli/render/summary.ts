@@ -27,7 +27,8 @@ export const runSummary = (
 ): string => {
   const took = elapsed(run, now);
   const { done, failed } = progressOf(run);
-  const rate = took !== undefined && took > 0 && run.total > 1 ? (done + failed) / took : undefined;
+  const ran = done + failed - (run.skipped ?? 0);
+  const rate = took !== undefined && took > 0 && run.total > 1 ? ran / took : undefined;
   const time = took === undefined ? "" : ` in ${duration(took)}`;
   const speed = rate === undefined || rate === 0 ? "" : `, ${perSecond(rate)} tasks/s`;
   const lines = [

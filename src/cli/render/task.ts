@@ -157,6 +157,7 @@ export const taskScreen = (task: TaskView, style: Style, now: number, width?: nu
     `${style.bold(`task ${task.id}`)}  ${printable(task.name)}  ${stateColored(task.state, style)}`,
     facts([
       ["command", printable(commandLine(task.command))],
+      ["skipped", task.skipped === true ? "done by the run that this one resumes" : undefined],
       ["item", task.item === null ? undefined : printable(task.item)],
       ["directory", printable(task.cwd)],
       ["resources", resourcesText(task.resources) || undefined],

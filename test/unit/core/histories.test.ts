@@ -6,11 +6,12 @@ import { Lost, lostOf } from "../../../src/core/output-lost.ts";
 import { attemptsOf, droppedOf } from "../../../src/core/past-attempts.ts";
 import { PeakBy } from "../../../src/core/peak.ts";
 import { FRACTION } from "../../../src/core/resources.ts";
+import { isSkipped } from "../../../src/core/skipped.ts";
 import { retriesOf, setOf } from "../../../src/core/retry-set.ts";
 import { type Shape, groupOf, runState, shapeOfRow } from "../../../src/core/run.ts";
 import type { StateRecord } from "../../../src/core/snapshot.ts";
 import type { Dependency } from "../../../src/core/spec.ts";
-import { TASK_STATES, isFinalTask, mayAdvanceTask } from "../../../src/core/states.ts";
+import { TASK_STATES, Task, isFinalTask, mayAdvanceTask } from "../../../src/core/states.ts";
 import { followerOf, mayGoAhead } from "../../../src/core/ahead.ts";
 import { isAhead } from "../../../src/core/held.ts";
 import { Flag, isReady, peek } from "../../../src/core/table.ts";
@@ -123,6 +124,9 @@ const check = (driver: Driver, before: Map<string, Seen>): void => {
       );
     }
     expect([...run.counts]).toEqual(counted);
+    const skipped = Array.from({ length: run.total }, (_, row) => row).filter((row) => isSkipped(run, row));
+    expect(run.skipped).toBe(skipped.length);
+    for (const row of skipped) expect(driver.stateOf(run, row), "skipped is done").toBe(Task.DONE);
     for (const each of run.groups) expect(each.done + each.failed + each.canceled).toBeLessThanOrEqual(each.count);
     const lost = Array.from({ length: run.total }, (_, row) => lostOf(run, row)).filter((each) => each !== undefined);
     expect(run.lost.tasks).toBe(lost.length);
@@ -223,7 +227,15 @@ const step = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("restart" as const), losses: fc.integer({ min: 0, max: 6 }) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("submit" as const), groups, maxFails: fc.option(fc.nat(3)) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("submit" as const),
+      groups,
+      maxFails: fc.option(fc.nat(3)),
+      skipped: fc.array(fc.nat(12), { maxLength: 4 }),
+    }),
+  },
 );
 
 const heldBy = (driver: Driver): { run: number; row: number; agent: number }[] =>
@@ -267,7 +279,7 @@ const play = (
 ): Driver => {
   const driver = createDriver(format1 === null ? {} : { format1 });
   const before = new Map<string, Seen>();
-  const submit = (list: typeof first, maxFails: number | null): void => {
+  const submit = (list: typeof first, maxFails: number | null, skipped: readonly number[] = []): void => {
     driver.submit(
       spec(
         list.map((each, i) => {
@@ -292,6 +304,7 @@ const play = (
         }),
         maxFails === null ? {} : { maxFails },
       ),
+      skipped.flatMap((row) => [row, 1]),
     );
   };
   submit(first, null);
@@ -476,7 +489,7 @@ const play = (
         driver.restart(each.losses);
         break;
       case "submit":
-        submit(each.groups, each.maxFails);
+        submit(each.groups, each.maxFails, each.skipped);
     }
     check(driver, before);
   }

@@ -49,7 +49,8 @@ export interface Driver {
   send(event: Event): void;
   /** Another server takes over, with another limit on losses. */
   restart(losses: number): void;
-  submit(spec: RunSpec): Run;
+  /** `skipped`: ranges of rows that an earlier run has done. */
+  submit(spec: RunSpec, skipped?: readonly number[]): Run;
   join(taskJob?: { id: number; element: number }): number;
   /** Asks for a job that carries these. */
   request(run: number, rows: readonly number[]): TaskJob;
@@ -130,10 +131,10 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
       send({ type: "server.started", at: (at += 1), epoch, host: "h", pid: 1, version: "1" });
       if (state.undecided > 0) send({ type: "losses.judged", at: (at += 1), limit: state.lossLimit });
     },
-    submit: (runSpec) => {
+    submit: (runSpec, skipped) => {
       const run = state.nextRun;
       send({ type: "run.opened", at: (at += 1), run, uuid: `u${run}`, spec: runSpec });
-      send({ type: "run.committed", at: (at += 1), run });
+      send({ type: "run.committed", at: (at += 1), run, ...(skipped === undefined ? {} : { skipped }) });
       return state.runs.get(run)!;
     },
     request: (run, rows) => {
