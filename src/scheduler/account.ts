@@ -1,6 +1,6 @@
 import { type Resources, amountOf } from "../core/resources.ts";
 import type { Shape } from "../core/run.ts";
-import { type AgentLoad, type AgentOffer, type Placed, allPlaced } from "./agent-load.ts";
+import { type AgentLoad, type AgentOffer, type Placed } from "./agent-load.ts";
 
 /**
  * Amounts that several agents share: those of this machine, and the licences of a cluster. Each agent offers them all;
@@ -207,13 +207,14 @@ export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => 
   }));
   const none: Covering = [];
   const ofAgent = new Map<AgentLoad, Covering>();
-  const accountsOf = (agent: AgentLoad): Covering => ofAgent.get(agent) ?? none;
+  const accountsOf = (agent: AgentLoad): Covering => (agent.shares ? (ofAgent.get(agent) ?? none) : none);
 
   return {
     join: (agent) => {
       const { offer } = agent;
       const covering = accounts.filter(({ rule }) => rule.cluster === offer.cluster && rule.covers(offer));
-      if (covering.length > 0) ofAgent.set(agent, covering);
+      agent.shares = covering.length > 0;
+      if (agent.shares) ofAgent.set(agent, covering);
       for (const { rule, members } of covering) {
         const names = Object.keys(rule.capacity);
         members.set(agent, {
@@ -228,17 +229,20 @@ export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => 
         const member = members.get(agent)!;
         for (const name in free) free[name]! += chargeOf(agent, member, name);
         if (rule.machine === true)
-          for (const { shape, count, most } of allPlaced(agent))
+          for (const { shape, count, most } of agent.placed)
             if (shape.alone === true) account.alone -= Math.min(count, most);
         members.delete(agent);
       }
       ofAgent.delete(agent);
+      agent.shares = false;
     },
     counted: (agent, { shape, count, most }, before) => {
+      if (!agent.shares) return;
       const more = Math.min(count, most) - Math.min(before, most);
       if (more !== 0) charge(accountsOf(agent), agent, shape, more);
     },
-    room: (agent, shape, first) => roomIn(accountsOf(agent), agent, shape, first),
+    room: (agent, shape, first) =>
+      agent.shares || shape.alone === true ? roomIn(accountsOf(agent), agent, shape, first) : Infinity,
     mayQueue: (agent, placed) => accountsOf(agent).every((account) => raisesNothing(account, agent, placed)),
     hasRoomFor: (shape, agents, ranks) =>
       [...new Set(agents.flatMap(accountsOf))].every((account) => holdsRanks(account, shape, agents, ranks)),
@@ -257,6 +261,7 @@ export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => 
         .flatMap((account) => lackingIn(account, shape)),
     sharing: (agent) => new Set([agent, ...accountsOf(agent).flatMap(({ members }) => [...members.keys()])]),
     helped: (agent) => {
+      if (!agent.shares) return NOBODY;
       const covering = accountsOf(agent);
       if (!covering.some(({ short }) => short)) return NOBODY;
       const short = covering.filter((account) => account.short);

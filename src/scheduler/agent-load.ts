@@ -3,6 +3,7 @@ import type { Shape } from "../core/run.ts";
 import { concurrency } from "./capacity.ts";
 import { type Entry, type FitList, NOTHING_BARRED, type Room, createFitList } from "./fit-list.ts";
 import type { PilotId } from "../core/ids.ts";
+import { PlacedTable } from "./placed-table.ts";
 
 /**
  * What an agent offers and what it has, counted per shape: slotted tasks fit into its resources together, the others
@@ -30,21 +31,23 @@ interface Arrival {
 /** The tasks of one shape that an agent has. */
 export interface Placed extends Entry, Arrival {
   readonly shape: Shape;
+  /** Of its shape. */
+  readonly hash: number;
   /** How many of them the agent runs at once when empty. */
   readonly most: number;
   count: number;
   slotted: number;
   /** What the last ones placed were expected to take; -1 if unknown. */
   expectedMs: number;
-  /** Another one whose shape has the same hash. */
+  /** The next one in the table. */
   other: Placed | undefined;
 }
 
 export interface AgentLoad {
   readonly offer: AgentOffer;
   endsAt: number;
-  /** Only shapes that it has tasks of, by their hash: there may be a million keys, and each lies somewhere else. */
-  readonly placed: Map<number, Placed>;
+  /** Only shapes that it has tasks of. */
+  readonly placed: PlacedTable;
   /** The shapes with tasks that wait there for a slot, in order of arrival. */
   readonly queued: FitList<Placed, Arrival>;
   arrivals: number;
@@ -61,6 +64,8 @@ export interface AgentLoad {
   paused: boolean;
   /** Tasks may be handed to it ahead. */
   ahead: boolean;
+  /** It shares something with others: accounts cover it. */
+  shares: boolean;
 }
 
 export const createLoad = (offer: AgentOffer): AgentLoad => {
@@ -68,7 +73,7 @@ export const createLoad = (offer: AgentOffer): AgentLoad => {
   return {
     offer,
     endsAt: offer.endsAt,
-    placed: new Map(),
+    placed: new PlacedTable(),
     queued: createFitList<Placed, Arrival>((a, b) => a.arrived < b.arrived),
     arrivals: 0,
     free,
@@ -79,55 +84,29 @@ export const createLoad = (offer: AgentOffer): AgentLoad => {
     givenAt: -Infinity,
     paused: false,
     ahead: false,
+    shares: false,
   };
 };
 
 /** What an agent has of a shape, if it has some. */
-export const knownOf = (agent: AgentLoad, shape: Shape): Placed | undefined => {
-  let placed = agent.placed.get(shape.hash);
-  while (placed !== undefined && placed.shape !== shape && placed.shape.key !== shape.key) placed = placed.other;
-  return placed;
-};
-
-export function* allPlaced(agent: AgentLoad): Generator<Placed> {
-  for (const first of agent.placed.values())
-    for (let placed: Placed | undefined = first; placed !== undefined; placed = placed.other) yield placed;
-}
-
-/** It has none of this shape yet. */
-const remember = ({ placed: known }: AgentLoad, placed: Placed): void => {
-  placed.other = known.get(placed.shape.hash);
-  known.set(placed.shape.hash, placed);
-};
-
-/** It has no more of this shape. */
-const forget = ({ placed: known }: AgentLoad, placed: Placed): void => {
-  const { hash } = placed.shape;
-  const first = known.get(hash);
-  if (first === placed && placed.other === undefined) known.delete(hash);
-  else if (first === placed) known.set(hash, placed.other!);
-  else {
-    let before = first;
-    while (before !== undefined && before.other !== placed) before = before.other;
-    if (before !== undefined) before.other = placed.other;
-  }
-  placed.other = undefined;
-};
+export const knownOf = (agent: AgentLoad, shape: Shape): Placed | undefined => agent.placed.find(shape);
 
 /** What an agent has of a shape; kept only while it has some. */
-export const placedOf = (agent: AgentLoad, shape: Shape): Placed =>
-  knownOf(agent, shape) ?? {
-    shape,
-    asks: shape.resources,
-    timeRequest: shape.timeRequest,
-    most: concurrency(agent.offer.resources, shape.resources),
-    count: 0,
-    slotted: 0,
-    expectedMs: -1,
-    leaf: -1,
-    arrived: 0,
-    other: undefined,
-  };
+export const placedOf = (agent: AgentLoad, shape: Shape): Placed => knownOf(agent, shape) ?? newPlaced(agent, shape);
+
+export const newPlaced = (agent: AgentLoad, shape: Shape): Placed => ({
+  shape,
+  hash: shape.hash,
+  asks: shape.resources,
+  timeRequest: shape.timeRequest,
+  most: concurrency(agent.offer.resources, shape.resources),
+  count: 0,
+  slotted: 0,
+  expectedMs: -1,
+  leaf: -1,
+  arrived: 0,
+  other: undefined,
+});
 
 const slot = (agent: AgentLoad, placed: Placed, count: number): void => {
   placed.slotted += count;
@@ -138,11 +117,9 @@ const slot = (agent: AgentLoad, placed: Placed, count: number): void => {
 const room = (agent: AgentLoad, placed: Placed): number =>
   Math.min(concurrency(agent.free, placed.asks), placed.most - placed.slotted);
 
-/** How many more tasks of a shape fit into an agent's slots. */
-export const roomFor = (agent: AgentLoad, shape: Shape): number => {
-  const placed = knownOf(agent, shape);
-  return placed === undefined ? concurrency(agent.free, shape.resources) : room(agent, placed);
-};
+/** How many more tasks of a shape fit into an agent's slots, which has these of it. */
+export const roomBeside = (agent: AgentLoad, shape: Shape, placed: Placed | undefined): number =>
+  placed === undefined ? concurrency(agent.free, shape.resources) : room(agent, placed);
 
 const setBacklog = (agent: AgentLoad, placed: Placed, change: number): void => {
   agent.backlog += change;
@@ -159,11 +136,12 @@ const setBacklog = (agent: AgentLoad, placed: Placed, change: number): void => {
   agent.backlogLoad = agent.backlog === 0 ? 0 : agent.backlogLoad + change / Math.max(1, placed.most);
 };
 
-export const add = (agent: AgentLoad, placed: Placed, count: number): void => {
-  if (placed.count === 0) remember(agent, placed);
+/** `fitting`: how many of them are known to fit into its slots. */
+export const add = (agent: AgentLoad, placed: Placed, count: number, fitting = 0): void => {
+  if (placed.count === 0) agent.placed.add(placed);
   placed.count += count;
   agent.count += count;
-  const slotted = Math.max(0, Math.min(count, room(agent, placed)));
+  const slotted = fitting >= count ? count : Math.max(0, Math.min(count, room(agent, placed)));
   slot(agent, placed, slotted);
   if (count > slotted) setBacklog(agent, placed, count - slotted);
 };
@@ -189,7 +167,7 @@ export const release = (agent: AgentLoad, placed: Placed, count: number): void =
   agent.count -= left;
   if (waiting > 0) setBacklog(agent, placed, -waiting);
   if (left > waiting) slot(agent, placed, waiting - left);
-  if (placed.count === 0) forget(agent, placed);
+  if (placed.count === 0) agent.placed.remove(placed);
   if (left > waiting && agent.backlog > 0) promote(agent);
 };
 
@@ -197,7 +175,7 @@ export const release = (agent: AgentLoad, placed: Placed, count: number): void =
 export const occupancyOf = (agent: AgentLoad | undefined, unknown: number): { used: number; seconds: number } => {
   let used = 0;
   let seconds = 0;
-  for (const { count, most, expectedMs: each } of agent === undefined ? [] : allPlaced(agent)) {
+  for (const { count, most, expectedMs: each } of agent?.placed ?? []) {
     if (count === 0) continue;
     used += count / Math.max(1, most);
     seconds += (count / Math.max(1, most)) * (each < 0 ? unknown : each / 1000);

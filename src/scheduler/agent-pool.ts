@@ -9,7 +9,7 @@ import {
   knownOf,
   placedOf,
   release,
-  roomFor,
+  roomBeside,
 } from "./agent-load.ts";
 import { NOTHING_BARRED, type Room } from "./fit-list.ts";
 import type { RankPlacement } from "./gangs.ts";
@@ -27,7 +27,8 @@ export interface AgentPool {
   pause(id: number, paused: boolean): void;
   setEnd(id: number, endsAt: number): void;
   setAhead(id: number, ahead: boolean): void;
-  give(agent: AgentLoad, placed: Placed, count: number): void;
+  /** `fitting`: how many of them are known to fit into its slots. */
+  give(agent: AgentLoad, placed: Placed, count: number, fitting?: number): void;
   take(agent: AgentLoad, placed: Placed, count: number): void;
   /** The same for the ranks of one task, spread over several agents. */
   giveRanks(shape: Shape, placement: RankPlacement): void;
@@ -38,6 +39,8 @@ export interface AgentPool {
   lookAgain(agent: AgentLoad): void;
   /** How many more tasks of a shape an agent may begin now. */
   roomFor(agent: AgentLoad, shape: Shape): number;
+  /** The same for a caller that knows what it has of the shape. */
+  roomBeside(agent: AgentLoad, shape: Shape, placed: Placed | undefined): number;
   belongs(agent: AgentLoad, place: Pick<Shape, "cluster" | "queue">): boolean;
   /** Agents that could ever run a shape, by pilot. */
   byPilot(shape: Shape, now: number): Map<number, AgentLoad[]>;
@@ -67,10 +70,10 @@ export const createAgentPool = (
     if (agents.get(agent.offer.id) === agent) roomy.add(agent);
   };
 
-  const give = (agent: AgentLoad, placed: Placed, count: number): void => {
+  const give = (agent: AgentLoad, placed: Placed, count: number, fitting = 0): void => {
     backlog -= agent.backlog;
     const before = placed.count;
-    add(agent, placed, count);
+    add(agent, placed, count, fitting);
     accounts.counted(agent, placed, before);
     backlog += agent.backlog;
     if (agent.backlog > 0) backlogged.add(agent);
@@ -86,6 +89,9 @@ export const createAgentPool = (
     roomy.add(agent);
     for (const other of accounts.helped(agent)) lookAgain(other);
   };
+
+  const roomIn = (agent: AgentLoad, shape: Shape, placed: Placed | undefined): number =>
+    Math.min(roomBeside(agent, shape, placed), accounts.room(agent, shape));
 
   return {
     agents,
@@ -127,10 +133,8 @@ export const createAgentPool = (
     give,
     take,
     giveRanks: (shape, { agents: ids, ranks }) => {
-      for (const [i, id] of ids.entries()) {
-        const agent = agents.get(id);
+      for (const [i, agent] of ids.map((id) => agents.get(id)).entries())
         if (agent !== undefined) give(agent, placedOf(agent, shape), ranks[i]!);
-      }
     },
     takeRanks: (shape, { agents: ids, ranks }) => {
       for (const [i, id] of ids.entries()) {
@@ -146,7 +150,8 @@ export const createAgentPool = (
       return found;
     },
     lookAgain,
-    roomFor: (agent, shape) => Math.min(roomFor(agent, shape), accounts.room(agent, shape)),
+    roomFor: (agent, shape) => roomIn(agent, shape, knownOf(agent, shape)),
+    roomBeside: roomIn,
     belongs,
     byPilot: (shape, now) => {
       const pilots = new Map<number, AgentLoad[]>();

@@ -34,9 +34,10 @@ interface Column {
 const asked = ({ name }: Column, entry: Entry): number =>
   name === "" ? entry.timeRequest : amountOf(entry.asks, name);
 
-const leastOf = (column: Column, entries: readonly Entry[]): number => {
+/** `floor`: none asks for less; one that asks for just that need not be compared with the others. */
+const leastOf = (column: Column, entries: readonly Entry[], floor = -Infinity): number => {
   let least = Infinity;
-  for (const entry of entries) least = Math.min(least, asked(column, entry));
+  for (let i = 0; i < entries.length && least > floor; i += 1) least = Math.min(least, asked(column, entries[i]!));
   return least;
 };
 
@@ -96,8 +97,10 @@ export const createLeastTree = <T extends Entry>(): LeastTree<T> => {
       learn(entry.asks, leaves);
     },
     removed: (entry, leaf, entries) => {
-      for (const column of columns)
-        if (asked(column, entry) === column.least[capacity + leaf]!) climb(column, leaf, leastOf(column, entries));
+      for (const column of columns) {
+        const least = column.least[capacity + leaf]!;
+        if (asked(column, entry) === least) climb(column, leaf, leastOf(column, entries, least));
+      }
     },
     changed: (leaf, entries) => {
       for (const column of columns) climb(column, leaf, leastOf(column, entries));

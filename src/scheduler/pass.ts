@@ -1,7 +1,7 @@
 import { type Shape, expectedMs } from "../core/run.ts";
 import type { RowRanges } from "../core/events.ts";
 import type { Resources } from "../core/resources.ts";
-import { type AgentLoad, type Placed, placedOf } from "./agent-load.ts";
+import { type AgentLoad, type Placed, knownOf, newPlaced } from "./agent-load.ts";
 import { type AgentPool, secondsLeft } from "./agent-pool.ts";
 import { type Around, type Head, rowsBehind } from "./ahead.ts";
 import type { Batch } from "./batch.ts";
@@ -86,10 +86,11 @@ const handOut = (
   { run, group }: Batch,
   from: Row,
   count: number,
+  fitting = 0,
 ): void => {
   placed.expectedMs = expectedMs(run, group);
   agent.givenAt = now;
-  pool.give(agent, placed, count);
+  pool.give(agent, placed, count, fitting);
   addRows(assignmentOf(out, agent.offer.id).parts, run.id, from, count);
   if (group.count === 1 && group.dependents.length > 0) heads.push({ run, row: from, agent });
 };
@@ -99,13 +100,25 @@ const fillAgent = (pass: Pass, agent: AgentLoad, end: Batch | undefined): void =
   let misses = SLOT_MISSES;
   let any = false;
   const view = pass.pool.accounts.view(agent);
-  const roomFor = (_: Batch, shape: Shape): number => Math.max(0, pass.pool.roomFor(agent, shape));
+  /** What it has of the shape that was asked about last, and how many more of it fit. */
+  let known: Placed | undefined;
+  let asked: Shape | undefined;
+  let most = 0;
+  const roomFor = (_: Batch, shape: Shape): number => {
+    if (shape === asked) return most;
+    known = knownOf(agent, shape);
+    asked = shape;
+    return (most = Math.max(0, pass.pool.roomBeside(agent, shape, known)));
+  };
   const give = (batch: Batch, shape: Shape, from: Row, count: number): void => {
     any = true;
-    handOut(pass, agent, placedOf(agent, shape), batch, from, count);
+    known ??= newPlaced(agent, shape);
+    handOut(pass, agent, known, batch, from, count, most);
+    most -= count;
   };
   visitFitting(placesFor(pass, agent), roomIn(pass, agent, view.free), end, (shelf) => {
     any = false;
+    asked = undefined;
     pass.waiting.offer(shelf, end, roomFor, give);
     if (any) view.refresh();
     return any || (misses -= 1) > 0;
@@ -119,18 +132,26 @@ const fillBacklog = (pass: Pass, agent: AgentLoad, share: number): void => {
   let full = false;
   // what comes later does not overtake what came earlier in its own bucket
   const passed: Tally[] = [];
+  let known: Placed | undefined;
+  let asked: Shape | undefined;
+  let atOnce = 0;
   const roomFor = ({ run, group }: Batch, shape: Shape): number => {
-    const atOnce = concurrency(agent.offer.resources, shape.resources);
+    if (shape !== asked) {
+      asked = shape;
+      known = knownOf(agent, shape);
+      atOnce = known?.most ?? concurrency(agent.offer.resources, shape.resources);
+    }
     // one that does not fit even an empty agent keeps nobody back
     if (atOnce === 0) return 0;
     const load = prefetchLoad(pass.prefetch, expectedMs(run, group), atOnce) - agent.backlogLoad;
     const most = Math.min(budget, Math.floor(load * atOnce + EPSILON));
-    full = most <= 0 || !pass.pool.accounts.mayQueue(agent, placedOf(agent, shape));
+    full = most <= 0 || (agent.shares && !pass.pool.accounts.mayQueue(agent, known ?? newPlaced(agent, shape)));
     return full ? NO_MORE : most;
   };
   const give = (batch: Batch, shape: Shape, from: Row, count: number): void => {
     budget -= count;
-    handOut(pass, agent, placedOf(agent, shape), batch, from, count);
+    known ??= newPlaced(agent, shape);
+    handOut(pass, agent, known, batch, from, count);
   };
   visitFitting(placesFor(pass, agent), roomIn(pass, agent, agent.offer.resources), undefined, (shelf) => {
     if (passed.includes(shelf.tally)) return (misses -= 1) > 0;

@@ -1,6 +1,6 @@
 import type { Resources } from "../core/resources.ts";
 import type { Row } from "../core/ids.ts";
-import { type Batch, type Standing, standEqual, standingOf, standsBefore } from "./batch.ts";
+import { type Batch, type Standing, standEqual, standsBefore } from "./batch.ts";
 import { type Entry, type FitList, createFitList } from "./fit-list.ts";
 import type { Rank } from "./order.ts";
 import type { Lane } from "./places.ts";
@@ -49,7 +49,10 @@ const settle = (shelf: Shelf): void => {
   if (shelf.leaf >= 0) shelves.remove(shelf);
   shelf.leaf = -1;
   if (first === undefined) return;
-  Object.assign(shelf, standingOf(first));
+  shelf.start = first.start;
+  shelf.pressure = first.pressure;
+  shelf.seq = first.seq;
+  shelf.row = first.row;
   shelves.add(shelf);
 };
 
@@ -71,10 +74,12 @@ export const removeBatch = (shelf: Shelf, batch: Batch): void => {
   settle(shelf);
 };
 
-const move = (batch: Batch, to: Partial<Standing>): void => {
+const move = (batch: Batch, start: number, pressure: number, row: Row): void => {
   const { shelf } = batch;
   shelf.several?.remove(batch);
-  Object.assign(batch, to);
+  batch.start = start;
+  batch.pressure = pressure;
+  batch.row = row;
   shelf.several?.add(batch);
   settle(shelf);
 };
@@ -83,9 +88,9 @@ const move = (batch: Batch, to: Partial<Standing>): void => {
 export const settleBatch = (batch: Batch): void => {
   if (batch.shape !== undefined) return;
   const row = batch.rows.rowAt(0) ?? batch.row;
-  if (row !== batch.row) move(batch, { row });
+  if (row !== batch.row) move(batch, batch.start, batch.pressure, row);
 };
 
 export const rankBatch = (batch: Batch, { start, pressure }: Rank): void => {
-  if (start !== batch.start || pressure !== batch.pressure) move(batch, { start, pressure });
+  if (start !== batch.start || pressure !== batch.pressure) move(batch, start, pressure, batch.row);
 };

@@ -1,9 +1,11 @@
 import type { Row } from "../core/ids.ts";
+import type { Resources } from "../core/resources.ts";
 import { type Group, type Run, type Shape, shapeOfRow } from "../core/run.ts";
-import { type Batch, createRowQueue, stillWaits } from "./batch.ts";
+import { type Batch, stillWaits } from "./batch.ts";
 import { createGroupBatches, sharedShape } from "./group-batches.ts";
 import { type Lane, type Places, createPlaces } from "./places.ts";
 import type { Order } from "./order.ts";
+import { RowQueue } from "./row-queue.ts";
 import { type Shelf, addBatch, createShelf, rankBatch, removeBatch } from "./shelf.ts";
 import { type Tally, count, createTally } from "./tallies.ts";
 
@@ -26,6 +28,9 @@ export interface Stock {
   /** What waits of a group has another rank now. */
   rank(run: Run, group: Group): void;
 }
+
+/** Batches of a shelf are found by their order alone: what the shelf asks for was looked at before. */
+const NOTHING: Resources = {};
 
 /** Behind all rows. */
 const LAST = Number.MAX_SAFE_INTEGER;
@@ -60,9 +65,22 @@ export const createStock = (order: Order): Stock => {
     const shelf = shelfOf(places.lane(shape, group.spec.priority), shape);
     const one = sharedShape(group, shape);
     // batches of one group stand together, those that were tried before with less before the others: they teach most
-    const place = { seq: batches.anyOf(group)?.seq ?? (seq += 1), row: one === undefined ? from : LAST };
-    const rest = { rows: createRowQueue(), asks: {}, timeRequest: 0, leaf: -1 };
-    const batch: Batch = { run, group, shelf, shape: one, ...order.rankOf(run, group), ...place, ...rest };
+    const arrival = batches.anyOf(group)?.seq ?? (seq += 1);
+    const { start, pressure } = order.rankOf(run, group);
+    const batch: Batch = {
+      run,
+      group,
+      shelf,
+      shape: one,
+      start,
+      pressure,
+      seq: arrival,
+      row: one === undefined ? from : LAST,
+      rows: new RowQueue(),
+      asks: NOTHING,
+      timeRequest: 0,
+      leaf: -1,
+    };
     batches.add(batch);
     return batch;
   };

@@ -2,7 +2,7 @@ import type { RowRanges } from "../core/events.ts";
 import type { Resources } from "../core/resources.ts";
 import { type Group, type Run, type Shape, shapeOfRow } from "../core/run.ts";
 import type { Row } from "../core/ids.ts";
-import { type Batch, type Standing, standingOf, standsBefore } from "./batch.ts";
+import { type Batch, standsBefore } from "./batch.ts";
 import type { Room } from "./fit-list.ts";
 import { type Offer, createOffer, isBefore } from "./offer.ts";
 import type { GroupOfRun, Order } from "./order.ts";
@@ -57,19 +57,24 @@ export const visitFitting = (
   for (let first = 0; first < lanes.length;) {
     let behind = first + 1;
     while (behind < lanes.length && lanes[behind]!.priority === lanes[first]!.priority) behind += 1;
-    let last: Standing | undefined;
     let visited: Shelf | undefined;
+    // where it stood: it may be elsewhere by now
+    const last = { start: 0, pressure: 0, seq: 0, row: 0 };
     for (;;) {
       let best: Shelf | undefined;
       for (let i = first; i < behind; i += 1) {
         const lane = lanes[i]!;
-        const next = lane.shelves.next(last, room, visited?.lane === lane ? visited : undefined);
+        const key = visited === undefined ? undefined : last;
+        const next = lane.shelves.next(key, room, visited?.lane === lane ? visited : undefined);
         if (next !== undefined && (best === undefined || standsBefore(next, best))) best = next;
       }
       if (best === undefined) break;
       if (end !== undefined && !isBefore(firstBatch(best)!, end)) return;
-      last = standingOf(best);
       visited = best;
+      last.start = best.start;
+      last.pressure = best.pressure;
+      last.seq = best.seq;
+      last.row = best.row;
       if (!visit(best)) return;
     }
     first = behind;
