@@ -30,6 +30,22 @@ const FILLED = 10;
 /** How full two neighbours may be together: fuller ones would soon have to share again. */
 const FULLEST = 13;
 
+const countIn = (leaves: readonly (readonly unknown[])[], first: number, width: number): number => {
+  let count = 0;
+  for (let leaf = first; leaf < first + width; leaf += 1) count += leaves[leaf]!.length;
+  return count;
+};
+
+/** Many times as fast as slice and flat. */
+const entriesIn = <T>(leaves: readonly (readonly T[])[], first: number, width: number): T[] => {
+  const entries: T[] = [];
+  for (let leaf = first; leaf < first + width; leaf += 1) {
+    const mine = leaves[leaf]!;
+    for (let i = 0; i < mine.length; i += 1) entries.push(mine[i]!);
+  }
+  return entries;
+};
+
 /** `isBefore` orders all entries: no two are equal. */
 export const createLeaves = <T extends Entry & K, K>(isBefore: (a: K, b: K) => boolean): Leaves<T, K> => {
   let size = 0;
@@ -58,8 +74,8 @@ export const createLeaves = <T extends Entry & K, K>(isBefore: (a: K, b: K) => b
     }
   };
 
-  const rebuild = (): void => {
-    const entries = leaves.flat();
+  const rebuild = (): Shared => {
+    const entries = entriesIn(leaves, 0, capacity);
     capacity = 1;
     while (capacity * FILLED < entries.length * 2) capacity *= 2;
     leaves = Array.from({ length: capacity }, () => []);
@@ -67,20 +83,21 @@ export const createLeaves = <T extends Entry & K, K>(isBefore: (a: K, b: K) => b
     spread(entries, 0, Math.ceil(entries.length / FILLED), FILLED);
     for (let leaf = 0; leaf < capacity; leaf += 1) lasts[capacity + leaf] = leaves[leaf]!.at(-1);
     for (let node = capacity - 1; node > 0; node -= 1) lasts[node] = lasts[node * 2 + 1] ?? lasts[node * 2];
+    return "all";
   };
 
   /** Makes room in a full leaf: with as few neighbours as have enough of it, the fewer the fuller. */
   const makeRoom = (full: number): Shared => {
+    // what comes last and goes first leaves the beginning empty: all move there, and the second half is free again
+    if (full === capacity - 1 && capacity > 1) return rebuild();
     for (let width = 2, most = FULLEST; width <= capacity; width *= 2, most = Math.max(FILLED, most - 0.5)) {
       const first = full - (full % width);
-      const entries = leaves.slice(first, first + width).flat();
-      if (entries.length > most * width) continue;
-      spread(entries, first, width, Math.ceil(entries.length / width));
+      if (countIn(leaves, first, width) > most * width) continue;
+      spread(entriesIn(leaves, first, width), first, width, Math.ceil(countIn(leaves, first, width) / width));
       for (let leaf = first; leaf < first + width; leaf += 1) setLast(leaf);
       return { first, width };
     }
-    rebuild();
-    return "all";
+    return rebuild();
   };
 
   const behind = (key: K): number | undefined => {
@@ -134,11 +151,7 @@ export const createLeaves = <T extends Entry & K, K>(isBefore: (a: K, b: K) => b
       if (at === mine.length) setLast(entry.leaf);
       return true;
     },
-    shrink: () => {
-      if (capacity === 1 || size >= capacity) return false;
-      rebuild();
-      return true;
-    },
+    shrink: () => capacity > 1 && size < capacity && rebuild() === "all",
     first: () => {
       let node = 1;
       while (node < capacity) {
