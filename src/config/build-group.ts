@@ -19,8 +19,11 @@ const AUTO_MEM_RETRIES = 4;
 const MAX_PRIORITY = 1_000_000;
 
 /** An object without the keys that have no value. */
-export const without = <T extends object>(fields: { readonly [K in keyof T]: T[K] | undefined }): T =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+export const without = <T extends object>(fields: { readonly [K in keyof T]: T[K] | undefined }): T => {
+  const kept: Partial<T> = {};
+  for (const key in fields) if (fields[key] !== undefined) kept[key] = fields[key];
+  return kept as T;
+};
 
 /** Refuses what belongs to later versions, so that nothing is ignored silently. */
 export const refuseLater = (source: Source, entry: DefaultsInput, path: Path): void => {

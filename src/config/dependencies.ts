@@ -17,6 +17,7 @@ interface Entry {
 const entriesOf = (source: Source, path: Path, after: TaskInput["after"]): Entry[] => {
   if (after === undefined) return [];
   const list = Array.isArray(after) ? after : [after];
+  if (list.every((entry) => typeof entry === "string")) return list.map((name) => ({ name, on: "ok" }));
   return list.flatMap((entry) => {
     if (typeof entry !== "object") return [{ name: String(entry), on: "ok" }];
     return Object.entries(entry).map(([name, on]) => {
@@ -34,7 +35,8 @@ const runId = (source: Source, path: Path, text: string): number => {
 };
 
 /** Each dependency once; the same one with two conditions is a contradiction. */
-const unique = (source: Source, path: Path, entries: readonly Entry[]): Entry[] => {
+const unique = (source: Source, path: Path, entries: readonly Entry[]): readonly Entry[] => {
+  if (entries.length < 2) return entries;
   const seen = new Map<string, Condition>();
   return entries.filter(({ name, on }) => {
     const before = seen.get(name);
@@ -71,6 +73,33 @@ export const readTaskAfter = (
 const groupsIn = (after: readonly Dependency[]): number[] =>
   after.flatMap((dependency) => ("group" in dependency ? [dependency.group] : []));
 
+/** Tasks that can never start, because they wait for each other or for such. Linear in tasks and dependencies. */
+const neverReady = (after: readonly (readonly Dependency[])[]): Set<number> => {
+  const waiting = new Int32Array(after.length);
+  /** Those that wait for task i lie in `followers` from `first[i]` to `first[i + 1]`. */
+  const first = new Int32Array(after.length + 1);
+  for (const [i, list] of after.entries())
+    for (const dependency of list)
+      if ("group" in dependency) {
+        waiting[i]! += 1;
+        first[dependency.group + 1]! += 1;
+      }
+  for (let i = 0; i < after.length; i += 1) first[i + 1]! += first[i]!;
+  const followers = new Int32Array(first[after.length]!);
+  const next = first.slice();
+  for (const [i, list] of after.entries())
+    for (const dependency of list) if ("group" in dependency) followers[next[dependency.group]!++] = i;
+  const ready = new Int32Array(after.length);
+  let found = 0;
+  for (let i = 0; i < after.length; i += 1) if (waiting[i] === 0) ready[found++] = i;
+  for (let at = 0; at < found; at += 1)
+    for (let i = first[ready[at]!]!, end = first[ready[at]! + 1]!; i < end; i += 1)
+      if ((waiting[followers[i]!]! -= 1) === 0) ready[found++] = followers[i]!;
+  const left = new Set<number>();
+  if (found < after.length) for (let i = 0; i < after.length; i += 1) if (waiting[i]! > 0) left.add(i);
+  return left;
+};
+
 /** Follows what is left from one task that can never start; some task must come a second time. */
 const pathThrough = (left: ReadonlySet<number>, after: readonly (readonly Dependency[])[]): number[] => {
   const order = new Map<number, number>();
@@ -86,21 +115,13 @@ const pathThrough = (left: ReadonlySet<number>, after: readonly (readonly Depend
 
 const MOST_SHOWN = 12;
 
-/** Refuses tasks that wait for each other, naming the cycle. Linear in tasks and dependencies; no recursion. */
+/** Refuses tasks that wait for each other, naming the cycle. */
 export const refuseCycles = (
   source: Source,
   names: readonly string[],
   after: readonly (readonly Dependency[])[],
 ): void => {
-  const waiting = after.map((list) => groupsIn(list).length);
-  const followers: number[][] = after.map(() => []);
-  for (const [i, list] of after.entries()) for (const group of groupsIn(list)) followers[group]!.push(i);
-  const ready = [...waiting.keys()].filter((i) => waiting[i] === 0);
-  const left = new Set(after.keys());
-  for (let next = ready.pop(); next !== undefined; next = ready.pop()) {
-    left.delete(next);
-    for (const follower of followers[next]!) if (--waiting[follower]! === 0) ready.push(follower);
-  }
+  const left = neverReady(after);
   if (left.size === 0) return;
   const circle = pathThrough(left, after);
   const shownNames = circle.map((i) => names[i]!);

@@ -3,6 +3,7 @@ import { basename, extname } from "node:path";
 import { SlipwayError } from "../errors.ts";
 import { formatSize } from "../core/quantities.ts";
 import { checkShape, type KeyHint, type KeysAt } from "./check-shape.ts";
+import { acceptedRun } from "./plain-tasks.ts";
 import { EachInput, RUN_KEYS, RUN_PLAN, RunInput, TASK_KEYS } from "./run-schema.ts";
 import { createProblems, type Problems } from "./problems.ts";
 import { badValue, jsonSource, type Path, type Source } from "./source.ts";
@@ -64,7 +65,9 @@ const misplaced: KeyHint = (key, path) => {
 
 /** Checks the shape of a value from anywhere. */
 export const documentOf = (value: unknown, source: Source, defaultName: string, problems?: Problems): RunDocument => ({
-  value: checkShape(RunInput, value, source, keysAt, misplaced, problems && { problems, instead, mend }),
+  value:
+    acceptedRun(value) ??
+    checkShape(RunInput, value, source, keysAt, misplaced, problems && { problems, instead, mend }),
   source,
   defaultName,
   ...(problems === undefined ? {} : { problems }),

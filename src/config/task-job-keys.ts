@@ -55,9 +55,16 @@ type Keys = { readonly [K in ManagerKey]?: string | undefined } & {
 export const namesNodes = (nodes: string | number | undefined): nodes is string =>
   typeof nodes === "string" && !/^\d+$/.test(nodes.trim());
 
+const managerKeys: ReadonlySet<string> = new Set(MANAGER_KEYS);
+
+const hasManagerKeys = (entry: Keys): boolean => {
+  for (const key in entry) if (managerKeys.has(key)) return true;
+  return false;
+};
+
 const managerKeysOf = (entry: Keys): Record<string, string> => {
   const found: Record<string, string> = {};
-  for (const key of MANAGER_KEYS) {
+  for (const key of hasManagerKeys(entry) ? MANAGER_KEYS : []) {
     const value = entry[key];
     if (value !== undefined) found[key] = value;
   }
@@ -66,6 +73,7 @@ const managerKeysOf = (entry: Keys): Record<string, string> => {
 
 /** Keys that tasks of pilots do not have are refused by their names. */
 export const refuseJobKeys = (source: Source, entry: Keys, path: Path): void => {
+  if (entry.backend === undefined && entry.nodes === undefined && !hasManagerKeys(entry)) return;
   const [key] = [...Object.keys(managerKeysOf(entry)), ...(entry.backend === undefined ? [] : ["backend"])];
   if (key === undefined) return;
   const remedy =

@@ -1,0 +1,60 @@
+import { RunInput, TaskInput } from "./run-schema.ts";
+import { MANAGER_KEYS } from "./task-job-keys.ts";
+
+/**
+ * Most tasks of a large graph say a few keys, with values that need no conversion. A look at these tells that the schema
+ * accepts such a task as it stands; the schema itself has over a hundred keys and tries each of them. Everything else goes
+ * through the schema, and so does all that is wrong: it alone says why.
+ */
+
+type IsPlain = (value: unknown) => boolean;
+
+const isText: IsPlain = (value) => typeof value === "string";
+const isFlag: IsPlain = (value) => typeof value === "boolean";
+const isAmount: IsPlain = (value) => typeof value === "string" || Number.isFinite(value);
+const isWhole: IsPlain = (value) => Number.isSafeInteger(value);
+const listOf =
+  (is: IsPlain): IsPlain =>
+  (value) => {
+    if (!Array.isArray(value)) return false;
+    for (let i = 0; i < value.length; i += 1) if (!is(value[i])) return false;
+    return true;
+  };
+const [isTexts, isAmounts] = [listOf(isText), listOf(isAmount)];
+
+const isMap = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+
+const PLAIN: Readonly<Record<string, IsPlain>> = {
+  name: isText,
+  run: (value) => typeof value === "string" || isTexts(value),
+  after: (value) => isAmount(value) || isAmounts(value),
+  executor: (value) => value === null || value === "null" || value === "process",
+  via: (value) => value === "pilot" || value === "job",
+  ...Object.fromEntries(["cpus", "gpus", "mem", "tmp", "cpus-per-rank", "gpus-per-rank"].map((key) => [key, isAmount])),
+  ...Object.fromEntries(["time-limit", "time-request", "retry-delay"].map((key) => [key, isAmount])),
+  ...Object.fromEntries(["ranks", "priority", "retries", "mem-retry"].map((key) => [key, isWhole])),
+  ...Object.fromEntries(["append", "local", "pin"].map((key) => [key, isFlag])),
+  ...Object.fromEntries(["cwd", "stdout", "stderr", "cluster", "queue", "backend"].map((key) => [key, isText])),
+  ...Object.fromEntries(MANAGER_KEYS.map((key) => [key, isText])),
+};
+const plain = new Map(Object.entries(PLAIN));
+
+const plainTask = (task: unknown): TaskInput | undefined => {
+  if (!isMap(task) || task["run"] === undefined) return undefined;
+  for (const key in task) if (plain.get(key)?.(task[key]) !== true) return undefined;
+  return (task["executor"] === null ? { ...task, executor: "null" } : task) as TaskInput;
+};
+
+/** What the schema makes of a run that it accepts; undefined for one that it refuses. */
+export const acceptedRun = (value: unknown): RunInput | undefined => {
+  if (!isMap(value) || !Array.isArray(value["tasks"])) return undefined;
+  const tasks: TaskInput[] = [];
+  for (const task of value["tasks"] as readonly unknown[]) {
+    const accepted = plainTask(task) ?? TaskInput.safeParse(task).data;
+    if (accepted === undefined) return undefined;
+    tasks.push(accepted);
+  }
+  const rest = RunInput.safeParse({ ...value, tasks: [] });
+  return rest.success ? { ...rest.data, tasks } : undefined;
+};
