@@ -23,6 +23,7 @@ import { type RouteTable, bodyType, createRouteTable } from "./route-table.ts";
 import { addRuns } from "./runs.ts";
 import { addServer } from "./server.ts";
 import type { Service } from "./service.ts";
+import { addTaskTable } from "./task-table.ts";
 import { addTasks } from "./tasks.ts";
 import { addValidate } from "./validate.ts";
 import { addTokens } from "./tokens.ts";
@@ -106,6 +107,7 @@ export const createApi = ({ service, launches, numbers, token, version, clock, o
   addRuns(app, service);
   addValidate(app, service);
   addTasks(app, service);
+  addTaskTable(app, service);
   addEvents(app, service);
   addPilots(app, service, answers);
   addClusters(app, service);

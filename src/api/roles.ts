@@ -45,6 +45,7 @@ export const ACCESS: ReadonlyMap<string, Access> = new Map(
     "GET /api/v1/runs/{run}/why": READ,
     "POST /api/v1/runs/{run}/cancel": SUBMIT,
     "POST /api/v1/runs/{run}/retry": SUBMIT,
+    "GET /api/v1/runs/{run}/task-table": READ,
     "GET /api/v1/runs/{run}/tasks": READ,
     "GET /api/v1/runs/{run}/tasks/{task}": READ,
     "GET /api/v1/runs/{run}/tasks/{task}/logs": READ,

@@ -60,6 +60,8 @@ export const RunView = z.object({
   submitted: time,
   started: time,
   finished: time,
+  /** Seconds between its ends and the retries that followed: no part of the time it took. */
+  idle: z.number().optional(),
   /** Seconds to the end as expected now; null when unknown or ended. */
   eta: z.number().nullable(),
   /** When it ends: before p10 with a probability of 10 %, before p50 of 50 %, before p90 of 90 %; null as `eta`. */
@@ -107,6 +109,17 @@ export const AttemptView = z.object({
   mem: z.number().nullable(),
 });
 
+/** The ranks of a task: how many, where its latest attempt has or had them, and what they ask for together. */
+export const RanksView = z.object({
+  count: z.number(),
+  /** As the run's file asks; null where it leaves that open. */
+  nodes: z.number().nullable(),
+  /** By node, the head first; empty before it was placed. */
+  places: z.array(z.object({ host: z.string().nullable(), agent: z.string(), ranks: z.number() })),
+  /** `resources` are for one rank; these are for all of them. */
+  totals: z.record(z.string(), z.number()),
+});
+
 export const TaskView = z.object({
   id: z.string(),
   /** Its number in the run: 17 of 3.17. */
@@ -146,6 +159,8 @@ export const TaskView = z.object({
   wall: z.number().nullable().optional(),
   cpu: CpuTimeView.nullable().optional(),
   io: IoView.nullable().optional(),
+  /** Of a task with ranks; null of any other. */
+  ranks: RanksView.nullable().optional(),
   /** Path when the user chose a file, else null: kept by Slipway. */
   stdout: z.string().nullable(),
   stderr: z.string().nullable(),
@@ -415,6 +430,7 @@ export type RunView = z.infer<typeof RunView>;
 export type OutputLostView = z.infer<typeof OutputLostView>;
 export type CpuTimeView = z.infer<typeof CpuTimeView>;
 export type IoView = z.infer<typeof IoView>;
+export type RanksView = z.infer<typeof RanksView>;
 export type PeakMemoryView = z.infer<typeof PeakMemoryView>;
 export type TaskView = z.infer<typeof TaskView>;
 export type AttemptView = z.infer<typeof AttemptView>;

@@ -18,6 +18,7 @@ import type {
 } from "./schemas.ts";
 import type { ValidateAnswer, ValidateRequest } from "./validate.ts";
 import type { Page } from "./pages.ts";
+import type { TaskLine, TaskTableQuery } from "./task-table.ts";
 import type { RunId } from "../core/ids.ts";
 import type { OtherJobView } from "./job-schemas.ts";
 
@@ -45,6 +46,8 @@ export interface Service {
   watch(id: number, signal: AbortSignal): Promise<AsyncIterable<RunView>>;
   tasks(id: number, query: { state?: string | undefined; offset: number; limit: number }): Promise<TaskView[]>;
   task(id: number, index: number): Promise<TaskView>;
+  /** A page of the table of a run's tasks, then where the next one begins. */
+  taskTable(id: number, query: TaskTableQuery, signal: AbortSignal): Promise<AsyncIterable<readonly TaskLine[]>>;
   taskLogs(id: number, index: number, options: LogQuery): Promise<AsyncIterable<Uint8Array>>;
   runLogs(id: number, options: LogQuery): Promise<AsyncIterable<LogPiece>>;
   cancel(

@@ -90,6 +90,17 @@ export const sendLines = (outgoing: Outgoing, source: AsyncIterable<unknown>, ab
   return RESPONSE_ALREADY_SENT;
 };
 
+/** The same for many lines that are made together: they leave in one write. */
+export const sendGroups = (
+  outgoing: Outgoing,
+  source: AsyncIterable<readonly unknown[]>,
+  abort: AbortController,
+): Response => {
+  const encode = (values: readonly unknown[]): string => values.map((value) => `${JSON.stringify(value)}\n`).join("");
+  void pour(outgoing, "application/x-ndjson", source, encode, abort);
+  return RESPONSE_ALREADY_SENT;
+};
+
 export const sendBytes = (outgoing: Outgoing, source: AsyncIterable<Uint8Array>, abort: AbortController): Response => {
   void pour(outgoing, "application/octet-stream", source, (value: Uint8Array) => value, abort);
   return RESPONSE_ALREADY_SENT;

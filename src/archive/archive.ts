@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { mkdir, open, readFile, readdir, rename, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { crc32, deflateRawSync, inflateRawSync } from "node:zlib";
 import type { Run } from "../core/run.ts";
 import { type PageCodec, createRunDecoder, encodeRun } from "../core/snapshot.ts";
@@ -47,7 +48,8 @@ export const writeArchive = async (home: string, run: Run): Promise<string> => {
   return name;
 };
 
-const decode = (bytes: Buffer, path: string): Run => {
+/** Puts a run together, record by record: it yields after each. */
+function* decode(bytes: Buffer, path: string): Generator<undefined, Run> {
   const push = createRunDecoder(pageCodec);
   for (let at = 0; at + FRAME <= bytes.length;) {
     const length = bytes.readUInt32LE(at);
@@ -62,23 +64,34 @@ const decode = (bytes: Buffer, path: string): Run => {
     const run = push({ type, payload });
     if (run !== undefined) return run;
     at += FRAME + length;
+    yield;
   }
   throw new SlipwayError("journal-damaged", {
     segment: path,
     offset: bytes.length,
     detail: "the file of an ended run is cut short",
   });
-};
+}
 
+/** In turns: a run of a million tasks keeps nobody waiting. */
 export const readArchive = async (home: string, file: string): Promise<Run> => {
   const path = join(home, file);
-  return decode(await readFile(path), path);
+  const parts = decode(await readFile(path), path);
+  for (;;) {
+    const step = parts.next();
+    if (step.done === true) return step.value;
+    await nextTurn();
+  }
 };
 
 /** For replay, which is synchronous. */
 export const readArchiveSync = (home: string, file: string): Run => {
   const path = join(home, file);
-  return decode(readFileSync(path), path);
+  const parts = decode(readFileSync(path), path);
+  for (;;) {
+    const step = parts.next();
+    if (step.done === true) return step.value;
+  }
 };
 
 /** Removes archives that no snapshot names any more, and half-written files. */

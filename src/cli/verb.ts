@@ -49,6 +49,10 @@ export const globalsOf = (command: Command): Globals => {
 export const subcommand = (parent: Command, name: string, summary: string): Command =>
   withGlobals(parent.command(name).summary(summary).description(summary));
 
+/** The terminal's columns; undefined where nothing is cut: in a file or a pipe, and with --wide. */
+export const widthFor = ({ out }: Pick<Context, "out">, command: Command): number | undefined =>
+  command.opts<{ wide?: boolean }>().wide === true ? undefined : out.columns();
+
 /** Examples at the end of a help text. */
 export const examples = (lines: readonly string[]): string =>
   `\nExamples:\n${lines.map((line) => `  ${line}`).join("\n")}`;

@@ -42,6 +42,7 @@ export const VERBS: readonly VerbEntry[] = [
   verb(WORK, "wrap", "hold a Dask cluster as long as somebody uses it", () => import("./verbs/wrap.ts")),
   verb(LOOK, "list", "list the runs, newest first", () => import("./verbs/list.ts")),
   verb(LOOK, "show", "one run or one task in detail", () => import("./verbs/show.ts")),
+  verb(LOOK, "tasks", "a table of a run's tasks: filtered, sorted, as CSV or JSON", () => import("./verbs/tasks.ts")),
   verb(LOOK, "logs", "what tasks wrote", () => import("./verbs/logs.ts")),
   verb(
     LOOK,

@@ -22,15 +22,17 @@ import type { JobKind, JobView } from "../api/job-schemas.ts";
 import type { LogPiece } from "../api/service.ts";
 import type { ValidateAnswer, ValidateRequest } from "../api/validate.ts";
 import type { Endpoint } from "../protocol/endpoint.ts";
+import type { TaskLine, TaskRowView } from "../api/task-table.ts";
 import { createLaunchClient, type LaunchClient } from "./launches.ts";
 import { readJsonLines } from "./lines.ts";
 import { isFinalRun } from "./outcome.ts";
 import { findEndpoint } from "./remote.ts";
-import { createRequests, type WithoutServer } from "./requests.ts";
+import { createRequests, type Requests, type WithoutServer } from "./requests.ts";
 import { type FollowOptions, pause, resumed } from "./resume.ts";
 import { type ItemStream, type RunDocument, submission, withUuid } from "./submit.ts";
 import { isConnectionLost, readJson, type Request } from "./transport.ts";
 import type { RunId } from "../core/ids.ts";
+import type { TaskState } from "../core/states.ts";
 
 export { isFinalView, type LaunchClient, type LaunchDocument, type LaunchLogOptions } from "./launches.ts";
 export { SlipwayError } from "../errors.ts";
@@ -73,6 +75,26 @@ export interface TasksQuery {
 /** Which tasks run again, and with which amounts. */
 export type RetryOptions = z.input<typeof RetryRequest>;
 
+/** Which rows of the table of a run's tasks, and in which order; what is absent does not narrow. */
+export interface TaskRowsQuery {
+  readonly states?: readonly TaskState[];
+  readonly names?: readonly string[];
+  readonly hosts?: readonly string[];
+  readonly exitCodes?: readonly number[];
+  /** Seconds: the latest attempt took, or takes, at least this long. */
+  readonly longer?: number | undefined;
+  /** Epoch milliseconds: the latest attempt ended then or later. */
+  readonly endedSince?: number | undefined;
+  /** Only tasks with an attempt that was lost. */
+  readonly lost?: boolean;
+  /** By index unless told otherwise. */
+  readonly sort?: "index" | "duration";
+  readonly reverse?: boolean;
+  /** At most this many. */
+  readonly limit?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
 export interface EventsQuery extends FollowOptions {
   readonly follow?: boolean;
   readonly run?: RunId | undefined;
@@ -103,6 +125,8 @@ export interface Client extends LaunchClient {
   watch(id: number, options?: FollowOptions): AsyncGenerator<RunView>;
   tasks(run: RunId, query?: TasksQuery): Promise<TaskView[]>;
   task(run: RunId, index: number): Promise<TaskView>;
+  /** The table of a run's tasks, as it is read: a million of them need no more memory than a page. */
+  taskRows(run: RunId, query?: TaskRowsQuery): AsyncGenerator<TaskRowView>;
   /** The bytes a task wrote in its last attempt, or in another. */
   taskLogs(run: RunId, index: number, options?: TaskLogOptions): AsyncGenerator<Buffer>;
   /** What the tasks of a run wrote, in pieces. */
@@ -236,6 +260,7 @@ export const connect = (options: ConnectOptions): Client => {
     watch,
     tasks: (run, { state, offset, limit } = {}) => get(`/runs/${run}/tasks${query({ state, offset, limit })}`),
     task: (run, index) => get(`/runs/${run}/tasks/${index}`),
+    taskRows: (run, query) => taskRows(requests, run, query),
     taskLogs,
     logs,
     cancel: (run, options = {}) => post(`/runs/${run}/cancel`, options),
@@ -256,6 +281,40 @@ export const connect = (options: ConnectOptions): Client => {
     close: requests.close,
   };
 };
+
+/** Pages are as large as they may be: by duration, each is one look at all tasks. */
+const ROWS_A_PAGE = 10_000;
+const FIRST_ROWS = 500;
+
+async function* taskRows(
+  { send }: Pick<Requests, "send">,
+  run: RunId,
+  query: TaskRowsQuery = {},
+): AsyncGenerator<TaskRowView> {
+  const { limit = Infinity, signal } = query;
+  const wanted = new URLSearchParams();
+  const several = { state: query.states, name: query.names, host: query.hosts, exitCode: query.exitCodes };
+  for (const [key, values] of Object.entries(several)) for (const value of values ?? []) wanted.append(key, `${value}`);
+  if (query.longer !== undefined) wanted.set("longer", String(query.longer));
+  if (query.endedSince !== undefined) wanted.set("endedSince", String(Math.floor(query.endedSince)));
+  if (query.lost === true) wanted.set("lost", "1");
+  if (query.sort !== undefined) wanted.set("sort", query.sort);
+  if (query.reverse === true) wanted.set("reverse", "1");
+  for (let left = limit, page = FIRST_ROWS; left > 0; page = ROWS_A_PAGE) {
+    wanted.set("limit", String(Math.min(left, page)));
+    let next: string | null = null;
+    for await (const line of readJsonLines(await send({ path: `/runs/${run}/task-table?${wanted}`, signal }))) {
+      const each = line as TaskLine;
+      if ("next" in each) next = each.next;
+      else {
+        left -= 1;
+        yield each;
+      }
+    }
+    if (next === null) return;
+    wanted.set("cursor", next);
+  }
+}
 
 const logRequest = (path: string, options: TaskLogOptions): Request => {
   const { stream = "stdout", follow = false, signal, attempt, from, bytes } = options;

@@ -1,4 +1,5 @@
 import { peakOf } from "./peak.ts";
+import { placeOf } from "./rank-places.ts";
 import { USAGE_COLUMNS, usageAt } from "./usage.ts";
 import { shapeKey } from "./resources.ts";
 import { setsInUse } from "./retry-set.ts";
@@ -129,6 +130,7 @@ const HEAD = [
   "submitted",
   "started",
   "finished",
+  "idle",
   "canceled",
   "unneeded",
   "skipped",
@@ -218,6 +220,7 @@ const compareRows = (a: Run, b: Run, row: Row, compare: Found): void => {
   const peaks = [peakOf(a, row), peakOf(b, row)] as const;
   facts("peak", peaks[0]?.bytes, peaks[1]?.bytes);
   facts("who saw its peak", peaks[0]?.by, peaks[1]?.by);
+  facts("where its ranks are", JSON.stringify(placeOf(a, row)), JSON.stringify(placeOf(b, row)));
   const usage = [usageAt(a, row), usageAt(b, row)] as const;
   for (const name of USAGE_COLUMNS) facts(`usage: ${name}`, usage[0]?.[name], usage[1]?.[name]);
   facts("state", stateIn(a, left, slots[0]), stateIn(b, right, slots[1]));

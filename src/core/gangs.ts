@@ -5,6 +5,7 @@ import { attemptsOf } from "./past-attempts.ts";
 import type { Run } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
 import { touch } from "./table.ts";
+import { setPlace } from "./rank-places.ts";
 import { addUsage } from "./usage.ts";
 import type { AgentId, Row, RunId } from "./ids.ts";
 
@@ -110,6 +111,7 @@ export const formGang = (
   { agents, ranks }: { readonly agents: readonly number[]; readonly ranks: readonly number[] },
 ): void => {
   const attempt = touch(run.table, row).attempt[row % run.table.pageRows]!;
+  setPlace(run, row, { agents, ranks });
   state.gangs.set(gangKey(run.id, row), { run: run.id, row, attempt, agents, ranks, ended: new Map() });
 };
 

@@ -17,6 +17,7 @@ import type { Row } from "./ids.ts";
 export const applyRetried: Apply<RunRetried> = (state, event, effects) => {
   const run = state.runs.get(event.run);
   if (run === undefined || !isFinishedRun(run)) return;
+  run.idle += Math.max(0, event.at - run.finished);
   run.finished = 0;
   run.canceled = "";
   const given = new Map<Group, Row[]>();

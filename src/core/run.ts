@@ -14,6 +14,7 @@ import type { RankOutput } from "./gangs.ts";
 import { type LostRows, type OutputLost, lostOf, noneLost } from "./output-lost.ts";
 import { type CpuTime, noCpuTime } from "./cpu-time.ts";
 import { type Peak, type PeakPage, peakOf } from "./peak.ts";
+import { type RankPlaces, noPlaces } from "./rank-places.ts";
 import { type Usage, type UsagePage, usageAt } from "./usage.ts";
 import type { PackedItems } from "./items.ts";
 import { type RetrySets, setOf } from "./retry-set.ts";
@@ -143,6 +144,8 @@ export interface Run {
   readonly peaks: Map<number, PeakPage>;
   /** What the latest attempts used beside memory, in the same way. */
   readonly usage: Map<number, UsagePage>;
+  /** Which agents have, or had, the ranks of latest attempts. */
+  readonly places: RankPlaces;
   /** The agents of its tasks' jobs, where the state has forgotten them (task-job.ts): each had one attempt. */
   readonly agents: Map<AgentId, Agent>;
   /** Bytes of output that all attempts have left, as reported when they ended. */
@@ -154,6 +157,8 @@ export interface Run {
   digest: string;
   started: number;
   finished: number;
+  /** Milliseconds between its ends and the retries that followed: no part of the time it took. */
+  idle: number;
   canceled: string;
   /** Moving average of what its tasks took, for groups about which nothing is known; -1 while none ended. Advice too. */
   meanMs: number;
@@ -293,6 +298,7 @@ export const createRun = (
     lost: noneLost(),
     peaks: new Map(),
     usage: new Map(),
+    places: noPlaces(),
     agents: new Map(),
     outputBytes: 0,
     reasons: [""],
@@ -300,6 +306,7 @@ export const createRun = (
     digest: "",
     started: 0,
     finished: 0,
+    idle: 0,
     canceled: "",
     meanMs: -1,
     unneeded: 0,

@@ -9,6 +9,7 @@ import type { Launch } from "./launch.ts";
 import { outcomeOf } from "./outcomes.ts";
 import { type LostPage, restoreLostPage } from "./output-lost.ts";
 import type { PeakPage } from "./peak.ts";
+import { type RankPlace, restorePlaces } from "./rank-places.ts";
 import { USAGE_COLUMNS, type UsagePage } from "./usage.ts";
 import { keepAttempts } from "./past-attempts.ts";
 import { type RetrySet, setsInUse } from "./retry-set.ts";
@@ -50,6 +51,7 @@ const Part = {
   AGENTS: 169,
   SETS: 175,
   USAGE: 170,
+  PLACES: 171,
 } as const;
 
 /** Page bytes pass through this, so that whoever writes them may compress. */
@@ -92,6 +94,7 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     submitted: run.submitted,
     started: run.started,
     finished: run.finished,
+    ...(run.idle === 0 ? {} : { idle: run.idle }),
     canceled: run.canceled,
     unneeded: run.unneeded,
     ...(run.skipped === 0 ? {} : { skipped: run.skipped }),
@@ -136,6 +139,10 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
     const columns = USAGE_COLUMNS.map((name) => (page[name] === undefined ? null : pages.pack(bytesOf(page[name]))));
     yield record(Part.USAGE, { index, columns });
   }
+  if (run.places.sets.length > 0) {
+    const columns = [...run.places.pages].map(([index, page]) => [index, pages.pack(bytesOf(page))]);
+    yield record(Part.PLACES, { sets: run.places.sets, columns });
+  }
   for (const group of run.groups)
     for (const part of inParts([...group.memory].map(([row, { kills, mem }]) => [row, kills, mem])))
       yield record(Part.MEMORY, part);
@@ -166,6 +173,7 @@ interface RunHeader {
   readonly submitted: number;
   readonly started: number;
   readonly finished: number;
+  readonly idle?: number;
   readonly canceled: string;
   readonly unneeded: number;
   readonly skipped?: number;
@@ -199,6 +207,7 @@ const beginRun = (header: RunHeader, items: ReadonlyMap<number, PackedItems>): R
   run.counts.set(header.counts);
   run.started = header.started;
   run.finished = header.finished;
+  run.idle = header.idle ?? 0;
   run.canceled = header.canceled;
   run.unneeded = header.unneeded;
   run.skipped = header.skipped ?? 0;
@@ -273,6 +282,13 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
         const page: Partial<Record<(typeof USAGE_COLUMNS)[number], Uint32Array>> = {};
         for (const [i, name] of USAGE_COLUMNS.entries()) if (columns[i]) page[name] = wordsOf(pages.unpack(columns[i]));
         build().usage.set(index, page as UsagePage);
+        return undefined;
+      }
+      case Part.PLACES: {
+        const packed = packr.unpack(payload) as { sets: RankPlace[]; columns: [number, Uint8Array][] };
+        const { places } = build();
+        restorePlaces(places, packed.sets);
+        for (const [index, bytes] of packed.columns) places.pages.set(index, wordsOf(pages.unpack(bytes)));
         return undefined;
       }
       case Part.MEMORY:
@@ -504,6 +520,7 @@ export const summarise = (run: Run, file: string): RunSummary => ({
   submitted: run.submitted,
   started: run.started,
   finished: run.finished,
+  ...(run.idle === 0 ? {} : { idle: run.idle }),
   canceled: run.canceled,
   unneeded: run.unneeded,
   ...(run.skipped === 0 ? {} : { skipped: run.skipped }),

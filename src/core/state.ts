@@ -56,6 +56,8 @@ export interface RunSummary {
   readonly submitted: number;
   readonly started: number;
   readonly finished: number;
+  /** Milliseconds between its ends and retries; absent where there were none. */
+  readonly idle?: number;
   readonly canceled: string;
   readonly unneeded: number;
   /** Absent where there are none. */

@@ -4,6 +4,7 @@ import type { Item } from "../core/item.ts";
 import { LOST_REASONS, type OutputLost } from "../core/output-lost.ts";
 import { PEAK_SOURCES, type Peak } from "../core/peak.ts";
 import { attemptsOf, droppedOf } from "../core/past-attempts.ts";
+import { placeOf } from "../core/rank-places.ts";
 import { fromUnits } from "../core/resources.ts";
 import { setOf } from "../core/retry-set.ts";
 import { type Attempt, type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
@@ -17,7 +18,7 @@ import { agentOf } from "../core/task-job.ts";
 import { type CompiledTask, compileTask, expandTask, itemAt } from "../core/task-template.ts";
 import { expand, type Template, type TemplateContext } from "../core/template.ts";
 import type { Estimate } from "../eta/estimate.ts";
-import type { AttemptView, OutputLostView, PeakMemoryView, RunView, TaskView } from "../api/schemas.ts";
+import type { AttemptView, OutputLostView, PeakMemoryView, RanksView, RunView, TaskView } from "../api/schemas.ts";
 import { setView } from "./retry-set.ts";
 import { resolve } from "node:path";
 import type { Row } from "../core/ids.ts";
@@ -33,7 +34,7 @@ export const signalName = (number: number): string | null =>
 export const isoTime = (ms: number): string | null => (ms > 0 && ms <= MOST_TIME ? new Date(ms).toISOString() : null);
 
 /** The same for a size. */
-const sizeOf = (bytes: number): number | null => (bytes >= 0 && Number.isSafeInteger(bytes) ? bytes : null);
+export const sizeOf = (bytes: number): number | null => (bytes >= 0 && Number.isSafeInteger(bytes) ? bytes : null);
 
 const countsOf = (counts: ArrayLike<number>): Record<string, number> => {
   const out: Record<string, number> = {};
@@ -84,6 +85,7 @@ export const runView = (run: Run, now: number, eta: EtaDates = undefined): RunVi
   resumes: run.spec.resumes ?? null,
   submitted: isoTime(run.submitted),
   ...inOrder(run.submitted, run, run.finished === 0 ? now : run.finished),
+  idle: run.idle / 1000,
   ...etaView(run.finished > 0 ? undefined : eta, now),
   reason: run.canceled === "" ? null : run.canceled,
   retries: run.retries,
@@ -106,6 +108,7 @@ export const summaryView = (summary: RunSummary): RunView => {
     resumes: summary.resumes ?? null,
     submitted: isoTime(summary.submitted),
     ...inOrder(summary.submitted, summary, summary.finished),
+    idle: (summary.idle ?? 0) / 1000,
     ...etaView(undefined, 0),
     reason: summary.canceled === "" ? null : summary.canceled,
     retries: summary.retries,
@@ -204,7 +207,7 @@ const attemptView = (state: State, run: Run, attempt: Attempt): AttemptView => {
 const itemOfRow = ({ spec: { items: of }, items, first }: Group, row: Row): Item | undefined =>
   itemAt(row - first, items?.get(row - first), items?.json ?? false, of.kind === "range" ? of : undefined);
 
-const itemTextOf = (group: Group, row: Row): string | null => itemOfRow(group, row)?.text ?? null;
+export const itemTextOf = (group: Group, row: Row): string | null => itemOfRow(group, row)?.text ?? null;
 
 /** If a value cannot be placed, shows the template as it was written. */
 const shownAs = (template: Template, context: TemplateContext): string => {
@@ -236,6 +239,22 @@ export const expandView = (
 export const taskName = (run: Run, row: Row): string => {
   const group = groupOf(run.groups, row);
   return group.count === 1 ? group.spec.name : `${group.spec.name}[${itemTextOf(group, row) ?? ""}]`.slice(0, 300);
+};
+
+const ranksView = (state: State, run: Run, row: Row, group: Group, one: Record<string, number>): RanksView | null => {
+  const { ranks } = group.spec;
+  if (ranks === undefined) return null;
+  const place = placeOf(run, row);
+  return {
+    count: ranks.count,
+    nodes: ranks.nodes ?? null,
+    places: (place?.agents ?? []).map((agent, i) => ({
+      host: agentOf(state, run, agent)?.host || null,
+      agent: String(agent),
+      ranks: place!.ranks[i] ?? 0,
+    })),
+    totals: Object.fromEntries(Object.entries(one).map(([name, amount]) => [name, amount * ranks.count])),
+  };
 };
 
 export const taskView = (
@@ -275,6 +294,7 @@ export const taskView = (
     outputLost: lostView(last?.outputLost),
     peakMemory: peakView(last?.peak),
     ...usageView(last),
+    ranks: ranksView(state, run, row, group, resources),
     lastStderr,
     via: group.spec.job === undefined ? "pilot" : "job",
     job,

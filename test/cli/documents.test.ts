@@ -58,7 +58,7 @@ describe("documents, typed", () => {
       );
       // its runs are counted from 1 in a home of its own
       const said = await type(`${campaign[0]}\nexport SLIPWAY_HOME=${slipway.home}/campaign\n${campaign[1]}`);
-      expect(said).toContain("run 2 echo: DONE, 100 done");
+      expect(said).toContain("run 2 echo: done, 100 done");
       expect(said).toContain("ligand-008 -56.03\nligand-025 -55.98\nligand-042 -55.92\n");
     },
     BUSY_MS,

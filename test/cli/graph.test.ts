@@ -190,7 +190,7 @@ describe("small graphs, one slot", () => {
     );
     const outcome = await slipway.run(["run", "handlers.yaml"]);
     expect(outcome.status).toBe(0);
-    expect(outcome.stdout + outcome.stderr).toMatch(/DONE, 3 done, 3 not needed/);
+    expect(outcome.stdout + outcome.stderr).toMatch(/: done, 3 done, 3 not needed/);
     const [run] = await slipway.json<RunView[]>(["list", "--limit", "1"]);
     expect(run).toMatchObject({ state: "DONE", counts: { DONE: 3, CANCELED: 3 }, unneeded: 3 });
     expect((await slipway.run(["wait", String(run!.id)])).status).toBe(0);

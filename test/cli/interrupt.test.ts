@@ -36,7 +36,7 @@ describe("run with its own server", () => {
       const { status, stdout, stderr } = await run.ended;
       expect(status).toBe(130);
       expect(stderr).toContain("cancelling run 1; Ctrl-C again leaves at once");
-      expect(stdout).toMatch(/run 1 sh: CANCELED, 0 done, 5 canceled/);
+      expect(stdout).toMatch(/run 1 sh: cancelled, 0 done, 5 cancelled/);
       expect(await processesUnder(slipway.root)).toEqual([]);
       await slipway.run(["up"]);
       expect(await slipway.json<RunView>(["show", "1"])).toMatchObject({ state: "CANCELED", counts: { CANCELED: 5 } });

@@ -78,7 +78,7 @@ describe("kept by Slipway", () => {
     expect(Buffer.compare(data, binary().subarray(0, 5000))).toBe(0);
     const { stdout, stderr } = await slipway.run(["run", "--", "sh", "-c", "echo out; echo err >&2"]);
     expect(stdout).toBe("out\n");
-    expect(stderr).toMatch(/^run \d+: 1 task\nerr\nrun \d+ sh: DONE/);
+    expect(stderr).toMatch(/^run \d+: 1 task\nerr\nrun \d+ sh: done/);
   });
 
   it("many writers at once are never mixed up", async () => {

@@ -44,7 +44,7 @@ describe.skipIf(!existsSync(TSP))(
         const named = where === "home" ? [] : ["--clusters", "clusters.yaml"];
         const ran = await slipway.run(["run", ...named, "--cluster", "desk", "--array", "1-3", "--", "echo", "{item}"]);
         expect([ran.status, ran.stderr]).toEqual([0, expect.anything()]);
-        expect(ran.stdout).toMatch(/DONE, 3 done/);
+        expect(ran.stdout).toMatch(/: done, 3 done/);
         const list = execFileSync(TSP, ["-l"], { env: { ...process.env, TS_SOCKET: socket }, encoding: "utf8" });
         expect(list).toMatch(/\[slipway-[0-9a-f]+-1\]/);
       },

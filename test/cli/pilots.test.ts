@@ -40,7 +40,7 @@ describe("pilots by hand", () => {
 
     const drained = await slipway.run(["pilots", "drain", "1"]);
     expect(drained).toMatchObject({ status: 0, stdout: "pilot 1 takes no new tasks\n" });
-    expect((await slipway.run(["pilots", "list"])).stdout).toContain("PMGR_ACTIVE draining");
+    expect((await slipway.run(["pilots", "list"])).stdout).toContain("running draining");
     const more = await slipway.run(["pilots", "add", "--cluster", "local", "--queue", "q", "--count", "2"]);
     expect(more.stdout).toMatch(/^2 pilots requested from local\/q: \d+, \d+\n$/);
 

@@ -61,6 +61,11 @@ describe("ranks of one task", () => {
       "4/6 1:1 2 3,3 4 6",
       "5/6 1:2 2 3,3 5 6",
     ]);
+    const task = await slipway.json<TaskView>(["show", `${done.id}.0`]);
+    expect(task.ranks).toMatchObject({ count: 6, nodes: 2, places: [{ ranks: 3 }, { ranks: 3 }], totals: { cpus: 6 } });
+    const { stdout } = await slipway.run(["show", `${done.id}.0`]);
+    for (const line of [/^ranks +6 on \d nodes?$/m, /^hosts +\S+ \(3\), \S+ \(3\)$/m, /^in all +cpus 6$/m])
+      expect(stdout).toMatch(line);
   });
 
   it("have a TMPDIR and cores of their own, and files of their own where output goes to a file", async () => {

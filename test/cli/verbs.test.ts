@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { EventView, RunView, ServerView, StatusView, TaskView, WhyView } from "../../src/api/schemas.ts";
 import { until } from "../until.ts";
 import { createGate } from "./gate.ts";
+import { onSmallDisk } from "./small-disk.ts";
 import { processesUnder } from "./processes-under.ts";
 import { createHome, type Outcome, ROOT, type SlipwayHome } from "./slipway-process.ts";
 
@@ -115,7 +116,7 @@ describe("without a server running before", () => {
   it("run starts a server of its own and stops it", async () => {
     const { status, stdout, stderr } = await run("run", "--", "echo", "hi");
     expect({ status, stdout }).toEqual({ status: 0, stdout: "hi\n" });
-    expect(stderr).toContain("run 1 echo: DONE, 1 done");
+    expect(stderr).toContain("run 1 echo: done, 1 done");
     expect(await processesUnder(slipway.root)).toEqual([]);
     // The history stays, and run numbers continue.
     expect(await json<RunView>(["run", "--", "true"])).toMatchObject({ id: 2, state: "DONE" });
@@ -215,7 +216,7 @@ describe("with a server", () => {
     ]);
     expect(runs.map(({ id }) => id)).toEqual(runs.map((_, at) => runs[0]!.id - at));
     expect(await json<RunView[]>(["list", "--limit", "1"])).toHaveLength(1);
-    expect((await run("list")).stdout).toMatch(/two +FAILED/);
+    expect((await run("list")).stdout).toMatch(/two +failed/);
     expect((await run("list", "--limit", "0")).status).toBe(2);
   });
 
@@ -226,12 +227,12 @@ describe("with a server", () => {
     );
     const { id } = await json<RunView>(["run", "shown.yaml"], [1]);
     const screen = (await run("show", String(id))).stdout;
-    expect(screen).toMatch(new RegExp(`run ${id} +shown +FAILED`));
+    expect(screen).toMatch(new RegExp(`run ${id} +shown +failed`));
     expect(screen).toMatch(/ok +1 +1/);
     expect(screen).toContain("y is odd");
     expect(screen).toContain(`${id}.0`);
     const task = (await run("show", `${id}.2`)).stdout;
-    for (const text of ["bad[y]", "FAILED", "exit 7", "y is odd", "cpus 1"]) expect(task).toContain(text);
+    for (const text of ["bad[y]", "failed", "exit 7", "y is odd", "cpus 1"]) expect(task).toContain(text);
     const numbered = await submit("--array", "5-25:10", "--", "true");
     await run("wait", String(numbered));
     expect((await run("show", String(numbered))).stdout).toMatch(`${numbered}.5`);
@@ -329,6 +330,98 @@ describe("with a server", () => {
     expect((await run("wait", String(id))).status).toBe(0);
     expect(await attempts(1)).toEqual([0, 0]);
     expect((await run("retry", String(id), "--all", "--failed")).status).toBe(2);
+  });
+
+  it("tasks: filtered, sorted, chosen columns, as CSV and as lines of JSON; the same once the run is archived", async () => {
+    const script = "sleep 0.{item}; [ {item} != 2 ] || exit 7";
+    const id = await submit("--array", "1-4", "--", "sh", "-c", script);
+    await run("wait", String(id));
+    const table = await run("tasks", String(id));
+    expect(table).toMatchObject({ status: 0, stderr: "" });
+    expect(table.stdout.split("\n")[0]).toMatch(/^TASK +NAME +STATE +ATTEMPTS +HOST +STARTED +TIME .*END +REASON$/);
+    expect(table.stdout).toMatch(new RegExp(`^${id}\\.2 +sh\\[2\\] +failed .* exit 7$`, "m"));
+    const ids = async (...args: string[]): Promise<string[]> =>
+      (await run("tasks", String(id), "--columns", "index", ...args)).stdout
+        .split("\n")
+        .slice(1, -1)
+        .map((text) => text.trim());
+    expect(await ids("--state", "failed")).toEqual(["2"]);
+    expect(await ids("--state", "DONE,FAILED", "--exit-code", "0", "--reverse")).toEqual(["4", "3", "1"]);
+    expect(await ids("--sort", "duration", "--reverse", "--limit", "1")).toEqual(["4"]);
+    expect(await ids("--host", hostname(), "--name", "sh", "--longer", "0.3s")).toEqual(["3", "4"]);
+    expect(await run("tasks", String(id), "--lost")).toMatchObject({
+      status: 0,
+      stdout: "",
+      stderr: "no such tasks\n",
+    });
+    const csv = (await run("tasks", String(id), "--csv", "--columns", "id,state,exit,command", "--state", "failed"))
+      .stdout;
+    expect(csv).toBe(`id,state,exit,command\n${id}.2,failed,7,sh -c 'sleep 0.2; [ 2 != 2 ] || exit 7'\n`);
+    const lines = (await run("tasks", String(id), "--json")).stdout;
+    const rows = lines
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { state: string; index: number });
+    expect(rows.map(({ state, index }) => [index, state])).toEqual([
+      [1, "DONE"],
+      [2, "FAILED"],
+      [3, "DONE"],
+      [4, "DONE"],
+    ]);
+    for (const [args, says] of [
+      [["--columns", "id,tim"], "did you mean time?"],
+      [["--longer", "soon"], "--longer"],
+    ] as const) {
+      const refused = await run("tasks", String(id), ...args);
+      expect([refused.status, refused.stderr.includes(says)], says).toEqual([2, true]);
+    }
+    expect((await run("tasks", "99999")).stderr).toContain("there is no run 99999");
+    expect((await run("journal", "compact")).status).toBe(0);
+    expect((await run("tasks", String(id), "--json")).stdout).toBe(lines);
+  });
+
+  it("run and wait --joblog: GNU parallel's columns, then ours; what cannot be written harms no run", async (ctx) => {
+    const outcome = await run(
+      "run",
+      "--quiet",
+      "--joblog",
+      "log.tsv",
+      "--array",
+      "5-7",
+      "--",
+      "sh",
+      "-c",
+      "[ {item} != 6 ] || kill -9 $$",
+    );
+    expect(outcome.status).toBe(1);
+    const text = await readFile(join(slipway.cwd, "log.tsv"), "utf8");
+    const [head, ...lines] = text
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.split("\t"));
+    expect(head!.slice(0, 9).join(" ")).toBe("Seq Host Starttime JobRuntime Send Receive Exitval Signal Command");
+    const bySeq = lines.toSorted((a, b) => Number(a[0]) - Number(b[0]));
+    expect(bySeq.map((line) => [line[0], line[1], line[6], line[7], line[10]])).toEqual([
+      ["1", hostname(), "0", "0", "done"],
+      ["2", hostname(), "0", "9", "failed"],
+      ["3", hostname(), "0", "0", "done"],
+    ]);
+    const [id] = bySeq[0]![9]!.split(".");
+    await run("wait", id!, "--joblog", "again.tsv");
+    const again = await readFile(join(slipway.cwd, "again.tsv"), "utf8");
+    expect(again.trimEnd().split("\n").toSorted()).toEqual(text.trimEnd().split("\n").toSorted());
+    const before = (await json<RunView[]>(["list"])).length;
+    const refused = await run("run", "--joblog", "no/such/log.tsv", "--", "true");
+    expect([refused.status, refused.stderr.includes("--joblog: ENOENT")]).toEqual([2, true]);
+    expect((await json<RunView[]>(["list"])).length).toBe(before);
+    await onSmallDisk(ctx, join(slipway.cwd, "small"), "16k", async () => {
+      const long = "x".repeat(3000);
+      const full = await run("run", "--quiet", "--joblog", "small/log.tsv", "--array", "1-20", "--", "true", long);
+      expect(full).toMatchObject({
+        status: 0,
+        stderr: expect.stringMatching(/^warning: the joblog .* cannot be written .*ENOSPC/) as string,
+      });
+    });
   });
 
   it("retry takes single tasks, states and names, and other amounts for this time, which show tells", async () => {
@@ -466,17 +559,17 @@ describe("with a server", () => {
     const [good, bad] = [await submit("--", "true"), await submit("--", "false")];
     const one = await run("wait", String(good));
     expect(one).toMatchObject({ status: 0 });
-    expect(one.stdout).toMatch(new RegExp(`^run ${good} true: DONE, 1 done in `));
+    expect(one.stdout).toMatch(new RegExp(`^run ${good} true: done, 1 done in `));
     const both = await run("wait", String(good), String(bad));
     expect(both.status).toBe(1);
-    expect(both.stdout).toContain(`run ${bad} false: FAILED`);
+    expect(both.stdout).toContain(`run ${bad} false: failed`);
   });
 
   it("pilots and clusters are listed", async () => {
     await run("run", "--quiet", "--", "true");
     const [pilot] = await json<StatusView["pilots"]>(["pilots", "list"]);
     expect(pilot).toMatchObject({ cluster: "local", queue: "default", state: "PMGR_ACTIVE" });
-    expect((await run("pilots", "list")).stdout).toContain("PMGR_ACTIVE");
+    expect((await run("pilots", "list")).stdout).toContain("running");
     expect(await json(["clusters", "list"])).toMatchObject([{ name: "local", type: "local", default: true }]);
     expect((await run("clusters", "show", "local")).stdout).toContain("cpus 1");
     const unknown = await run("clusters", "show", "locl");
@@ -593,7 +686,7 @@ describe("progress", () => {
     gate.open();
     const { status, stdout, stderr } = await lines.ended;
     expect(status).toBe(1);
-    expect(stdout).toMatch(/run \d+ sh: FAILED, 1 done, 1 failed/);
+    expect(stdout).toMatch(/run \d+ sh: failed, 1 done, 1 failed/);
     // eslint-disable-next-line no-control-regex -- what a log file must not hold
     expect(stdout + stderr).not.toMatch(/[\r\u001b]/);
     const quiet = await run("run", "--quiet", "--array", "1-2", "--", "false");

@@ -58,7 +58,7 @@ describe.skipIf(reason !== undefined)(`launches on Slurm${reason === undefined ?
     // Slurm counts in minutes: the time passes while the others are tested
     const walltime = { name: "late", walltime: "1m", resource_pool: "plain", command: "sleep 600" };
     late = await home.startLaunch(spec(walltime), ["--wait"]);
-    await late.saw(/is pending|is running/, "stderr");
+    await late.saw(/is waiting|is running/, "stderr");
   });
   afterAll(async () => {
     // what the wrapper still holds back would outlive the server

@@ -1,6 +1,5 @@
 import type { JobView } from "../../api/job-schemas.ts";
-import { launchStateColored } from "./launches.ts";
-import type { Style } from "./style.ts";
+import { stateColumn, type Style } from "./style.ts";
 import { table } from "./table.ts";
 import { duration, secondsBetween } from "./text.ts";
 
@@ -17,16 +16,12 @@ export const jobsTable = (jobs: readonly JobView[], style: Style, now: number, w
       { title: "KIND", value: (job) => job.kind },
       { title: "ID", value: (job) => String(job.id) },
       { title: "NAME", value: (job) => (job.kind === "pilot" ? "-" : job.name), shrinksTo: 10 },
-      {
-        title: "STATE",
-        value: (job) => job.state,
-        paint: (text, job) => text.replace(job.state, launchStateColored(job.state, style)),
-      },
-      { title: "SINCE", value: (job) => ageOf(job, now), right: true },
-      { title: "CLUSTER", value: (job) => job.cluster, shrinksTo: 8 },
-      { title: "QUEUE", value: (job) => (job.kind === "launch" ? job.pool : job.queue) || "-", shrinksTo: 8 },
+      stateColumn(style),
+      { title: "SINCE", drops: 2, value: (job) => ageOf(job, now), right: true },
+      { title: "CLUSTER", drops: 1, value: (job) => job.cluster, shrinksTo: 8 },
+      { title: "QUEUE", drops: 3, value: (job) => (job.kind === "launch" ? job.pool : job.queue) || "-", shrinksTo: 8 },
       { title: "JOB", value: (job) => job.nativeId ?? "-" },
-      { title: "NAME THERE", value: (job) => job.jobName, shrinksTo: 12 },
+      { title: "NAME THERE", drops: 4, value: (job) => job.jobName, shrinksTo: 12 },
       { title: "REASON", value: (job) => job.reason ?? "", shrinksTo: 12 },
     ],
     width,

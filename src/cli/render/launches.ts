@@ -1,13 +1,9 @@
 import type { LaunchView } from "../../api/launch-schemas.ts";
 import { formatSize } from "../../core/quantities.ts";
-import type { Style } from "./style.ts";
+import { stateWord } from "../../core/state-words.ts";
+import { stateColored, stateColumn, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
 import { duration, localTime, plural, printable, secondsBetween, commandLine } from "./text.ts";
-
-export const launchStateColored = (state: LaunchView["state"], style: Style): string => {
-  if (state === "succeeded") return style.green(state);
-  return state === "failed" || state === "lost" ? style.red(state) : state;
-};
 
 const spent = (launch: LaunchView, now: number): string => {
   const seconds = secondsBetween(launch.started, launch.finished ?? now);
@@ -18,7 +14,7 @@ const spent = (launch: LaunchView, now: number): string => {
 export const launchSummary = (launch: LaunchView): string => {
   const job = launch.nativeId === null ? "" : `, job ${launch.nativeId} of ${launch.cluster}`;
   const why = launch.reason === null || launch.state === "running" ? "" : `: ${launch.reason}`;
-  return printable(`launch ${launch.id} (${launch.name}) is ${launch.state}${job}${why}`);
+  return printable(`launch ${launch.id} (${launch.name}) is ${stateWord(launch.state)}${job}${why}`);
 };
 
 export const launchesTable = (launches: readonly LaunchView[], style: Style, now: number, width?: number): string =>
@@ -27,16 +23,12 @@ export const launchesTable = (launches: readonly LaunchView[], style: Style, now
     [
       { title: "ID", value: (launch) => String(launch.id), right: true },
       { title: "NAME", value: (launch) => launch.name, shrinksTo: 10 },
-      {
-        title: "STATE",
-        value: (launch) => launch.state,
-        paint: (text, launch) => text.replace(launch.state, launchStateColored(launch.state, style)),
-      },
-      { title: "USER", value: (launch) => launch.user, shrinksTo: 8 },
-      { title: "CLUSTER", value: (launch) => launch.cluster, shrinksTo: 8 },
-      { title: "POOL", value: (launch) => launch.pool || "-", shrinksTo: 8 },
+      stateColumn(style),
+      { title: "USER", drops: 3, value: (launch) => launch.user, shrinksTo: 8 },
+      { title: "CLUSTER", drops: 1, value: (launch) => launch.cluster, shrinksTo: 8 },
+      { title: "POOL", drops: 2, value: (launch) => launch.pool || "-", shrinksTo: 8 },
       { title: "JOB", value: (launch) => launch.nativeId ?? "-" },
-      { title: "SLOTS", value: (launch) => String(launch.slots), right: true },
+      { title: "SLOTS", drops: 4, value: (launch) => String(launch.slots), right: true },
       { title: "TIME", value: (launch) => spent(launch, now), right: true },
       { title: "REASON", value: (launch) => launch.reason ?? "", shrinksTo: 12 },
     ],
@@ -54,7 +46,7 @@ export const launchScreen = (launch: LaunchView, style: Style, now: number): str
   const given = (text: string | null): string | undefined =>
     text === null || text === "" ? undefined : printable(text);
   const sections = [
-    `${style.bold(`launch ${launch.id}`)}  ${printable(launch.name)}  ${launchStateColored(launch.state, style)}`,
+    `${style.bold(`launch ${launch.id}`)}  ${printable(launch.name)}  ${stateColored(launch.state, style)}`,
     facts([
       ["command", printable(commandLine(launch.command))],
       ["image", given(launch.image)],

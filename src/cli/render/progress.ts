@@ -96,7 +96,8 @@ export const progressLine = (run: RunView, { width, unicode, style, rate, note }
     { text: `${count(ended)}/${count(progress.total)}`, rank: 0 },
   ];
   if (progress.failed > 0) parts.push({ text: `${count(progress.failed)} failed`, paint: style.red, rank: 1 });
-  if (progress.canceled > 0) parts.push({ text: `${count(progress.canceled)} canceled`, paint: style.yellow, rank: 2 });
+  if (progress.canceled > 0)
+    parts.push({ text: `${count(progress.canceled)} cancelled`, paint: style.yellow, rank: 2 });
   if (progress.running > 0) parts.push({ text: `${count(progress.running)} running`, paint: style.cyan, rank: 4 });
   if (rate !== undefined && rate > 0) parts.push({ text: `${perSecond(rate)}/s`, rank: 5 });
   if (note !== undefined) parts.push({ text: note, paint: style.yellow, rank: 1 });
@@ -132,7 +133,7 @@ export const progressText = (run: RunView, rate: number | undefined): string => 
   const percent = progress.total === 0 ? 100 : Math.floor((100 * ended) / progress.total);
   const parts = [`run ${run.id}: ${count(ended)}/${count(progress.total)} (${percent}%)`];
   if (progress.failed > 0) parts.push(`${count(progress.failed)} failed`);
-  if (progress.canceled > 0) parts.push(`${count(progress.canceled)} canceled`);
+  if (progress.canceled > 0) parts.push(`${count(progress.canceled)} cancelled`);
   if (progress.running > 0) parts.push(`${count(progress.running)} running`);
   if (rate !== undefined && rate > 0) parts.push(`${perSecond(rate)} tasks/s`);
   const range = rangeOf(run)?.join(" to ");

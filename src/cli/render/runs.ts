@@ -2,14 +2,16 @@ import type { RunView, TaskView } from "../../api/schemas.ts";
 import { canceledOf, isFinalRun } from "../../client/outcome.ts";
 import { lostWarning } from "./output-lost.ts";
 import { endedOf, progressOf, rangeOf } from "./progress.ts";
-import { stateColored, type Style } from "./style.ts";
+import { stateColored, stateColumn, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
 import { count, duration, localTime, plural, printable, secondsBetween } from "./text.ts";
 import type { Row } from "../../core/ids.ts";
 
-/** How long a run took or takes; `now` is the clock's milliseconds. */
-export const elapsed = (run: RunView, now: number): number | undefined =>
-  secondsBetween(run.started ?? run.submitted, run.finished ?? now);
+/** How long a run took or takes, the time between an end and a retry aside; `now` is the clock's milliseconds. */
+export const elapsed = (run: RunView, now: number): number | undefined => {
+  const seconds = secondsBetween(run.started ?? run.submitted, run.finished ?? now);
+  return seconds === undefined ? undefined : Math.max(0, seconds - (run.idle ?? 0));
+};
 
 const known = (seconds: number | undefined): string => (seconds === undefined ? "-" : duration(seconds));
 
@@ -19,22 +21,23 @@ export const runsTable = (runs: readonly RunView[], style: Style, now: number, w
     [
       { title: "RUN", value: (run) => String(run.id), right: true },
       { title: "NAME", value: (run) => run.name, shrinksTo: 12 },
-      {
-        title: "STATE",
-        value: (run) => run.state,
-        paint: (text, run) => text.replace(run.state, stateColored(run.state, style)),
-      },
+      stateColumn(style),
       { title: "TASKS", value: (run) => count(run.total), right: true },
       { title: "DONE", value: (run) => count(progressOf(run).done), right: true },
       ...(runs.some(({ skipped = 0 }) => skipped > 0)
         ? [{ title: "SKIPPED", value: (run: RunView) => count(run.skipped ?? 0), right: true }]
         : []),
       { title: "FAILED", value: (run) => count(progressOf(run).failed), right: true },
-      { title: "CANCELED", value: (run) => count(progressOf(run).canceled), right: true },
-      { title: "RUNNING", value: (run) => count(progressOf(run).running), right: true },
-      { title: "SUBMITTED", value: (run) => localTime(run.submitted) },
+      { title: "CANCELLED", drops: 3, value: (run) => count(progressOf(run).canceled), right: true },
+      { title: "RUNNING", drops: 2, value: (run) => count(progressOf(run).running), right: true },
+      { title: "SUBMITTED", drops: 4, value: (run) => localTime(run.submitted) },
       { title: "TIME", value: (run) => known(elapsed(run, now)), right: true },
-      { title: "ETA", value: (run) => (isFinalRun(run) || run.eta === null ? "-" : duration(run.eta)), right: true },
+      {
+        title: "ETA",
+        drops: 1,
+        value: (run) => (isFinalRun(run) || run.eta === null ? "-" : duration(run.eta)),
+        right: true,
+      },
     ],
     width,
   );
@@ -56,7 +59,7 @@ export const outcomes = (run: RunView, style: Style): string => {
   const skipped = run.skipped ?? 0;
   const parts = [skipped === 0 ? `${count(done)} done` : `${count(done)} done (${count(skipped)} of them skipped)`];
   if (failed > 0) parts.push(style.red(`${count(failed)} failed`));
-  if (canceled > 0) parts.push(style.yellow(`${count(canceled)} canceled`));
+  if (canceled > 0) parts.push(style.yellow(`${count(canceled)} cancelled`));
   if (run.unneeded > 0) parts.push(`${count(run.unneeded)} not needed`);
   if (running > 0) parts.push(style.cyan(`${count(running)} running`));
   if (waiting > 0) parts.push(`${count(waiting)} waiting`);
@@ -71,9 +74,9 @@ export const groupsTable = (run: RunView, width?: number): string =>
       { title: "TASKS", value: (group) => count(group.total), right: true },
       { title: "DONE", value: (group) => count(group.counts["DONE"] ?? 0), right: true },
       { title: "FAILED", value: (group) => count(group.counts["FAILED"] ?? 0), right: true },
-      { title: "CANCELED", value: (group) => count(group.counts["CANCELED"] ?? 0), right: true },
-      { title: "RUNNING", value: (group) => count(group.counts["AGENT_EXECUTING"] ?? 0), right: true },
-      { title: "AFTER", value: (group) => group.after.join(", "), shrinksTo: 12 },
+      { title: "CANCELLED", drops: 2, value: (group) => count(group.counts["CANCELED"] ?? 0), right: true },
+      { title: "RUNNING", drops: 1, value: (group) => count(group.counts["AGENT_EXECUTING"] ?? 0), right: true },
+      { title: "AFTER", drops: 3, value: (group) => group.after.join(", "), shrinksTo: 12 },
     ],
     width,
   );

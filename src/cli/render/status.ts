@@ -1,5 +1,6 @@
 import type { ClusterView, FleetView, PilotView, ServerView, StatusView } from "../../api/schemas.ts";
 import type { TaskJobsView } from "../../api/job-schemas.ts";
+import { stateWord } from "../../core/state-words.ts";
 import { runsTable } from "./runs.ts";
 import { stateColored, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
@@ -16,18 +17,20 @@ export const pilotsTable = (pilots: readonly PilotView[], style: Style, now: num
       { title: "QUEUE", value: (pilot) => pilot.queue, shrinksTo: 8 },
       {
         title: "STATE",
-        value: (pilot) => (pilot.draining && pilot.ended === null ? `${pilot.state} draining` : pilot.state),
-        paint: (text, pilot) => text.replace(pilot.state, stateColored(pilot.state, style)),
+        value: (pilot) => `${stateWord(pilot.state)}${pilot.draining && pilot.ended === null ? " draining" : ""}`,
+        paint: (text, pilot) => text.replace(stateWord(pilot.state), stateColored(pilot.state, style)),
       },
-      { title: "JOB", value: (pilot) => pilot.nativeId ?? "-" },
-      { title: "AGENTS", value: (pilot) => String(pilot.agents.length), right: true },
+      { title: "JOB", drops: 4, value: (pilot) => pilot.nativeId ?? "-" },
+      { title: "AGENTS", drops: 5, value: (pilot) => String(pilot.agents.length), right: true },
       {
         title: "RUNNING",
+        drops: 1,
         value: (pilot) => count(pilot.agents.reduce((sum, agent) => sum + agent.running, 0)),
         right: true,
       },
       {
         title: "AGE",
+        drops: 2,
         value: (pilot) => {
           const seconds = secondsBetween(pilot.active ?? pilot.requested, pilot.ended ?? now);
           return seconds === undefined ? "-" : duration(seconds);
@@ -36,6 +39,7 @@ export const pilotsTable = (pilots: readonly PilotView[], style: Style, now: num
       },
       {
         title: "LEFT",
+        drops: 3,
         value: (pilot) => {
           if (pilot.ends === null || pilot.ended !== null) return "-";
           return duration(Math.max(0, (Date.parse(pilot.ends) - now) / 1000));
@@ -53,10 +57,10 @@ const fleetsTable = (fleets: readonly FleetView[], width?: number): string =>
     [
       { title: "CLUSTER", value: (fleet) => fleet.cluster, shrinksTo: 10 },
       { title: "QUEUE", value: (fleet) => fleet.queue, shrinksTo: 8 },
-      { title: "STRATEGY", value: (fleet) => fleet.strategy },
+      { title: "STRATEGY", drops: 3, value: (fleet) => fleet.strategy },
       { title: "PILOTS", value: (fleet) => String(fleet.pilots), right: true },
-      { title: "ACTIVE", value: (fleet) => String(fleet.active), right: true },
-      { title: "MAX", value: (fleet) => String(fleet.max), right: true },
+      { title: "ACTIVE", drops: 1, value: (fleet) => String(fleet.active), right: true },
+      { title: "MAX", drops: 2, value: (fleet) => String(fleet.max), right: true },
       { title: "WAITING", value: (fleet) => count(fleet.waiting), right: true },
       { title: "PROBLEM", value: (fleet) => fleet.problem ?? fleet.failure ?? "", shrinksTo: 12 },
     ],
@@ -85,15 +89,18 @@ export const statusScreen = (status: StatusView, style: Style, now: number, widt
   const up = secondsBetween(server.started, now);
   const state = server.state === "running" ? style.green(server.state) : style.red(server.state);
   const sections = [
-    facts([
-      ["server", `${state}${server.detail === null ? "" : ` (${printable(server.detail)})`}`],
-      ["address", printable(server.url)],
-      ["listens", server.listens && `on ${printable(listeningText(server.listens))}`],
-      ["process", `${server.pid} on ${printable(server.host)}`],
-      ["home", printable(server.home)],
-      ["version", printable(server.version)],
-      ["started", `${localTime(server.started)}${up === undefined ? "" : ` (${duration(up)} ago)`}`],
-    ]),
+    facts(
+      [
+        ["server", `${state}${server.detail === null ? "" : ` (${printable(server.detail)})`}`],
+        ["address", printable(server.url)],
+        ["listens", server.listens && `on ${printable(listeningText(server.listens))}`],
+        ["process", `${server.pid} on ${printable(server.host)}`],
+        ["home", printable(server.home)],
+        ["version", printable(server.version)],
+        ["started", `${localTime(server.started)}${up === undefined ? "" : ` (${duration(up)} ago)`}`],
+      ],
+      width,
+    ),
   ];
   if (status.fleets.length > 0) sections.push(fleetsTable(status.fleets, width));
   if (status.taskJobs !== undefined && status.taskJobs.length > 0) sections.push(taskJobsTable(status.taskJobs, width));
@@ -107,9 +114,9 @@ export const clustersTable = (clusters: readonly ClusterView[], width?: number):
   table(
     clusters,
     [
-      { title: "CLUSTER", value: (cluster) => cluster.name },
+      { title: "CLUSTER", value: (cluster) => cluster.name, shrinksTo: 12 },
       { title: "TYPE", value: (cluster) => cluster.type },
-      { title: "DEFAULT", value: (cluster) => (cluster.default ? "yes" : "") },
+      { title: "DEFAULT", drops: 1, value: (cluster) => (cluster.default ? "yes" : "") },
       { title: "QUEUES", value: (cluster) => cluster.queues.join(", "), shrinksTo: 12 },
       { title: "RESOURCES", value: (cluster) => resourcesText(cluster.resources), shrinksTo: 16 },
     ],

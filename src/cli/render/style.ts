@@ -1,3 +1,5 @@
+import { stateWord } from "../../core/state-words.ts";
+
 /** Colours, or none: each function leaves its text as it is when colour is off. */
 export interface Style {
   readonly bold: (text: string) => string;
@@ -35,11 +37,18 @@ export const wantsColor = (env: Readonly<NodeJS.ProcessEnv>, isTerminal: boolean
 export const isUnicode = (env: Readonly<NodeJS.ProcessEnv>): boolean =>
   /utf-?8/i.test(env["LC_ALL"] || env["LC_CTYPE"] || env["LANG"] || "");
 
-/** A state in the colour of what it means. */
+/** What people call a state, in the colour of what it means. */
 export const stateColored = (state: string, style: Style): string => {
-  if (state === "DONE") return style.green(state);
-  if (state === "FAILED") return style.red(state);
-  if (state === "CANCELED") return style.yellow(state);
-  if (state === "RUNNING" || state === "AGENT_EXECUTING" || state === "PMGR_ACTIVE") return style.cyan(state);
-  return state;
+  const word = stateWord(state);
+  if (word === "done") return style.green(word);
+  if (word === "failed" || word === "lost") return style.red(word);
+  if (word === "cancelled") return style.yellow(word);
+  return word === "running" ? style.cyan(word) : word;
 };
+
+/** A column's state: its word, and the padded word in its colour. */
+export const stateColumn = <Row extends { readonly state: string }>(style: Style) => ({
+  title: "STATE",
+  value: (row: Row): string => stateWord(row.state),
+  paint: (text: string, row: Row): string => text.replace(stateWord(row.state), stateColored(row.state, style)),
+});

@@ -1,10 +1,11 @@
 import type { AttemptView, TaskView } from "../../api/schemas.ts";
 import { formatDuration, formatSize } from "../../core/quantities.ts";
 import { isByteResource } from "../../core/resources.ts";
+import { stateWord } from "../../core/state-words.ts";
 import { lostFact } from "./output-lost.ts";
 import { stateColored, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
-import { duration, localTime, printable, secondsBetween, commandLine } from "./text.ts";
+import { commandLine, count, duration, localTime, plural, printable, secondsBetween } from "./text.ts";
 
 const ORDER = ["cpus", "gpus", "mem", "tmp"];
 const rank = (name: string): number => ORDER.indexOf(name) + 1 || ORDER.length + 1;
@@ -35,12 +36,12 @@ const attemptsTable = (attempts: readonly AttemptView[], now: number, width?: nu
     attempts,
     [
       { title: "ATTEMPT", value: (attempt) => String(attempt.n), right: true },
-      { title: "STATE", value: (attempt) => attempt.state },
+      { title: "STATE", value: (attempt) => stateWord(attempt.state) },
       { title: "WHERE", value: (attempt) => attempt.host ?? attempt.agent ?? "-", shrinksTo: 10 },
       attempts.some(({ job }) => job)
-        ? { title: "JOB", value: (attempt) => attempt.job ?? "-", shrinksTo: 8 }
-        : { title: "PILOT", value: (attempt) => attempt.pilot ?? "-", shrinksTo: 8 },
-      { title: "STARTED", value: (attempt) => localTime(attempt.started) },
+        ? { title: "JOB", drops: 4, value: (attempt) => attempt.job ?? "-", shrinksTo: 8 }
+        : { title: "PILOT", drops: 4, value: (attempt) => attempt.pilot ?? "-", shrinksTo: 8 },
+      { title: "STARTED", drops: 3, value: (attempt) => localTime(attempt.started) },
       {
         title: "TIME",
         value: (attempt) => {
@@ -53,6 +54,7 @@ const attemptsTable = (attempts: readonly AttemptView[], now: number, width?: nu
         ? [
             {
               title: "CPU",
+              drops: 2,
               value: ({ cpu }: AttemptView) => (cpu ? duration(cpu.user + cpu.system) : "-"),
               right: true,
             },
@@ -62,7 +64,7 @@ const attemptsTable = (attempts: readonly AttemptView[], now: number, width?: nu
         ? [{ title: "MEMORY", value: ({ peakMemory }: AttemptView) => peakText(peakMemory) ?? "-", right: true }]
         : []),
       ...(attempts.some(({ mem }) => mem)
-        ? [{ title: "LIMIT", value: ({ mem }: AttemptView) => (mem ? formatSize(mem) : "-"), right: true }]
+        ? [{ title: "LIMIT", drops: 1, value: ({ mem }: AttemptView) => (mem ? formatSize(mem) : "-"), right: true }]
         : []),
       { title: "END", value: ending },
       { title: "REASON", value: (attempt) => otherReason(attempt) ?? "", shrinksTo: 12 },
@@ -151,6 +153,29 @@ const lastLines = ({ attempts, lastStderr }: TaskView): string[] => {
   return sections.filter((section) => section !== "");
 };
 
+/** `n1 (4), n2 (4)`; of many, the first. */
+const MOST_HOSTS = 16;
+
+/** What it asks for; of a task with ranks, also how many, where, and all of them together. */
+const rankFacts = ({ ranks, resources }: TaskView): (readonly [string, string | undefined])[] => {
+  const one = resourcesText(resources) || undefined;
+  if (!ranks) return [["resources", one]];
+  const { count: ranksCount, nodes, places, totals } = ranks;
+  const used = new Set(places.map(({ host, agent }) => host ?? agent)).size;
+  const on = used > 0 ? plural(used, "node") : nodes === null ? undefined : plural(nodes, "node");
+  const hosts = places.slice(0, MOST_HOSTS).map((place) => `${place.host ?? `agent ${place.agent}`} (${place.ranks})`);
+  const more = places.length - hosts.length;
+  return [
+    ["ranks", on === undefined ? count(ranksCount) : `${count(ranksCount)} on ${on}`],
+    [
+      "hosts",
+      hosts.length === 0 ? undefined : printable(hosts.join(", ") + (more > 0 ? `, and ${count(more)} more` : "")),
+    ],
+    ["each rank", one],
+    ["in all", resourcesText(totals) || undefined],
+  ];
+};
+
 /** `show RUN.TASK`. */
 export const taskScreen = (task: TaskView, style: Style, now: number, width?: number): string => {
   const sections = [
@@ -160,7 +185,7 @@ export const taskScreen = (task: TaskView, style: Style, now: number, width?: nu
       ["skipped", task.skipped === true ? "done by the run that this one resumes" : undefined],
       ["item", task.item === null ? undefined : printable(task.item)],
       ["directory", printable(task.cwd)],
-      ["resources", resourcesText(task.resources) || undefined],
+      ...rankFacts(task),
       ["this retry", setText(task.set)],
       ["wall time", task.wall == null ? undefined : duration(task.wall)],
       ["CPU time", cpuText(task.cpu)],

@@ -2,7 +2,7 @@ import type { WrapView as WrapFleet } from "../../api/schemas.ts";
 import { formatSize } from "../../core/quantities.ts";
 import type { WrapView } from "../../wrap/holder/registry.ts";
 import type { WrapPilot } from "../wraps-here.ts";
-import { stateColored, type Style } from "./style.ts";
+import { stateColumn, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
 import { count, duration, plural, printable, secondsBetween } from "./text.ts";
 
@@ -82,11 +82,7 @@ export const wrapPilotsTable = (pilots: readonly WrapPilot[], style: Style, widt
       { title: "PILOT", value: (pilot) => pilot.id },
       { title: "CLUSTER", value: (pilot) => pilot.cluster, shrinksTo: 10 },
       { title: "QUEUE", value: (pilot) => pilot.queue || "-", shrinksTo: 8 },
-      {
-        title: "STATE",
-        value: (pilot) => pilot.state,
-        paint: (text, pilot) => text.replace(pilot.state, stateColored(pilot.state, style)),
-      },
+      stateColumn(style),
       { title: "JOB", value: (pilot) => pilot.nativeId ?? "-" },
       { title: "WORKERS", value: (pilot) => count(pilot.workers), right: true },
       { title: "REASON", value: (pilot) => pilot.waiting ?? pilot.reason ?? "", shrinksTo: 12 },

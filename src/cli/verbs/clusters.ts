@@ -10,7 +10,7 @@ import { checkScreen } from "../render/check.ts";
 import { type EffectiveView, effectiveScreen } from "../render/effective.ts";
 import { clusterScreen, clustersTable } from "../render/status.ts";
 import { currentDirectory, searcherOf } from "../submission.ts";
-import { type Define, examples, subcommand } from "../verb.ts";
+import { type Define, examples, subcommand, widthFor } from "../verb.ts";
 
 /** The exit status of `check` when something is wrong: the cluster would refuse. */
 const REFUSED = 4;
@@ -47,12 +47,14 @@ export const define: Define = (command, { act }) => {
       "slipway clusters check hpc --probe --queue cpu",
     ]),
   );
-  subcommand(command, "list", "the clusters that clusters.yaml declares, and `local`").action(
-    act(async ({ client, answer, out }) => {
-      const clusters = await client.clusters();
-      answer(clusters, () => clustersTable(clusters, out.columns()));
-    }),
-  );
+  subcommand(command, "list", "the clusters that clusters.yaml declares, and `local`")
+    .option("--wide", "all columns, also where the terminal is too narrow for them")
+    .action(
+      act(async (context, _args, given) => {
+        const clusters = await context.client.clusters();
+        context.answer(clusters, () => clustersTable(clusters, widthFor(context, given)));
+      }),
+    );
   subcommand(command, "show", "one cluster: queues and resources")
     .argument("<NAME>")
     .option("--effective", "each value that files give it from here, with file and line; asks no server")

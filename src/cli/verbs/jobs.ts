@@ -4,8 +4,10 @@ import { SlipwayError } from "../../errors.ts";
 import type { Context } from "../context.ts";
 import { jobsTable } from "../render/jobs.ts";
 import { launchScreen, launchSummary, launchesTable } from "../render/launches.ts";
+import { LAUNCH_STATES } from "../../core/states.ts";
+import { parseStates } from "../state-options.ts";
 import { parseWhole } from "../targets.ts";
-import { type Define, examples, subcommand } from "../verb.ts";
+import { type Define, examples, subcommand, widthFor } from "../verb.ts";
 
 /** A bare number is a launch; tasks and pilots have verbs of their own. */
 const idOf = (text = ""): number => {
@@ -68,17 +70,21 @@ export const define: Define = (command, { act }) => {
   )
     .option("--kind <kind>", "only these: launch, task or pilot")
     .option("-n, --limit <n>", "how many", "100")
-    .option("--state <state>", "only those that are pending, running, succeeded, failed, cancelled or lost")
+    .option("--wide", "all columns, also where the terminal is too narrow for them")
+    .option("--state <state>", "only those that are waiting, running, done, failed, cancelled or lost")
     .action(
-      act(async ({ client, answer, style, out }, _args, command) => {
+      act(async (context, _args, command) => {
+        const { client, answer, style } = context;
+        const width = widthFor(context, command);
         const { kind, limit, state } = command.opts<{ kind?: string; limit: string; state?: string }>();
         const wanted = kindOf(kind);
-        const jobs = await client.jobs({ kind: wanted, state, limit: parseWhole("--limit", limit, 1, 10_000) });
+        const [meant] = state === undefined ? [] : parseStates([state], LAUNCH_STATES, "the state of a job");
+        const jobs = await client.jobs({ kind: wanted, state: meant, limit: parseWhole("--limit", limit, 1, 10_000) });
         answer(jobs, () => {
           if (jobs.length === 0) return wanted === "launch" ? "no launches" : "no jobs";
           return wanted === "launch"
-            ? launchesTable(jobs.filter(isLaunch), style, client.now(), out.columns())
-            : jobsTable(jobs, style, client.now(), out.columns());
+            ? launchesTable(jobs.filter(isLaunch), style, client.now(), width)
+            : jobsTable(jobs, style, client.now(), width);
         });
       }),
     );

@@ -1,10 +1,12 @@
 import { runsTable } from "../render/runs.ts";
+import { widthFor } from "../verb.ts";
 import { parseWhole } from "../targets.ts";
 import { type Define, examples } from "../verb.ts";
 
 export const define: Define = (command, { act }) =>
   void command
     .option("-n, --limit <n>", "how many", "100")
+    .option("--wide", "all columns, also where the terminal is too narrow for them")
     .addHelpText(
       "after",
       examples(["slipway list", "slipway list --json | jq '.[] | select(.state == \"FAILED\") | .id'"]),
@@ -16,7 +18,7 @@ export const define: Define = (command, { act }) =>
         context.answer(runs, () =>
           runs.length === 0
             ? "no runs yet"
-            : runsTable(runs, context.style, context.reader.now(), context.out.columns()),
+            : runsTable(runs, context.style, context.reader.now(), widthFor(context, command)),
         );
       }),
     );

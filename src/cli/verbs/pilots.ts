@@ -4,7 +4,7 @@ import { SlipwayError } from "../../errors.ts";
 import { pilotsTable } from "../render/status.ts";
 import { plural } from "../render/text.ts";
 import { wrapPilotsTable } from "../render/wraps.ts";
-import { type Define, examples, subcommand } from "../verb.ts";
+import { type Define, examples, subcommand, widthFor } from "../verb.ts";
 import { askServer, pilotsOfWraps, wrapsHere } from "../wraps-here.ts";
 
 const MOST = 1000;
@@ -52,9 +52,11 @@ export const define: Define = (command, { act }) => {
   );
   subcommand(command, "list", "pilots, with their agents, and those of Dask clusters")
     .option("--all", `also those that ended before the last ${ENDED}; --json prints all`)
+    .option("--wide", "all columns, also where the terminal is too narrow for them")
     .action(
       act(async (context, _args, given) => {
-        const { client, answer, style, out } = context;
+        const { client, answer, style } = context;
+        const width = widthFor(context, given);
         const wraps = await wrapsHere(context.home);
         const held = pilotsOfWraps(wraps);
         const pilots = (await askServer(context, wraps, () => client.pilots())) ?? [];
@@ -63,8 +65,8 @@ export const define: Define = (command, { act }) => {
           [
             ...(pilots.length === 0 && held.length > 0
               ? []
-              : [pilots.length === 0 ? "no pilots" : pilotsTable(shown, style, client.now(), out.columns())]),
-            ...(held.length === 0 ? [] : [wrapPilotsTable(held, style, out.columns())]),
+              : [pilots.length === 0 ? "no pilots" : pilotsTable(shown, style, client.now(), width)]),
+            ...(held.length === 0 ? [] : [wrapPilotsTable(held, style, width)]),
           ].join("\n\n"),
         );
       }),

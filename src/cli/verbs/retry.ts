@@ -1,38 +1,15 @@
 import type { RetryOptions } from "../../client/index.ts";
-import { nearest } from "../../config/nearest.ts";
 import { readRetrySet, type RetrySetInput } from "../../config/retry-set.ts";
 import type { Source } from "../../config/source.ts";
 import { SlipwayError } from "../../errors.ts";
 import { plural } from "../render/text.ts";
+import { collectWords, parseStates } from "../state-options.ts";
 import { targetsByRun } from "../targets.ts";
 import { type Define, examples } from "../verb.ts";
 
-/** States of tasks in runs that have ended, as people say them and as JSON does. */
-const STATES = {
-  done: "DONE",
-  failed: "FAILED",
-  cancelled: "CANCELED",
-  canceled: "CANCELED",
-} as const;
-
-type State = (typeof STATES)[keyof typeof STATES];
-
-const stateOf = (word: string): State => {
-  const lower = word.trim().toLowerCase();
-  const found = (STATES as Readonly<Record<string, State>>)[lower];
-  if (Object.hasOwn(STATES, lower) && found !== undefined) return found;
-  const near = nearest(lower, Object.keys(STATES));
-  throw new SlipwayError("usage", {
-    detail: `--state: '${word}' is not the state of a task that has ended; it takes failed, cancelled and done${near === undefined ? "" : `; did you mean ${near}?`}`,
-  });
-};
+const ENDED = ["DONE", "FAILED", "CANCELED"] as const;
 
 const collect = (value: string, before: readonly string[] | undefined): string[] => [...(before ?? []), value];
-const collectWords = (value: string, before: readonly string[] | undefined): string[] => [
-  ...(before ?? []),
-  ...value.split(","),
-];
-
 const commandLine: Source = { locate: (path) => ({ where: "command line", key: `--set ${String(path[0] ?? "")}` }) };
 
 /** `--set mem=8G`, checked as far as it can be without the run. */
@@ -68,7 +45,7 @@ const readOptions = ({ failed, all, state, name, set }: Typed, tasks: boolean): 
   if (tasks && narrows !== undefined) clash("a task's number", String(narrows));
   return {
     which: all === true ? "all" : "failed",
-    ...(state === undefined ? {} : { states: [...new Set(state.map(stateOf))] }),
+    ...(state === undefined ? {} : { states: parseStates(state, ENDED, "the state of a task that has ended") }),
     ...(name === undefined ? {} : { names: [...new Set(name)] }),
     ...(set === undefined ? {} : { set: readSet(set) }),
   };

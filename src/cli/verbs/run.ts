@@ -6,6 +6,7 @@ import { tellRedirected } from "../cluster-problems.ts";
 import { displayFor } from "../display.ts";
 import { dryRun } from "../dry-run.ts";
 import { exitStatus, followRun, summaryOf } from "../follow.ts";
+import { type Joblog, openJoblog } from "../joblog.ts";
 import { onInterrupts } from "../interrupts.ts";
 import { otherRunsLive, releaseServer, withServer } from "../own-server.ts";
 import { plural } from "../render/text.ts";
@@ -49,7 +50,12 @@ const conclude = async (
 };
 
 /** Submits and follows. Ctrl-C once cancels the run and waits for its end; twice leaves at once. */
-const submitAndFollow = async (context: Context, submission: Submission, lease: Lease): Promise<number> => {
+const submitAndFollow = async (
+  context: Context,
+  submission: Submission,
+  lease: Lease,
+  joblog: Joblog | undefined,
+): Promise<number> => {
   const { document, items } = submission;
   const found = (): void => {
     lease.own = true;
@@ -61,7 +67,7 @@ const submitAndFollow = async (context: Context, submission: Submission, lease: 
   const cancel = async (): Promise<void> => {
     if (id === undefined) return;
     display.say(`cancelling run ${id}; Ctrl-C again leaves at once`);
-    display.state("canceling");
+    display.state("cancelling");
     await context.client.cancel(id, { reason: "interrupted by its user" });
   };
   const leave = (): void => {
@@ -94,7 +100,10 @@ const submitAndFollow = async (context: Context, submission: Submission, lease: 
     context.note(`run ${answer.run}: ${plural(answer.total, "task")}`);
     tellRedirected(context, answer);
     if (interrupt.signal.aborted) await cancel();
-    await followRun(context, answer.run, display, { wasThere: true });
+    const log = joblog?.follow(answer.run);
+    const ended = await followRun(context, answer.run, display, { wasThere: true });
+    if (log !== undefined)
+      await withServer(context, submission, { found, repeatable: true, wasThere: true }, () => log.done(ended));
     const conclusion = await withServer(context, submission, { found, repeatable: true, wasThere: true }, () =>
       readConclusion(context, answer.run, lease),
     );
@@ -108,6 +117,10 @@ const submitAndFollow = async (context: Context, submission: Submission, lease: 
 
 export const define: Define = (command, { act }) =>
   void defineSubmission(command)
+    .option(
+      "--joblog <file>",
+      "write a line for each task that has ended, while the run goes: GNU parallel's columns, then ours",
+    )
     .description(
       "Submit tasks, follow them with a progress bar and print a summary. If no server is running, start one for the " +
         "run and stop it at the end. Exit status: 0 all tasks done, 1 some failed or were cancelled, 130 interrupted.",
@@ -120,6 +133,7 @@ export const define: Define = (command, { act }) =>
         "slipway run --array 1-100 --cpus 1 -- ./sim --seed {item}",
         "slipway run --each-line files.txt --retries 2 -- gzip {item}",
         "slipway run examples/montecarlo.yaml",
+        "slipway run --joblog log.tsv --each-line files.txt -- gzip {item}",
       ]),
     )
     .action(
@@ -130,9 +144,13 @@ export const define: Define = (command, { act }) =>
         const submission = await prepareSubmission(command, context.home);
         tellOf(context, submission);
         const lease = { own: false };
+        const { joblog: file } = command.opts<{ joblog?: string }>();
+        const warn = (text: string): void => context.err.line(`warning: ${text}`);
+        const joblog = file === undefined ? undefined : await openJoblog(context.client, file, warn);
         try {
-          return await submitAndFollow(context, submission, lease);
+          return await submitAndFollow(context, submission, lease, joblog);
         } finally {
+          await joblog?.close();
           if (lease.own) await releaseServer(context);
         }
       }),

@@ -24,6 +24,7 @@ import type { RunWatch } from "./run-watch.ts";
 import { createTaskService } from "./task-service.ts";
 import { createValidate } from "./validate.ts";
 import { type Etas, createEtas } from "./etas.ts";
+import { createTaskTable } from "./task-table.ts";
 import { createWhyService } from "./why-service.ts";
 import type { AgentId, Row, RunId } from "../../core/ids.ts";
 import { wrapViews } from "../../wrap/report/view.ts";
@@ -116,6 +117,7 @@ export const createService = (options: ServiceOptions): Service => {
 
   return {
     ...createTaskService(context, jobs),
+    ...createTaskTable(context),
     ...createRunChanges(context),
     ...createRetry(context),
     ...createValidate(context),

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { eventLine } from "../../../src/cli/render/events.ts";
 import { debugText, errorText } from "../../../src/cli/render/error.ts";
-import { outcomes, runScreen, runsTable } from "../../../src/cli/render/runs.ts";
+import { outcomes, runScreen, elapsed, runsTable } from "../../../src/cli/render/runs.ts";
 import { clusterScreen, statusScreen } from "../../../src/cli/render/status.ts";
 import { isUnicode, PLAIN, styleFor, wantsColor } from "../../../src/cli/render/style.ts";
 import { runSummary } from "../../../src/cli/render/summary.ts";
@@ -74,16 +74,16 @@ test("list shows one line a run", () => {
   const done = sampleRun({ id: 2, state: "DONE", counts: { DONE: 1000 }, finished: "2026-11-15T10:00:11.000Z" });
   expect(runsTable([sampleRun(), done], PLAIN, NOW)).toBe(
     [
-      "RUN  NAME     STATE    TASKS   DONE  FAILED  CANCELED  RUNNING  SUBMITTED              TIME     ETA",
-      `  3  docking  RUNNING  1,000    400       2         0        8  ${at("2026-11-15T10:00:00Z")}  1m 00s  1m 15s`,
-      `  2  docking  DONE     1,000  1,000       0         0        0  ${at("2026-11-15T10:00:00Z")}    10 s       -`,
+      "RUN  NAME     STATE    TASKS   DONE  FAILED  CANCELLED  RUNNING  SUBMITTED              TIME     ETA",
+      `  3  docking  running  1,000    400       2          0        8  ${at("2026-11-15T10:00:00Z")}  1m 00s  1m 15s`,
+      `  2  docking  done     1,000  1,000       0          0        0  ${at("2026-11-15T10:00:00Z")}    10 s       -`,
     ].join("\n"),
   );
 });
 
 test("outcomes leave handlers that were not needed aside", () => {
   const run = sampleRun({ counts: { DONE: 5, CANCELED: 3 }, total: 8, unneeded: 2, state: "CANCELED" });
-  expect(outcomes(run, PLAIN)).toBe("5 done, 1 canceled, 2 not needed");
+  expect(outcomes(run, PLAIN)).toBe("5 done, 1 cancelled, 2 not needed");
 });
 
 test("rows 001-12 and 001-65: show RUN has the time to go with its range and the date, or why it is not known", () => {
@@ -110,9 +110,9 @@ test("show RUN has groups and the first failures", () => {
   });
   expect(runScreen(run, [sampleTask()], PLAIN, NOW)).toBe(
     [
-      "run 3  docking  FAILED",
+      "run 3  docking  failed",
       "",
-      "tasks      3: 1 done, 1 failed, 1 canceled",
+      "tasks      3: 1 done, 1 failed, 1 cancelled",
       "numbered   3.1 to 3.3",
       `submitted  ${at("2026-11-15T10:00:00Z")}`,
       `started    ${at("2026-11-15T10:00:01Z")}`,
@@ -120,9 +120,9 @@ test("show RUN has groups and the first failures", () => {
       "time       30 s",
       "retries    2",
       "",
-      "GROUP  TASKS  DONE  FAILED  CANCELED  RUNNING  AFTER",
-      "dock       2     1       1         0        0",
-      "merge      1     0       0         1        0  dock",
+      "GROUP  TASKS  DONE  FAILED  CANCELLED  RUNNING  AFTER",
+      "dock       2     1       1          0        0",
+      "merge      1     0       0          1        0  dock",
       "",
       "1 failed task:",
       "  3.17  dock: exit code 2",
@@ -134,7 +134,7 @@ test("show RUN has groups and the first failures", () => {
 test("show RUN.TASK has command, resources, attempts and the end of stderr", () => {
   expect(taskScreen(sampleTask(), PLAIN, NOW)).toBe(
     [
-      "task 3.17  dock  FAILED",
+      "task 3.17  dock  failed",
       "",
       "command    ./dock --ligand 'it'\\''s 17'",
       "item       17",
@@ -145,7 +145,7 @@ test("show RUN.TASK has command, resources, attempts and the end of stderr", () 
       "stderr     31B",
       "",
       "ATTEMPT  STATE   WHERE  PILOT  STARTED               TIME  END     REASON",
-      `      1  FAILED  node1  p1     ${at("2026-11-15T10:00:02Z")}  3.5 s  exit 2`,
+      `      1  failed  node1  p1     ${at("2026-11-15T10:00:02Z")}  3.5 s  exit 2`,
       "",
       "last lines of stderr:",
       "  reading",
@@ -163,7 +163,7 @@ test("show RUN.TASK lists the attempts that are kept and says which are not", ()
   const eight = attempts.map((attempt, i) => ({ ...attempt, n: i < 3 ? i + 1 : i + 2 }));
   expect(lines(sampleTask({ attempts: eight, attemptsDropped: 1 }))).toContain("attempt 4 is no longer kept");
   expect(lines(sampleTask({ attempts: [lost!, { ...one!, n: 2 }] })).join("\n")).toMatch(
-    /1 {2}LOST {4}node1 .* - +the node died\n +2 {2}FAILED /,
+    /1 {2}lost {4}node1 .* - +the node died\n +2 {2}failed /,
   );
 });
 
@@ -186,7 +186,7 @@ test("the summary says what failed, why, and what to type next", () => {
   });
   expect(runSummary(run, [sampleTask()], PLAIN, NOW, false)).toBe(
     [
-      "run 3 docking: FAILED, 996 done, 4 failed in 10 s, 100 tasks/s",
+      "run 3 docking: failed, 996 done, 4 failed in 10 s, 100 tasks/s",
       "  with 1 retry",
       "  3.17  dock: exit code 2",
       "        no such ligand: 17",
@@ -198,7 +198,7 @@ test("the summary says what failed, why, and what to type next", () => {
     ].join("\n"),
   );
   const good = sampleRun({ state: "DONE", total: 1, counts: { DONE: 1 }, finished: "2026-11-15T10:00:01.250Z" });
-  expect(runSummary(good, [], PLAIN, NOW, true)).toBe("run 3 docking: DONE, 1 done in 0.25 s");
+  expect(runSummary(good, [], PLAIN, NOW, true)).toBe("run 3 docking: done, 1 done in 0.25 s");
 });
 
 test("status is one screen", () => {
@@ -257,4 +257,16 @@ test("colour follows NO_COLOR, TERM, the terminal and --no-color", () => {
   expect(styleFor(true).red("x")).toBe("\u001b[31mx\u001b[39m");
   expect(isUnicode({ LANG: "C.UTF-8" })).toBe(true);
   expect(isUnicode({ LC_ALL: "C", LANG: "C.UTF-8" })).toBe(false);
+});
+
+test("time between an end and a retry is no part of the time a run took", () => {
+  const days = {
+    finished: "2026-11-18T10:00:11.000Z",
+    idle: 3 * 86_400,
+    state: "DONE",
+    counts: { DONE: 1000 },
+  } as const;
+  expect(elapsed(sampleRun(days), NOW)).toBe(10);
+  expect(runSummary(sampleRun(days), [], PLAIN, NOW, true)).toContain("in 10 s, 100 tasks/s");
+  expect(elapsed(sampleRun({ idle: 50 }), NOW)).toBe(10);
 });

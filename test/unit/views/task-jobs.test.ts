@@ -94,7 +94,7 @@ describe("jobs of tasks, as people see them", () => {
     const text = jobsTable(lines.slice(0, 2) as never, PLAIN, 61_000);
     expect(text).toMatch(/^KIND +ID +NAME +STATE +SINCE +CLUSTER +QUEUE +JOB +NAME THERE +REASON\n/);
     expect(text).toMatch(
-      /^task +1\.0 +solve\[0\] +pending +1m 00s +hpc +cpu +77 +flow:solve-000000000001 +queued: PENDING/m,
+      /^task +1\.0 +solve\[0\] +waiting +1m 00s +hpc +cpu +77 +flow:solve-000000000001 +queued: PENDING/m,
     );
   });
 
