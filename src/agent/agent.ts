@@ -106,7 +106,8 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
     environment: [`SLIPWAY_PILOT=${settings.pilot}`, ...pilotEnd.environment],
     output,
     clock,
-    spawners: spawnersFor(found.cpus.length),
+    // one for one task, however large
+    spawners: taskJob === undefined ? spawnersFor(found.cpus.length) : 1,
     nativePath,
     nodeEntry,
     onSpawner: ({ pid, pipes }) => owners.add(pid, pipes),
