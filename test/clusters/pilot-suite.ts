@@ -28,6 +28,8 @@ export interface PilotManager {
   };
   /** Its cancel sends TERM some seconds before it kills, if only to the processes on a job's first node. */
   readonly tellsFirst?: boolean;
+  /** It starts jobs fast enough for the whole contract of tasks at once. */
+  readonly together?: boolean;
   /** By the title of a promise, why it is not kept. */
   readonly skip?: Readonly<Record<string, string>>;
   /**
@@ -352,14 +354,18 @@ export const pilotSuite = (manager: PilotManager): void => {
     });
 
     for (const via of ["pilot", "job"] as const)
-      taskContract(via, () => ({
-        slipway,
-        env: booted.env,
-        cluster: "hpc",
-        queue: "main",
-        most: booted.mostTasks ?? MOST * CORES,
-        cancelJob: booted.cancelJob,
-      }));
+      taskContract(
+        via,
+        () => ({
+          slipway,
+          env: booted.env,
+          cluster: "hpc",
+          queue: "main",
+          most: booted.mostTasks ?? MOST * CORES,
+          cancelJob: booted.cancelJob,
+        }),
+        { together: manager.together === true },
+      );
 
     promise(
       "rule 3: a server that is killed and started again finds its pilots; nothing is lost or run twice",

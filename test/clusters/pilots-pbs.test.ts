@@ -7,6 +7,7 @@ import { pilotSuite } from "./pilot-suite.ts";
 pilotSuite({
   name: "PBS",
   tellsFirst: true,
+  together: true,
   plain: { nodes: 2, cores: 1 },
   boot: async () => {
     const lab = await startPbs({ nodes: 3, killMs: 3000, sistersMs: 5000 });

@@ -24,5 +24,5 @@ describe("tasks on this machine", () => {
     process.kill(-Number(nativeId.split(":")[0]), "SIGKILL");
   };
   for (const via of ["pilot", "job"] as const)
-    taskContract(via, () => ({ slipway, cluster: "local", queue: "main", most: 2, cancelJob }));
+    taskContract(via, () => ({ slipway, cluster: "local", queue: "main", most: 2, cancelJob }), { together: true });
 });
