@@ -18,6 +18,10 @@ export const cpuOf = (pid) => {
   return { own: (user + system) * tickMs(), children: (childUser + childSystem) * tickMs() };
 };
 
+/** Microseconds that the main thread of a process has run: of a Node program, its event loop. */
+export const mainThreadOf = (pid) =>
+  Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "latin1").split(" ")[0]) / 1000;
+
 /** Processes whose parent this is. */
 export const childrenOf = (parent) =>
   readdirSync("/proc").filter((name) => {

@@ -61,10 +61,16 @@ const curvesOf = (experiments) =>
     .map(({ name, curve }) => ({ name: CURVES[name], points: curve }));
 
 const PICTURE = "![Cost of a null task as its surroundings grow](growth.svg)";
+const CORES_PICTURE = "![Tasks a second on more and more cores, as a ratio to a C loop](process-cores.svg)";
+const PICTURES = [PICTURE, CORES_PICTURE];
+
+const coresCurves = (experiments) => experiments.find(({ name }) => name === "process-cores")?.curves ?? [];
 
 /** What an earlier bench wrote: the machine, and by experiment the rows of targets and the section. */
 const readSection = (body) => {
-  const [head, ...parts] = body.split(/^### /m).map((part) => part.replaceAll(PICTURE, "").trim());
+  const [head, ...parts] = body
+    .split(/^### /m)
+    .map((part) => PICTURES.reduce((text, picture) => text.replaceAll(picture, ""), part).trim());
   const targets = parts.find((part) => part.startsWith("Targets\n")) ?? "";
   const rows = targets.split("\n").filter((row) => row.startsWith("|"));
   return {
@@ -101,11 +107,12 @@ export const section = ({ machine, experiments }, before = "") => {
   const rows = experiments.flatMap((found) => verdictsOf([found]).map((row) => ({ name: found.name, row })));
   const sections = experiments.map((found) => ({ name: found.name, text: sectionOf(found, elsewhere) }));
   const nameOf = ({ name }) => name;
-  const hasPicture = curvesOf(experiments).length > 0 || (isPart && before.includes(PICTURE));
+  const drawn = { [PICTURE]: curvesOf(experiments), [CORES_PICTURE]: coresCurves(experiments) };
+  const pictures = PICTURES.filter((each) => drawn[each].length > 0 || (isPart && before.includes(each)));
   return [
     head,
     targetsTable((isPart ? renewed(old.rows, rows, nameOf) : rows).map(({ row }) => row)),
-    ...(hasPicture ? [PICTURE] : []),
+    ...pictures,
     ...(isPart ? renewed(old.sections, sections, nameOf) : sections).map(({ text }) => text),
   ].join("\n\n");
 };
@@ -125,13 +132,30 @@ export const growthChart = (curves) =>
     curves,
   });
 
+export const coresChart = (curves) => {
+  const all = [...new Set(curves.flatMap(({ points }) => points.map(([cores]) => cores)))].toSorted((a, b) => a - b);
+  const lowest = Math.min(...curves.flatMap(({ points }) => points.map(([, ratio]) => ratio)));
+  return chart({
+    title: "/bin/true on more and more cores, as a ratio to a C loop of the same width",
+    x: "cores (logarithmic)",
+    y: "ratio (logarithmic)",
+    curves,
+    xTicks: all.length > 1 ? all : [all[0], all[0] * 2],
+    yTicks: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 1.5].filter((tick, i, ticks) => (ticks[i + 1] ?? Infinity) > lowest),
+  });
+};
+
 export const writeSection = (results) => {
   const path = join(root, "docs", "performance.md");
   writeFileSync(path, withSection(readFileSync(path, "utf8"), results));
   spawnSync(join(root, "node_modules", ".bin", "oxfmt"), [path], { cwd: root, stdio: "ignore" });
-  const curves = curvesOf(results.experiments);
-  if (curves.length === 0) return [path];
-  const drawing = join(root, "docs", "growth.svg");
-  writeFileSync(drawing, growthChart(curves));
-  return [path, drawing];
+  const written = [path];
+  const draw = (name, curves, drawing) => {
+    if (curves.length === 0) return;
+    written.push(join(root, "docs", name));
+    writeFileSync(written.at(-1), drawing(curves));
+  };
+  draw("growth.svg", curvesOf(results.experiments), growthChart);
+  draw("process-cores.svg", coresCurves(results.experiments), coresChart);
+  return written;
 };

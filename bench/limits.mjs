@@ -4,12 +4,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execute, findProgram } from "./commands.mjs";
 import { Skipped } from "./rounds.mjs";
+import { onCores } from "./cores.mjs";
 import { root, scratch } from "./slipway.mjs";
 
-const NAMES = ["spawn-bare", "spawn-full"];
+const NAMES = ["spawn-bare", "spawn-full", "spawn-wide"];
 
-const rateOf = async (command, args) => {
-  const { stdout } = await execute(command, args.map(String));
+export const NO_COMPILER = "no C compiler (cc, gcc, clang, or CC) was found";
+
+export const compilerHere = () =>
+  process.env["CC"] ?? ["cc", "gcc", "clang"].find((name) => findProgram(name) !== undefined);
+
+const rateOf = async (command, args, cores) => {
+  const [program, ...words] = onCores(cores, [command, ...args.map(String)]);
+  const { stdout } = await execute(program, words);
   const rate = Number(stdout);
   if (!(rate > 0)) throw new Error(`${command} printed ${JSON.stringify(stdout)}`);
   return rate;
@@ -20,12 +27,12 @@ const rateOf = async (command, args) => {
  * programs. Without a compiler both throw Skipped.
  */
 export const compileLimits = async () => {
-  const compiler = process.env["CC"] ?? ["cc", "gcc", "clang"].find((name) => findProgram(name) !== undefined);
+  const compiler = compilerHere();
   if (compiler === undefined) {
     const none = async () => {
-      throw new Skipped("no C compiler (cc, gcc, clang, or CC) was found");
+      throw new Skipped(NO_COMPILER);
     };
-    return { available: false, bare: none, full: none, close: async () => undefined };
+    return { available: false, bare: none, full: none, wide: none, close: async () => undefined };
   }
   const directory = await mkdtemp(join(tmpdir(), "slipway-limits-"));
   for (const name of NAMES)
@@ -40,6 +47,16 @@ export const compileLimits = async () => {
         return await rateOf(join(directory, "spawn-full"), [count, concurrency, place]);
       } finally {
         await rm(place, { recursive: true, force: true });
+      }
+    },
+    /** As many workers as cores, on `cores` if given; `parents`: "one" or "own", for a directory made per task. */
+    wide: async (count, workers, { cores, parents } = {}) => {
+      const place = parents === undefined ? undefined : await mkdtemp(join(scratch, "slipway-limits-"));
+      try {
+        const where = place === undefined ? [] : [place, parents];
+        return await rateOf(join(directory, "spawn-wide"), [count, workers, ...where], cores);
+      } finally {
+        if (place !== undefined) await rm(place, { recursive: true, force: true });
       }
     },
     close: () => rm(directory, { recursive: true, force: true }),

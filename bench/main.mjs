@@ -2,6 +2,7 @@
 import { join, relative } from "node:path";
 import { endAll } from "./commands.mjs";
 import { writeSection } from "./docs-section.mjs";
+import { measureAgentLoop } from "./experiments/agent-loop.mjs";
 import { measureDask } from "./experiments/dask.mjs";
 import { measureEta } from "./experiments/eta.mjs";
 import { measureGraphs } from "./experiments/graphs.mjs";
@@ -14,6 +15,7 @@ import { measureNull } from "./experiments/null.mjs";
 import { measurePressure } from "./experiments/pressure.mjs";
 import { measurePilots } from "./experiments/pilots.mjs";
 import { measurePilotsOnSlurm } from "./experiments/pilots-slurm.mjs";
+import { measureProcessCores } from "./experiments/process-cores.mjs";
 import { measureProcesses } from "./experiments/process.mjs";
 import { measureRestart } from "./experiments/restart.mjs";
 import { measureScheduler } from "./experiments/scheduler.mjs";
@@ -28,6 +30,8 @@ import { closeAll, root, scratch, spawnerHere } from "./slipway.mjs";
 
 const EXPERIMENTS = {
   process: measureProcesses,
+  "process-cores": measureProcessCores,
+  "agent-loop": measureAgentLoop,
   null: measureNull,
   growth: measureGrowth,
   shapes: measureShapes,

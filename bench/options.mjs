@@ -21,7 +21,7 @@ alternating rounds. Exit status: 0 measured, whatever came out; 1 an experiment 
   --output FILE       where all numbers of the run are kept (default bench/results/DATE.json)
   --merge             what is measured now takes its place among what --output has already; each keeps its date and commit
   --write-docs        put a summary into docs/performance.md, where what was not measured stays, and curves into
-                      docs/growth.svg
+                      docs/growth.svg and docs/process-cores.svg
   --profile DIR       keep CPU profiles of server and agent there; for reading, since profiling costs time
 `;
 

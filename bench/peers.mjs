@@ -5,18 +5,20 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { attempt, environment, execute, findProgram } from "./commands.mjs";
+import { onCores } from "./cores.mjs";
 import { Skipped } from "./rounds.mjs";
 import { root } from "./slipway.mjs";
 
 const numbers = (count) => Array.from({ length: count }, (_, i) => `${i + 1}\n`).join("");
 
 /** Tasks per second of a program that takes a list of items, including its own start, as at a prompt. */
-const perSecond = async (command, args, count) => {
+const perSecond = async ([command, ...args], count) => {
   const { seconds } = await execute(command, args, { input: numbers(count) });
   return count / seconds;
 };
 
-export const xargs = (count, parallel) => perSecond("xargs", [`-P${parallel}`, "-n1", "/bin/true"], count);
+export const xargs = (count, parallel, cores) =>
+  perSecond(onCores(cores, ["xargs", `-P${parallel}`, "-n1", "/bin/true"]), count);
 
 /** Makes sure that `parallel` is GNU's, and fetches Debian's package if asked to. Throws Skipped. */
 export const prepareParallel = async ({ install }) => {
@@ -35,7 +37,7 @@ export const prepareParallel = async ({ install }) => {
 /** As for the Python peers below. */
 export const PARALLEL_SHARE = 0.2;
 
-export const gnuParallel = (count, parallel) => perSecond("parallel", [`-j${parallel}`, "/bin/true", "{}"], count);
+export const gnuParallel = (count, parallel) => perSecond(["parallel", `-j${parallel}`, "/bin/true", "{}"], count);
 
 /** bench/peers/peer_NAME.py. `share`: the part of the tasks that is enough to measure the rate of a slow one. */
 export const PYTHON_PEERS = [
@@ -69,22 +71,23 @@ const endThoseOf = (directory) => {
  * Resolves with tasks per second and the version; throws Skipped if it is not here, and an error if it did not finish
  * them.
  */
-export const pythonPeer = async (key, count, workers, { venv }) => {
+export const pythonPeer = async (key, count, workers, { venv }, cores) => {
   const python = pythonOf(venv);
   if (python === undefined) throw new Skipped("no python3 on PATH");
   const directory = await mkdtemp(join(tmpdir(), "slipway-peer-"));
   const script = join(root, "bench", "peers", `peer_${key}.py`);
   const inVenv = venv === undefined ? {} : { VIRTUAL_ENV: venv, PATH: `${join(venv, "bin")}:${environment["PATH"]}` };
   try {
-    const { status, stdout, stderr } = await attempt(python, [script, String(count), String(workers)], {
+    const [command, ...words] = onCores(cores, [python, script, String(count), String(workers)]);
+    const { status, stdout, stderr } = await attempt(command, words, {
       cwd: directory,
       // Some keep things in the home directory: give them the one that is removed.
       env: { ...environment, ...inVenv, HOME: directory, PWD: directory, PYTHONDONTWRITEBYTECODE: "1" },
       timeout: PEER_TIMEOUT,
     });
-    const words = stderr.trimEnd().split("\n").at(-1)?.slice(0, 200) || "no reason given";
-    if (status === NOT_HERE) throw new Skipped(words);
-    if (status !== 0) throw new Error(`its script failed: ${words}`);
+    const why = stderr.trimEnd().split("\n").at(-1)?.slice(0, 200) || "no reason given";
+    if (status === NOT_HERE) throw new Skipped(why);
+    if (status !== 0) throw new Error(`its script failed: ${why}`);
     const { seconds, version } = JSON.parse(stdout.trimEnd().split("\n").at(-1));
     return { rate: count / seconds, version };
   } finally {

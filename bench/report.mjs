@@ -48,6 +48,7 @@ export const document = (experiment) => {
     ratios: ratioTo,
     targets,
     skipped: experiment.skipped,
+    ...(experiment.curves === undefined ? {} : { curves: experiment.curves }),
     ...(experiment.curve === undefined ? {} : { curve: experiment.curve }),
     ...(experiment.cpu === undefined ? {} : { cpuMicrosecondsPerTask: experiment.cpu }),
     values: { ours: experiment.ours, ...Object.fromEntries(experiment.others.map(({ key, values }) => [key, values])) },

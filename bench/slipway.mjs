@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
 import { environment, execute } from "./commands.mjs";
+import { onCores } from "./cores.mjs";
 import { childrenOf, cpuOf, isAlive } from "./cpu-time.mjs";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
-const program = join(root, "bin", "slipway");
 
 /** Where tasks get their TMPDIR by default. */
 export const scratch = tmpdir();
@@ -42,16 +42,19 @@ const profiling = (directory) =>
 
 /**
  * A server of its own, started with `slipway up`, and everything else typed at its command line. `clusters` is the text
- * of its clusters.yaml; without it, the defaults apply; `env` is added to its environment.
+ * of its clusters.yaml; without it, the defaults apply; `env` is added to its environment. With `cores`, everything runs
+ * on so many of them. `from` is another installation.
  */
-export const openSlipway = async ({ dir, profile, clusters, env }) => {
+export const openSlipway = async ({ dir, profile, clusters, env, cores, from = root }) => {
   if (interrupted) throw new Error("interrupted");
   const home = await mkdtemp(join(dir, ".slipway-bench-"));
   if (clusters !== undefined) await writeFile(join(home, "clusters.yaml"), clusters);
   /** Our options come before `--`: what follows is the task's. */
   const run = (args, options) => {
     const end = args.includes("--") ? args.indexOf("--") : args.length;
-    return execute(process.execPath, [program, ...args.slice(0, end), "--home", home, ...args.slice(end)], options);
+    const words = [join(from, "bin", "slipway"), ...args.slice(0, end), "--home", home, ...args.slice(end)];
+    const [command, ...rest] = onCores(cores, [process.execPath, ...words]);
+    return execute(command, rest, options);
   };
   const ask = async (verb, ...args) => {
     const { stdout, seconds } = await run([verb, "--json", ...args]);

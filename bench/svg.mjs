@@ -6,7 +6,7 @@ const LEFT = 64;
 const RIGHT = 170;
 const TOP = 44;
 const BOTTOM = 48;
-const COLOURS = ["#0969da", "#bf8700", "#1a7f37", "#8250df"];
+const COLOURS = ["#0969da", "#bf8700", "#1a7f37", "#8250df", "#cf222e", "#57606a"];
 
 const escaped = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
@@ -19,11 +19,11 @@ const decades = (values) => {
 
 const label = (value) => (value >= 1 ? value.toLocaleString("en") : String(Number(value.toPrecision(1))));
 
-/** `curves`: [{ name, points: [[x, y], …] }] with all values above 0. */
-export const chart = ({ title, x: xTitle, y: yTitle, curves }) => {
+/** `curves`: [{ name, points: [[x, y], …] }] with all values above 0. The axes end with their first and last ticks. */
+export const chart = ({ title, x: xTitle, y: yTitle, curves, xTicks, yTicks }) => {
   const points = curves.flatMap((curve) => curve.points);
-  const xs = decades(points.map(([x]) => x));
-  const ys = decades(points.map(([, y]) => y));
+  const xs = xTicks ?? decades(points.map(([x]) => x));
+  const ys = yTicks ?? decades(points.map(([, y]) => y));
   const scale = (ticks, from, to) => (value) => {
     const [low, high] = [Math.log10(ticks[0]), Math.log10(ticks.at(-1))];
     return Number((from + ((Math.log10(value) - low) / (high - low)) * (to - from)).toFixed(1));

@@ -19,7 +19,7 @@
 
 #define BUCKETS 4096u
 #define YOUNG_MS 4    /* a task that ends sooner than this is reported in one piece, its pipes never watched */
-#define GATHER_MS 3   /* while successors wait here, the agent need not hear of each end at once */
+#define GATHER_MS 10  /* while successors wait here, the agent need not hear of each end at once */
 #define RETRY_MS 5    /* how often to check what gives no event */
 #define STALL_MS 10000 /* while stopping: how long the agent may leave our events unread */
 
@@ -220,18 +220,16 @@ void reap(void) {
 }
 
 static void announce(int64_t now) {
-  bool any = false;
   while (youngest_known && (youngest_known->left || now - youngest_known->born >= YOUNG_MS)) {
     struct task *task = youngest_known;
     if (!task->left && task->stage == STAGE_NONE) {
       send_started(task);
       wire_watch_outputs(task);
       task->announced = true;
-      any = true;
+      wire_hurry();
     }
     youngest_known = task->next;
   }
-  if (any) wire_flush(false);
 }
 
 static void kill_overdue(int64_t now) {
@@ -248,7 +246,7 @@ static int next_timeout(int64_t now) {
   for (struct task *task = tasks; task; task = task->next)
     if (task->ending && now < task->deadline && task->deadline - now < wait) wait = task->deadline - now;
   if (stopping && wire_queued() && wait > 100) wait = 100;
-  if (gathering && wait > GATHER_MS) wait = GATHER_MS;
+  if (gathering && flushed + GATHER_MS - now < wait) wait = flushed + GATHER_MS - now;
   if (tmpdir_due() != INT64_MAX && tmpdir_due() - now < wait) wait = tmpdir_due() - now;
   if (wait == INT64_MAX) return -1;
   return wait < 0 ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait;
@@ -285,7 +283,7 @@ static void loop(int signals) {
     settle();
     tmpdir_tidy(now);
     announce(now);
-    gathering = !stopping && successors_waiting() && wire_queued() < CHUNK && now - flushed < GATHER_MS;
+    gathering = !stopping && !successors_wanted() && wire_queued() < CHUNK && now - flushed < GATHER_MS;
     if (!gathering) {
       wire_flush(true);
       flushed = now;

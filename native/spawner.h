@@ -98,6 +98,7 @@ void wire_outputs(void);
 void wire_out_ready(bool gone);
 ssize_t wire_pump(struct task *task, int which, size_t limit);
 bool wire_read(void (*request)(uint8_t type, struct cursor *body));
+void wire_hurry(void);
 void wire_flush(bool urgent_only);
 void wire_abandon(void);
 size_t wire_queued(void);
@@ -126,7 +127,7 @@ bool successor_request(struct cursor *body);
 void successor_next(uint32_t ended);
 bool successor_drop(uint32_t id);
 void successors_clear(void);
-bool successors_waiting(void);
+bool successors_wanted(void);
 
 /* sweep.c */
 void sweep_init(void);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define BUCKETS 256u
+#define ENOUGH 2 /* tasks that wait behind one: they last until the agent has answered */
 
 struct waiting {
   struct waiting *next;
@@ -20,6 +21,7 @@ struct waiting {
 
 static struct waiting *by_after[BUCKETS];
 static unsigned count;
+static bool hungry; /* an end since the last flush was not followed by ENOUGH others */
 
 /* The link that points at the one with this id, or NULL. Only used when something is ended or queued behind it. */
 static struct waiting **find(uint32_t id) {
@@ -73,7 +75,15 @@ bool successor_request(struct cursor *body) {
   return true;
 }
 
+/* Whether at least `enough` wait behind it, one after the other. */
+static bool followed(uint32_t id, int enough) {
+  for (struct waiting *one = by_after[id % BUCKETS]; enough && one; one = one->next)
+    if (one->after == id) return followed(one->id, enough - 1);
+  return enough == 0;
+}
+
 void successor_next(uint32_t ended) {
+  hungry |= !followed(ended, ENOUGH + 1);
   if (!count || stopping) return;
   for (struct waiting **link = &by_after[ended % BUCKETS]; *link;) {
     if ((*link)->after != ended) link = &(*link)->next;
@@ -105,4 +115,9 @@ void successors_clear(void) {
     while (by_after[bucket]) free(take(&by_after[bucket]));
 }
 
-bool successors_waiting(void) { return count > 0; }
+/* Some slot is idle, or soon will be, unless the agent hears of ends now. Asking answers it. */
+bool successors_wanted(void) {
+  bool wanted = hungry || count == 0;
+  hungry = false;
+  return wanted;
+}

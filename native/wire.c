@@ -76,6 +76,9 @@ static uint8_t *put(uint8_t *at, const void *value, size_t size) {
 static uint8_t *put_u32(uint8_t *at, uint32_t value) { return put(at, &value, 4); }
 static uint8_t *put_f64(uint8_t *at, double value) { return put(at, &value, 8); }
 
+/* What is queued is worth waking the agent for. */
+void wire_hurry(void) { out_urgent = true; }
+
 /* Sends as much as the agent takes; one write per turn of the loop. `started` alone is not worth waking it for. */
 void wire_flush(bool urgent_only) {
   if (!out_broken && !out_waits && wire_queued() && (out_urgent || !urgent_only)) {

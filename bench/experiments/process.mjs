@@ -124,6 +124,15 @@ export const measureProcesses = async (options, say) => {
         (at) => limits.bare(count, at),
         optional,
       ),
+      {
+        key: "bare-wide",
+        family: "bare",
+        role: "limit",
+        label: `C: posix_spawn alone, in ${availableParallelism()} processes`,
+        text: rateText,
+        optional,
+        measure: async () => ({ rate: await limits.wide(count, availableParallelism()) }),
+      },
       ...family(
         "full",
         (at) => `C: with TMPDIR, session, output, ${at} at a time`,

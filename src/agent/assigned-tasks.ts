@@ -22,6 +22,8 @@ export interface AssignedTasks {
   forget(): void;
 }
 
+const NO_RANK = {};
+
 /** The spawner's numbers have 32 bits. */
 const LAST_ID = 0xffff_fff0;
 
@@ -32,11 +34,23 @@ export const createAssignedTasks = (): AssignedTasks => {
   const make = (facts: NewTask): AgentTask => {
     const id = nextId;
     nextId = nextId === LAST_ID ? 1 : nextId + 1;
+    const { owner, shape, priority, run, group, row, attempt, item, resources, timeLimit, alone, rank } = facts;
     return {
       id,
-      followed: false,
-      only: false,
-      ...facts,
+      owner,
+      shape,
+      priority,
+      run,
+      group,
+      row,
+      attempt,
+      item,
+      resources,
+      timeLimit,
+      alone,
+      ...(rank === undefined ? NO_RANK : { rank }),
+      followed: facts.followed ?? false,
+      only: facts.only ?? false,
       follower: undefined,
       before: undefined,
       chain: undefined,

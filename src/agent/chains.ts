@@ -11,7 +11,7 @@ import type { AgentTask, Chain } from "./task.ts";
 
 /** Tasks that wait in a slot behind the running one: together no longer than this, and no more than that many. */
 const CHAIN_MS = 10;
-const LONGEST_CHAIN = 8;
+const LONGEST_CHAIN = 16;
 /** Weight of the newest execution time. */
 const NEWEST = 0.2;
 
@@ -27,20 +27,24 @@ export interface Chains {
 }
 
 export const createChains = (pool: SlotPool): Chains => {
-  const chains = new Set<Chain>();
+  /** Chains that may take more: a member has left since they were last looked at, or the queue had nothing for them. */
+  const hungry = new Set<Chain>();
   /** Recent execution time by group, and by run for groups that have none yet. */
   const meanMs = new WeakMap<object, number>();
 
-  /** How many short tasks may wait in a slot behind the one that runs there. */
-  const lengthFor = (task: AgentTask): number => {
+  const remember = (of: object, took: number): void =>
+    void meanMs.set(of, (1 - NEWEST) * (meanMs.get(of) ?? took) + NEWEST * took);
+
+  /** How many short tasks may wait in a slot behind the one that runs there; undefined while nobody knows. */
+  const lengthFor = (task: AgentTask): number | undefined => {
     const mean = meanMs.get(task.run.groups.get(task.group)!) ?? meanMs.get(task.run);
-    return mean === undefined ? 0 : Math.min(LONGEST_CHAIN, Math.floor(CHAIN_MS / Math.max(mean, 0.1)));
+    return mean === undefined ? undefined : Math.min(LONGEST_CHAIN, Math.floor(CHAIN_MS / Math.max(mean, 0.1)));
   };
 
   return {
     open: (task, slot) => {
       const chain: Chain = { slot, shape: task.shape, members: [task] };
-      chains.add(chain);
+      hungry.add(chain);
       task.chain = chain;
     },
 
@@ -48,33 +52,42 @@ export const createChains = (pool: SlotPool): Chains => {
       const { chain } = task;
       if (chain === undefined) return false;
       task.chain = undefined;
-      chain.members.splice(chain.members.indexOf(task), 1);
-      if (chain.members.length > 0) return false;
+      if (chain.members[0] === task) chain.members.shift();
+      else chain.members.splice(chain.members.indexOf(task), 1);
+      if (chain.members.length > 0) {
+        hungry.add(chain);
+        return false;
+      }
       pool.release(chain.slot);
-      chains.delete(chain);
+      hungry.delete(chain);
       return true;
     },
 
     learn: (task, result) => {
       if (result.ending !== Ending.EXIT) return;
       const took = result.finished - result.started;
-      for (const key of [task.run.groups.get(task.group)!, task.run])
-        meanMs.set(key, (1 - NEWEST) * (meanMs.get(key) ?? took) + NEWEST * took);
+      remember(task.run.groups.get(task.group)!, took);
+      remember(task.run, took);
     },
 
     extend: (queue, begin) => {
-      for (const chain of chains) {
+      for (const chain of hungry) {
         // nobody waits behind a task that may take long, or that may take its spawner down with it
         const running = chain.members[0]!;
-        if (running.alone || lengthFor(running) === 0) continue;
+        const length = running.alone ? 0 : lengthFor(running);
+        if (length === 0) hungry.delete(chain);
         let filling = false;
-        for (;;) {
+        while ((length ?? 0) > 0) {
           const task = queue.first();
           if (task === undefined) return;
-          const most = task.alone ? 0 : lengthFor(task);
-          const enough = chain.members.length > most;
+          if (task.shape !== chain.shape) break;
+          const most = task.alone ? 0 : (lengthFor(task) ?? 0);
           // refilled when half of it is gone, so that one message carries several
-          if (task.shape !== chain.shape || enough || (!filling && chain.members.length > most / 2)) break;
+          if (chain.members.length > most || (!filling && chain.members.length > most / 2)) {
+            // nothing changes for it before another member leaves, unless another task is at the head by then
+            if (!task.alone && most > 0) hungry.delete(chain);
+            break;
+          }
           filling = true;
           queue.remove(task.id);
           const after = chain.members.at(-1);

@@ -3,16 +3,20 @@ import type { Gpus } from "./gpus.ts";
 import { pinnableCpus, type Slot } from "./slots.ts";
 
 export interface TaskFacts {
-  readonly runId: number;
   /** The number that people see: 17 in 3.17. */
   readonly taskIndex: number;
   readonly attempt: number;
-  readonly name: string;
   /** The text that `{item}` stands for; null for a task without items. */
   readonly item: string | null;
+  readonly token: string;
+}
+
+/** What the tasks of a group have in common in one slot. */
+export interface SlotFacts {
+  readonly runId: number;
+  readonly name: string;
   readonly slot: Slot;
   readonly resources: Resources;
-  readonly token: string;
   /** The node's devices: `vendor` chooses the variables, which are set only where there are devices. */
   readonly gpus: Gpus;
   /** What the user set: if OMP_NUM_THREADS is there, it stays. */
@@ -45,18 +49,15 @@ const pushGpus = (out: string[], slot: Slot, vendor: Gpus["vendor"]): void => {
 };
 
 /**
- * The variables every task gets, as `NAME=VALUE`; they win over the user's environment. (TMPDIR is the spawner's.) SLIPWAY_MEM and SLIPWAY_TMP are
- * bytes, 0 if the task asked for none. An item over the system's limit for one variable is left out, since the task
- * could not start with it.
+ * The variables that the tasks of a group get in one slot, as `NAME=VALUE`; they win over the user's environment, and so
+ * do those of taskEnvironment. (TMPDIR is the spawner's.) SLIPWAY_MEM and SLIPWAY_TMP are bytes, 0 if the task asked for
+ * none.
  */
-export const taskEnvironment = (facts: TaskFacts): string[] => {
+export const slotEnvironment = (facts: SlotFacts): string[] => {
   const { resources, slot } = facts;
   const cpus = fromUnits("cpus", resources["cpus"] ?? 0);
-  const item = facts.item ?? "";
   const out = [
     `SLIPWAY_RUN=${facts.runId}`,
-    `SLIPWAY_TASK=${facts.taskIndex}`,
-    `SLIPWAY_ATTEMPT=${facts.attempt}`,
     `SLIPWAY_NAME=${facts.name}`,
     `SLIPWAY_CPUS=${cpus}`,
     `SLIPWAY_MEM=${resources["mem"] ?? 0}`,
@@ -64,15 +65,24 @@ export const taskEnvironment = (facts: TaskFacts): string[] => {
     `SLIPWAY_TMP=${resources["tmp"] ?? 0}`,
     `SLIPWAY_CPU_IDS=${list(pinnableCpus(slot))}`,
   ];
-  if (item.length < LONGEST_STRING / 4 || Buffer.byteLength(item) < LONGEST_STRING - "SLIPWAY_ITEM=".length) {
-    out.push(`SLIPWAY_ITEM=${item}`);
-  }
   for (const name in resources) {
     if (name === "cpus" || name === "gpus" || name === "mem" || name === "tmp") continue;
     out.push(`${resourceVariable(name)}=${fromUnits(name, resources[name]!)}`);
   }
   if (facts.env?.["OMP_NUM_THREADS"] === undefined) out.push(`OMP_NUM_THREADS=${Math.max(1, Math.floor(cpus))}`);
   if (facts.gpus.indices.length > 0) pushGpus(out, slot, facts.gpus.vendor);
-  out.push(`SLIPWAY_TOKEN=${facts.token}`);
+  return out;
+};
+
+/**
+ * Those of one task. An item over the system's limit for one variable is left out, since the task could not start with
+ * it.
+ */
+export const taskEnvironment = (facts: TaskFacts): string[] => {
+  const item = facts.item ?? "";
+  const out = [`SLIPWAY_TASK=${facts.taskIndex}`, `SLIPWAY_ATTEMPT=${facts.attempt}`, `SLIPWAY_TOKEN=${facts.token}`];
+  if (item.length < LONGEST_STRING / 4 || Buffer.byteLength(item) < LONGEST_STRING - "SLIPWAY_ITEM=".length) {
+    out.push(`SLIPWAY_ITEM=${item}`);
+  }
   return out;
 };

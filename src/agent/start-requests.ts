@@ -1,12 +1,13 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { makeDirectories } from "../protocol/make-directories.ts";
-import { taskEnvironment } from "./environment.ts";
+import { slotEnvironment, taskEnvironment } from "./environment.ts";
 import type { Gpus } from "./gpus.ts";
 import type { AgentSettings } from "../protocol/agent-settings.ts";
 import { pinnableCpus } from "./slots.ts";
+import type { CommonEntries } from "./spawner/protocol.ts";
 import type { StartRequest } from "./spawner/spawner.ts";
-import { type AgentTask, tmpdirPrefix, tokenOf } from "./task.ts";
+import { type AgentTask, type Chain, tmpdirPrefix, tokenOf } from "./task.ts";
 import { type ExpandedTask, expandTask, indexOf } from "./templates.ts";
 
 /** What a spawner needs to start a task: its command, its environment, its files and its cores. */
@@ -54,6 +55,27 @@ const makeParents = (path: string | null): void => {
 export const createStartRequests = (options: StartRequestsOptions): StartRequests => {
   const { uuid, settings, gpus, environment, cgroup } = options;
   const tmpdir = tmpdirPrefix(settings.scratch, uuid);
+  /** Of the group that was last in a chain: usually all its members are of one. */
+  const common = new WeakMap<Chain, { readonly group: object; readonly resources: object } & CommonEntries>();
+
+  const commonOf = (task: AgentTask): CommonEntries => {
+    const chain = task.chain!;
+    const group = task.run.groups.get(task.group)!;
+    const known = common.get(chain);
+    if (known?.group === group && known.resources === task.resources) return known;
+    const { source } = group;
+    const entries = slotEnvironment({
+      runId: task.run.id,
+      name: source.name,
+      slot: chain.slot,
+      resources: task.resources,
+      gpus,
+      env: source.env["OMP_NUM_THREADS"] === undefined ? task.run.env : source.env,
+    });
+    const made = { group, resources: task.resources, entries: [...entries, ...environment] };
+    common.set(chain, made);
+    return made;
+  };
 
   return {
     expand: (task) => {
@@ -68,23 +90,19 @@ export const createStartRequests = (options: StartRequestsOptions): StartRequest
       makeParents(expanded.stdout);
       makeParents(expanded.stderr);
       const pinned = settings.pin || source.pin === true ? pinnableCpus(slot) : [];
-      const extra = taskEnvironment({
-        runId: task.run.id,
+      const own = taskEnvironment({
         taskIndex: indexOf(task.run, task.row),
         attempt: task.attempt,
-        name: source.name,
         item: expanded.item,
-        slot,
-        resources: task.resources,
         token,
-        gpus,
-        env: source.env["OMP_NUM_THREADS"] === undefined ? task.run.env : source.env,
       });
       return {
         id: task.id,
         argv: expanded.argv,
         env: task.run.id,
-        extraEnv: [...expanded.env, ...extra, ...environment, ...(task.rank?.env ?? [])],
+        extraEnv: expanded.env,
+        commonEnv: commonOf(task),
+        ownEnv: task.rank === undefined ? own : [...own, ...task.rank.env],
         cwd: expanded.cwd,
         stdout: expanded.stdout,
         stderr: expanded.stderr,

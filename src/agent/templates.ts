@@ -13,6 +13,8 @@ import type { Row } from "../core/ids.ts";
 
 interface CompiledGroup extends CompiledTask {
   readonly source: GroupTemplate;
+  /** What all its tasks expand to, if it is the same for all. */
+  readonly constant: ExpandedTemplate | undefined;
 }
 
 export interface RunTemplate {
@@ -28,6 +30,12 @@ export interface ExpandedTask extends ExpandedTemplate {
   readonly item: string | null;
 }
 
+const constantOf = (task: CompiledTask, { id, cwd }: RunTemplate): ExpandedTemplate | undefined => {
+  const templates = [...task.argv, ...task.env.map(([, value]) => value), task.cwd, task.stdout, task.stderr];
+  if (templates.some((template) => template !== undefined && template.constant === undefined)) return undefined;
+  return expandTemplate(task, { run: id, task: 0, attempt: 0, item: undefined, cwd }, resolve);
+};
+
 /** Adds what a message defines to what is known of the run. */
 export const defineRun = (known: RunTemplate | undefined, message: Define): RunTemplate => {
   const template: RunTemplate = known ?? {
@@ -38,7 +46,10 @@ export const defineRun = (known: RunTemplate | undefined, message: Define): RunT
     numbering: message.numbering,
     groups: new Map(),
   };
-  for (const group of message.groups) template.groups.set(group.index, { source: group, ...compileTask(group) });
+  for (const group of message.groups) {
+    const compiled = compileTask(group);
+    template.groups.set(group.index, { source: group, ...compiled, constant: constantOf(compiled, template) });
+  }
   return template;
 };
 
@@ -57,6 +68,11 @@ export const expandTask = (
 ): ExpandedTask => {
   const { first, json, range } = group.source;
   const item = itemAt(row - first, stored, json, range);
+  const { constant } = group;
+  if (constant !== undefined) {
+    const { argv, env, cwd, stdout, stderr } = constant;
+    return { argv, env, cwd, stdout, stderr, item: item?.text ?? null };
+  }
   const facts = { run: run.id, task: indexOf(run, row), attempt, item, cwd: run.cwd };
   return { ...expandTemplate(group, facts, resolve), item: item?.text ?? null };
 };

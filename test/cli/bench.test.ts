@@ -67,10 +67,16 @@ const smoke = async (only: string, ...more: readonly string[]): Promise<Results>
 const namesOf = ({ experiments }: Results): string[] => experiments.map(({ name }) => name);
 
 it("npm run bench: processes, null tasks and the scheduler alone are measured", { timeout: 300_000 }, async () => {
-  const names = namesOf(await smoke("process,null,scheduler,pressure,makespan,makespan-large"));
+  const names = namesOf(await smoke("process,process-cores,agent-loop,null,scheduler,pressure,makespan,makespan-large"));
   expect(names.filter((name) => !name.startsWith("makespan-"))).toEqual([
     "process",
     "process-typed",
+    "process-cores",
+    "process-cores-typed",
+    "agent-rate-64",
+    "agent-loop-64",
+    "agent-rate-128",
+    "agent-loop-128",
     "null-1000",
     "growth",
     "scheduler",

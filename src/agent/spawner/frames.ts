@@ -12,11 +12,34 @@ export interface FrameWriter {
   /** Completes the frame, or drops it and says why it cannot be sent. */
   end(): "ok" | "too-large" | "nul";
   readonly size: number;
+  /** A copy of what was written of this frame since `size` was this; undefined if the frame cannot be sent. */
+  since(size: number): Buffer | undefined;
   /** Everything since the last take; the writer starts over. */
   take(): Buffer;
 }
 
 const KEPT = 64 * 1024;
+
+/** Below this, writing characters one by one is faster than the call that writes any text. */
+const SHORT = 64;
+
+const writeText = (buffer: Buffer, value: string, at: number): number => {
+  const { length } = value;
+  if (length > SHORT) return buffer.write(value, at, "utf8");
+  for (let i = 0; i < length; i += 1) {
+    const code = value.charCodeAt(i);
+    if (code > 0x7f) return buffer.write(value, at, "utf8");
+    buffer[at + i] = code;
+  }
+  return length;
+};
+
+const putU32 = (buffer: Buffer, value: number, at: number): void => {
+  buffer[at] = value;
+  buffer[at + 1] = value >>> 8;
+  buffer[at + 2] = value >>> 16;
+  buffer[at + 3] = value >>> 24;
+};
 
 export const createFrameWriter = (): FrameWriter => {
   let buffer = Buffer.allocUnsafeSlow(KEPT);
@@ -39,7 +62,8 @@ export const createFrameWriter = (): FrameWriter => {
 
   const u32 = (value: number): void => {
     if (!room(4)) return;
-    used = buffer.writeUInt32LE(value >>> 0, used);
+    putU32(buffer, value, used);
+    used += 4;
   };
 
   const text = (value: string): void => {
@@ -51,9 +75,9 @@ export const createFrameWriter = (): FrameWriter => {
       tooLarge = false;
       if (!room(exact)) return;
     }
-    const length = buffer.write(value, used + 4, "utf8");
-    if (length > 0 && buffer.subarray(used + 4, used + 4 + length).includes(0)) nul = true;
-    buffer.writeUInt32LE(length, used);
+    if (value.includes("\0")) nul = true;
+    const length = writeText(buffer, value, used + 4);
+    putU32(buffer, length, used);
     used += 4 + length;
     buffer[used++] = 0;
   };
@@ -82,7 +106,7 @@ export const createFrameWriter = (): FrameWriter => {
     },
     end: () => {
       if (!tooLarge && !nul) {
-        buffer.writeUInt32LE(used - start - 4, start);
+        putU32(buffer, used - start - 4, start);
         return "ok";
       }
       used = start;
@@ -91,6 +115,7 @@ export const createFrameWriter = (): FrameWriter => {
     get size() {
       return used;
     },
+    since: (size) => (tooLarge || nul ? undefined : Buffer.from(buffer.subarray(size, used))),
     take: () => {
       let taken: Buffer;
       if (used <= KEPT / 4) {

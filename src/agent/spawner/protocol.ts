@@ -32,8 +32,11 @@ export interface StartRequest {
   readonly argv: readonly string[];
   /** An environment that was defined before. */
   readonly env: number;
-  /** `K=V` entries that override it. */
+  /** `K=V` entries that override it; of equal names the last wins. */
   readonly extraEnv: readonly string[];
+  /** Further entries, behind those: the same ones of many tasks, and then those of this task. */
+  readonly commonEnv?: CommonEntries;
+  readonly ownEnv?: readonly string[];
   readonly cwd: string;
   /** Absolute path of a file to make or truncate; null: captured and sent back. Equal paths share one open file. */
   readonly stdout: string | null;
@@ -58,6 +61,13 @@ export interface StartRequest {
   readonly after: number | null;
   /** A cgroup v2 directory in which the task gets a group of its own, if that is possible. */
   readonly cgroup: string | null;
+}
+
+/** Entries that many tasks have, written once. */
+export interface CommonEntries {
+  readonly entries: readonly string[];
+  /** As in a frame; absent before the first use, or if one of them cannot be sent. */
+  bytes?: Buffer;
 }
 
 /** Where a spawner makes the TMPDIRs of tasks that were started with this prefix; it removes it when it is idle. */

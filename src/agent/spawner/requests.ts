@@ -30,6 +30,23 @@ const writeTexts = (writer: FrameWriter, texts: readonly string[]): void => {
   for (const text of texts) writer.text(text);
 };
 
+const NO_ENTRIES: readonly string[] = [];
+
+/** Those that many tasks share are turned into bytes once. */
+const writeEnvironment = (writer: FrameWriter, { extraEnv, commonEnv, ownEnv = NO_ENTRIES }: StartRequest): void => {
+  const shared = commonEnv?.entries ?? NO_ENTRIES;
+  writer.u32(extraEnv.length + shared.length + ownEnv.length);
+  for (const text of extraEnv) writer.text(text);
+  if (commonEnv?.bytes !== undefined) writer.bytes(commonEnv.bytes);
+  else {
+    const from = writer.size;
+    for (const text of shared) writer.text(text);
+    const bytes = writer.since(from);
+    if (commonEnv !== undefined && bytes !== undefined) commonEnv.bytes = bytes;
+  }
+  for (const text of ownEnv) writer.text(text);
+};
+
 export const writeStart = (writer: FrameWriter, request: StartRequest): ReturnType<FrameWriter["end"]> => {
   writer.begin(Request.START);
   writer.u32(request.id);
@@ -43,7 +60,7 @@ export const writeStart = (writer: FrameWriter, request: StartRequest): ReturnTy
   writer.optional(request.cgroup);
   writer.text(request.token);
   writeTexts(writer, request.argv);
-  writeTexts(writer, request.extraEnv);
+  writeEnvironment(writer, request);
   if (request.cpus === null) writer.u32(NONE);
   else {
     writer.u32(request.cpus.length);

@@ -49,6 +49,34 @@ describe("short tasks wait in a slot", () => {
     expect(behind(taskOf(runOf(2)), 1)).toBe(3);
   });
 
+  it("as soon as there are any for it, whatever was in the queue before; never more than ten milliseconds of them", () => {
+    const chains = createChains(pool);
+    const running = taskOf(short);
+    const slot = pool.allocate(running.resources)!;
+    const queue = createLocalQueue<AgentTask>();
+    const begun: AgentTask[] = [];
+    const extend = (): number => {
+      begun.length = 0;
+      chains.extend(queue, (task) => begun.push(task));
+      return begun.length;
+    };
+    chains.open(running, slot);
+    chains.learn(running, took(1));
+    expect(extend()).toBe(0);
+    const large = taskOf(short, { shape: "cpus=2" });
+    queue.push(large);
+    expect(extend()).toBe(0);
+    queue.remove(large.id);
+    for (let i = 0; i < 40; i += 1) queue.push(taskOf(short));
+    expect(extend()).toBe(10);
+    const [first, ...others] = [running, ...begun];
+    chains.leave(first!);
+    expect(extend(), "not before half of them are gone").toBe(0);
+    for (const task of others.slice(0, 5)) chains.leave(task);
+    expect(extend()).toBe(6);
+    pool.release(slot);
+  });
+
   it("never behind one of which nothing is known, that takes long, or that may take its spawner with it", () => {
     expect(behind(taskOf(runOf(2)))).toBe(0);
     expect(behind(taskOf(runOf(2)), 600_000)).toBe(0);

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { taskEnvironment, type TaskFacts } from "../../../src/agent/environment.ts";
+import { slotEnvironment, type SlotFacts, taskEnvironment, type TaskFacts } from "../../../src/agent/environment.ts";
 import { SlotPool } from "../../../src/agent/slots.ts";
 import { toUnits, type Resources } from "../../../src/core/resources.ts";
 
@@ -9,15 +9,15 @@ const units = (amounts: Record<string, number>): Resources =>
 
 const environment = (
   resources: Resources,
-  facts: Partial<TaskFacts> = {},
-  gpus: TaskFacts["gpus"] = { indices: [], vendor: null },
+  facts: Partial<TaskFacts & SlotFacts> = {},
+  gpus: SlotFacts["gpus"] = { indices: [], vendor: null },
 ): Record<string, string> => {
   const pool = new SlotPool({
     capacity: { ...units({ cpus: 8, gpus: gpus.indices.length, mem: 2 ** 40, tmp: 2 ** 40, "a-b.c": 9 }) },
     cpus: [4, 5, 6, 7],
     gpus: gpus.indices,
   });
-  const entries = taskEnvironment({
+  const all = {
     runId: 3,
     taskIndex: 17,
     attempt: 2,
@@ -28,13 +28,14 @@ const environment = (
     token: "t0",
     gpus,
     ...facts,
-  });
+  };
+  const entries = [...slotEnvironment(all), ...taskEnvironment(all)];
   const names = entries.map((entry) => entry.slice(0, entry.indexOf("=")));
   expect(new Set(names).size).toBe(names.length);
   return Object.fromEntries(entries.map((entry, nth) => [names[nth], entry.slice(entry.indexOf("=") + 1)]));
 };
 
-describe("taskEnvironment", () => {
+describe("the environment of a task", () => {
   it("tells a task what it is and has", () => {
     expect(environment(units({ cpus: 2, mem: 5e8, tmp: 1e9, "a-b.c": 2 }))).toEqual({
       SLIPWAY_RUN: "3",

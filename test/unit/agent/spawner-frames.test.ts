@@ -2,7 +2,13 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { errnoName, readExit, writeExit } from "../../../src/agent/spawner/events.ts";
 import { createFrameReader, createFrameWriter } from "../../../src/agent/spawner/frames.ts";
-import { type Exit, MAX_FRAME, Request, type StartRequest } from "../../../src/agent/spawner/protocol.ts";
+import {
+  type CommonEntries,
+  type Exit,
+  MAX_FRAME,
+  Request,
+  type StartRequest,
+} from "../../../src/agent/spawner/protocol.ts";
 import { createBodyReader, readStart, writeEnv, writeStart } from "../../../src/agent/spawner/requests.ts";
 
 const text = fc.string({ unit: "grapheme" }).map((value) => value.replaceAll("\0", ""));
@@ -55,6 +61,28 @@ describe("frames of the spawner", () => {
         expect(seen).toEqual(requests);
       }),
     );
+  });
+
+  it("what many tasks have in common is written once, and read as if each had said it", () => {
+    const entries = fc.array(text, { maxLength: 4 });
+    fc.assert(
+      fc.property(fc.array(starts, { maxLength: 4 }), entries, entries, (requests, shared, ownEnv) => {
+        const writer = createFrameWriter();
+        const commonEnv: CommonEntries = { entries: shared };
+        for (const request of requests) writeStart(writer, { ...request, commonEnv, ownEnv });
+        const seen: StartRequest[] = [];
+        createFrameReader((_, buffer, at, end) => seen.push(readStart(buffer, at, end)))(writer.take());
+        expect(seen).toEqual(
+          requests.map((request) => ({ ...request, extraEnv: [...request.extraEnv, ...shared, ...ownEnv] })),
+        );
+      }),
+    );
+    // what cannot be sent once can never be sent
+    const commonEnv = { entries: ["A=\0"] };
+    const request = fc.sample(starts, 1)[0]!;
+    const writer = createFrameWriter();
+    for (let i = 0; i < 2; i += 1) expect(writeStart(writer, { ...request, commonEnv })).toBe("nul");
+    expect(writer.size).toBe(0);
   });
 
   it("that are cut short anywhere are refused", () => {
