@@ -2,25 +2,6 @@
 import { join, relative } from "node:path";
 import { endAll } from "./commands.mjs";
 import { writeSection } from "./docs-section.mjs";
-import { measureAgentLoop } from "./experiments/agent-loop.mjs";
-import { measureDask } from "./experiments/dask.mjs";
-import { measureEta } from "./experiments/eta.mjs";
-import { measureGraphs } from "./experiments/graphs.mjs";
-import { measureGrowth } from "./experiments/growth.mjs";
-import { measureLearnedMemory } from "./experiments/learned-memory.mjs";
-import { measureLatency } from "./experiments/latency.mjs";
-import { measureLargeMakespan, measureMakespan } from "./experiments/makespan.mjs";
-import { measureMemory } from "./experiments/memory.mjs";
-import { measureNull } from "./experiments/null.mjs";
-import { measurePressure } from "./experiments/pressure.mjs";
-import { measurePilots } from "./experiments/pilots.mjs";
-import { measurePilotsOnSlurm } from "./experiments/pilots-slurm.mjs";
-import { measureProcessCores } from "./experiments/process-cores.mjs";
-import { measureProcesses } from "./experiments/process.mjs";
-import { measureRestart } from "./experiments/restart.mjs";
-import { measureScheduler } from "./experiments/scheduler.mjs";
-import { measureTaskJob, measureTaskJobs } from "./experiments/task-jobs.mjs";
-import { measureShapes } from "./experiments/shapes.mjs";
 import { describeMachine, isBusy, machineText } from "./machine.mjs";
 import { readOptions, UsageError } from "./options.mjs";
 import { document, printed, tableOf } from "./report.mjs";
@@ -28,28 +9,34 @@ import { commitHere, writeResults } from "./results-file.mjs";
 import { Skipped } from "./rounds.mjs";
 import { closeAll, root, scratch, spawnerHere } from "./slipway.mjs";
 
+/** File and function of each; a file is read only when it is needed, with what it needs itself. */
 const EXPERIMENTS = {
-  process: measureProcesses,
-  "process-cores": measureProcessCores,
-  "agent-loop": measureAgentLoop,
-  null: measureNull,
-  growth: measureGrowth,
-  shapes: measureShapes,
-  graphs: measureGraphs,
-  latency: measureLatency,
-  scheduler: measureScheduler,
-  eta: measureEta,
-  pressure: measurePressure,
-  makespan: measureMakespan,
-  "makespan-large": measureLargeMakespan,
-  memory: measureMemory,
-  "learned-memory": measureLearnedMemory,
-  restart: measureRestart,
-  pilots: measurePilots,
-  "pilots-slurm": measurePilotsOnSlurm,
-  "task-job": measureTaskJob,
-  "task-jobs": measureTaskJobs,
-  dask: measureDask,
+  process: ["process", "measureProcesses"],
+  "process-cores": ["process-cores", "measureProcessCores"],
+  "agent-loop": ["agent-loop", "measureAgentLoop"],
+  null: ["null", "measureNull"],
+  growth: ["growth", "measureGrowth"],
+  shapes: ["shapes", "measureShapes"],
+  graphs: ["graphs", "measureGraphs"],
+  latency: ["latency", "measureLatency"],
+  scheduler: ["scheduler", "measureScheduler"],
+  eta: ["eta", "measureEta"],
+  pressure: ["pressure", "measurePressure"],
+  makespan: ["makespan", "measureMakespan"],
+  "makespan-large": ["makespan", "measureLargeMakespan"],
+  memory: ["memory", "measureMemory"],
+  "learned-memory": ["learned-memory", "measureLearnedMemory"],
+  restart: ["restart", "measureRestart"],
+  pilots: ["pilots", "measurePilots"],
+  "pilots-slurm": ["pilots-slurm", "measurePilotsOnSlurm"],
+  "task-job": ["task-jobs", "measureTaskJob"],
+  "task-jobs": ["task-jobs", "measureTaskJobs"],
+  dask: ["dask", "measureDask"],
+};
+
+const experiment = async (name) => {
+  const [file, measure] = EXPERIMENTS[name];
+  return (await import(`./experiments/${file}.mjs`))[measure];
 };
 
 const say = (text) => console.error(text);
@@ -72,7 +59,8 @@ const measureAll = async (options, measured) => {
     const begun = performance.now();
     say(`--- ${name}`);
     try {
-      const found = (await EXPERIMENTS[name](options, (text) => say(`${name}: ${text}`))).map((each) => ({
+      const measure = await experiment(name);
+      const found = (await measure(options, (text) => say(`${name}: ${text}`))).map((each) => ({
         ...document(each),
         // what is simulated depends on nothing else that the machine does
         measured: {
