@@ -111,6 +111,8 @@ export const createEtas = (context: ServiceContext): Etas => {
   const { state } = engine;
   const kept = new Map<number, Kept>();
   let places: { readonly of: ReturnType<typeof createPlaces>; readonly until: number } | undefined;
+  /** Runs that had not ended when `places` were made: a server may remember thousands that have. */
+  let open: readonly Run[] = [];
   const turns = createTurns<Eta>(
     () => performance.now(),
     (next) => void setImmediate(next).unref(),
@@ -120,7 +122,10 @@ export const createEtas = (context: ServiceContext): Etas => {
   let since = 0;
 
   const placesAt = (now: number): ReturnType<typeof createPlaces> => {
-    if (places === undefined || now >= places.until) places = { of: createPlaces(context, now), until: now + KEPT_MS };
+    if (places === undefined || now >= places.until) {
+      places = { of: createPlaces(context, now), until: now + KEPT_MS };
+      open = [...state.runs.values()].filter((run) => !isFinishedRun(run));
+    }
     return places.of;
   };
 
@@ -129,7 +134,7 @@ export const createEtas = (context: ServiceContext): Etas => {
     const priority = highest(run);
     const clusters = new Set(run.groups.map(({ spec }) => spec.cluster ?? context.clusters.default));
     let sum = 0;
-    for (const other of state.runs.values()) {
+    for (const other of open) {
       if (other === run || isFinishedRun(other)) continue;
       const first = highest(other);
       if (first < priority || (first === priority && other.id > run.id)) continue;
