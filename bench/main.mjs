@@ -16,6 +16,7 @@ const EXPERIMENTS = {
   "agent-loop": ["agent-loop", "measureAgentLoop"],
   null: ["null", "measureNull"],
   growth: ["growth", "measureGrowth"],
+  agents: ["agents", "measureAgents"],
   shapes: ["shapes", "measureShapes"],
   graphs: ["graphs", "measureGraphs"],
   latency: ["latency", "measureLatency"],

@@ -9,13 +9,14 @@ import { createCutShort } from "./cut-short.ts";
 import { createGangs } from "./gangs.ts";
 import { createHandshakes } from "./handshake.ts";
 import { hear } from "./hear.ts";
+import { isSilent } from "./heartbeat.ts";
 import { tellInPassing } from "./in-passing.ts";
 import { type AgentLink, type Links, createLinks } from "./link.ts";
 import { loseAgents, loseSilent } from "./losing.ts";
 import { createOutputLimiter } from "./output-limits.ts";
 import { createPilotEnds } from "./pilot-ends.ts";
 import { importSpool } from "./results.ts";
-import { HEARTBEAT_MS, welcome } from "./welcome.ts";
+import { welcome } from "./welcome.ts";
 import type { AgentId, Row, RunId } from "../core/ids.ts";
 
 /**
@@ -24,7 +25,6 @@ import type { AgentId, Row, RunId } from "../core/ids.ts";
  * lease is over.
  */
 
-const SILENT_HEARTBEATS = 4;
 /** The time between two looks at all agents. */
 const LOOK_MS = 1000;
 
@@ -34,6 +34,8 @@ export type { AgentLink } from "./link.ts";
 export interface Agents {
   /** Calls `onKnown` when the agent has shown its token. */
   accept(socket: Duplex, onKnown?: () => void): void;
+  /** Agents that live, as far as anybody knows: connected or not. */
+  readonly size: number;
   link(agent: AgentId): AgentLink | undefined;
   links(): Iterable<AgentLink>;
   assign(agent: AgentId, parts: readonly RowRanges[], ahead?: readonly RowRanges[]): void;
@@ -100,7 +102,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
   const watch = setInterval(() => {
     for (const link of links.values()) {
       tellInPassing(link);
-      if (link.channel !== undefined && !held && link.channel.silence() > SILENT_HEARTBEATS * HEARTBEAT_MS)
+      if (link.channel !== undefined && !held && isSilent(link.channel.silence(), link.heartbeatMs))
         link.channel.destroy("the agent is silent");
     }
   }, LOOK_MS);
@@ -109,6 +111,9 @@ export const createAgents = (options: AgentsOptions): Agents => {
   return {
     listeners,
     accept: handshakes.accept,
+    get size() {
+      return links.size;
+    },
     link: links.get,
     links: links.values,
     assign: (agent, parts, ahead = []) => {

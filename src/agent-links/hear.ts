@@ -1,6 +1,7 @@
 import { hasAttempt, markStarted } from "../core/attempts.ts";
 import type { AgentMessage, Progress } from "../protocol/messages.ts";
 import type { LinkContext } from "./context.ts";
+import { heartbeatFor } from "./heartbeat.ts";
 import { tellInPassing } from "./in-passing.ts";
 import type { AgentLink } from "./link.ts";
 import { loseAgents } from "./losing.ts";
@@ -20,6 +21,13 @@ const hearProgress = ({ engine: { state }, outputs }: LinkContext, link: AgentLi
     if (kept !== undefined) outputs.progress(link.id, run, row, attempt, kept);
   }
   for (const { run, row, attempt, kept } of message.parts ?? []) outputs.progress(link.id, run, row, attempt, kept);
+};
+
+/** Says how often it should ask from now on, if that has changed. */
+const answerPing = (link: AgentLink, heartbeatMs: number): void => {
+  const told = link.heartbeatMs === heartbeatMs ? {} : { heartbeatMs };
+  link.heartbeatMs = heartbeatMs;
+  link.channel?.send({ t: "ping", ...told });
 };
 
 /** What a connected agent says. */
@@ -56,7 +64,7 @@ export const hear = (context: LinkContext, link: AgentLink, message: AgentMessag
       return;
     case "ping":
       tellInPassing(link);
-      link.channel?.send({ t: "ping" });
+      answerPing(link, heartbeatFor(links.size));
       return;
     case "hello":
       throw new RangeError("a second hello");

@@ -2,6 +2,7 @@ import type { Agent } from "../core/state.ts";
 import type { Channel } from "../protocol/frames.ts";
 import type { ServerMessage } from "../protocol/messages.ts";
 import type { Engine } from "../server/engine.ts";
+import { heartbeatFor } from "./heartbeat.ts";
 import { tellInPassing } from "./in-passing.ts";
 import type { OutputLimiter } from "./output-limits.ts";
 import type { AgentId } from "../core/ids.ts";
@@ -22,6 +23,8 @@ export interface AgentLink {
   channel: Channel<ServerMessage> | undefined;
   /** When it became suspect, on the monotonic clock; undefined while connected. */
   suspectSince: number | undefined;
+  /** How often it should say something, as it was last told. */
+  heartbeatMs: number;
   draining: boolean;
   /** The server told it to end. */
   told: boolean;
@@ -39,6 +42,7 @@ export interface AgentLink {
 }
 
 export interface Links {
+  readonly size: number;
   get(agent: AgentId): AgentLink | undefined;
   values(): Iterable<AgentLink>;
   /** A new link, suspect until it is connected; from now on the scheduler knows the agent. */
@@ -68,6 +72,9 @@ export const createLinks = ({ engine: { scheduler }, limitsOf, clusterOf }: Link
   };
 
   return {
+    get size() {
+      return links.size;
+    },
     get: (agent) => links.get(agent),
     values: () => links.values(),
     add: (agent) => {
@@ -76,6 +83,7 @@ export const createLinks = ({ engine: { scheduler }, limitsOf, clusterOf }: Link
         id,
         channel: undefined,
         suspectSince: performance.now(),
+        heartbeatMs: heartbeatFor(0),
         draining: false,
         told: false,
         endsAt: Infinity,

@@ -2,12 +2,11 @@ import type { Channel } from "../protocol/frames.ts";
 import type { Hello, ServerMessage } from "../protocol/messages.ts";
 import { PROTOCOL_VERSION } from "../protocol/version.ts";
 import type { LinkContext } from "./context.ts";
+import { heartbeatFor } from "./heartbeat.ts";
 import type { AgentLink } from "./link.ts";
 import { reconcile } from "./reconcile.ts";
 
 /** An agent joins, or comes back. */
-
-export const HEARTBEAT_MS = 5000;
 
 /** Its link: the one it had, or a new one. An agent that was given up joins as a new one: its tasks were superseded. */
 const linkFor = ({ engine, links }: LinkContext, hello: Hello): AgentLink => {
@@ -57,7 +56,7 @@ export const welcome = (
       epoch: state.epoch,
       acked: state.agents.get(id)!.seq,
       drop,
-      heartbeatMs: HEARTBEAT_MS,
+      heartbeatMs: (link.heartbeatMs = heartbeatFor(links.size)),
       now: engine.clock(),
     });
     gangs.welcome(link, hello.parts);

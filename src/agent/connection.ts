@@ -19,6 +19,8 @@ const LONGEST_WAIT_MS = 1000;
 const LOOK_MS = 1000;
 /** A peer that says nothing for this many heartbeats is gone. */
 const SILENT_HEARTBEATS = 4;
+/** A server tells a longer one where it has thousands of agents: then all of them also leave a new server more time. */
+const USUAL_HEARTBEAT_MS = 5000;
 
 export interface ConnectionOptions {
   /** Where the server says how to reach it, and what agents must show it. */
@@ -55,9 +57,12 @@ const unreachable = (file: string, { host }: Endpoint, problems: readonly string
 
 /** Sends a heartbeat when one is due, and ends a channel whose server is silent. */
 const createHeartbeat = () => {
-  let everyMs = 5000;
+  let everyMs = USUAL_HEARTBEAT_MS;
   let last = performance.now();
   return {
+    get everyMs() {
+      return everyMs;
+    },
     every: (ms: number): void => {
       everyMs = ms;
     },
@@ -104,6 +109,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
         socket,
         (message) => {
           if (message.t === "welcome") wasWelcomed(message.heartbeatMs);
+          else if (message.t === "ping" && message.heartbeatMs !== undefined) heartbeat.every(message.heartbeatMs);
           if (message.t === "refused") problem(`the server refused: ${message.message}`);
           listener.received(message);
         },
@@ -125,7 +131,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
     const endpoint = await readEndpointFile(options.endpointFile);
     if (endpoint === undefined) return problem(`no server runs: there is no endpoint in ${options.endpointFile}`);
     const token = (await readFile(options.tokenFile, "utf8")).trim();
-    const found = await dial(endpoint, () => stopped);
+    const found = await dial(endpoint, () => stopped, heartbeat.everyMs);
     if (!("destroy" in found)) return problem(unreachable(options.endpointFile, endpoint, found));
     if (stopped) found.destroy();
     else await talk(found, token, listener);
@@ -133,7 +139,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
 
   const pause = (): Promise<void> => {
     const jittered = wait / 2 + randomInt(Math.ceil(wait / 2) + 1);
-    wait = Math.min(wait * 2, LONGEST_WAIT_MS);
+    wait = Math.min(wait * 2, (LONGEST_WAIT_MS * heartbeat.everyMs) / USUAL_HEARTBEAT_MS);
     return new Promise((resolve) => {
       retry = setTimeout(resolve, jittered);
     });

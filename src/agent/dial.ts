@@ -10,12 +10,17 @@ import { AGENT_PROTOCOL } from "../protocol/version.ts";
  * nothing before it has seen the key.
  */
 
-const CONNECT_MS = 5000;
 /** A silent address delays the next one by no more than this. */
 const NEXT_ADDRESS_MS = 300;
 
 /** A connection that showed the right key, or what is wrong with this address. */
-const dialOne = (host: string, port: number, pin: string, signal: AbortSignal): Promise<TLSSocket | string> =>
+const dialOne = (
+  host: string,
+  port: number,
+  pin: string,
+  signal: AbortSignal,
+  patienceMs: number,
+): Promise<TLSSocket | string> =>
   new Promise((settle) => {
     const socket = connect({
       host,
@@ -33,7 +38,7 @@ const dialOne = (host: string, port: number, pin: string, signal: AbortSignal): 
       socket.destroy();
       settle(reason);
     };
-    const limit = setTimeout(() => refuse(`no answer within ${CONNECT_MS / 1000} s`), CONNECT_MS);
+    const limit = setTimeout(() => refuse(`no answer within ${patienceMs / 1000} s`), patienceMs);
     socket.on("error", (error: NodeJS.ErrnoException) => refuse(error.code ?? error.message));
     signal.addEventListener("abort", () => refuse("another address was taken"), { once: true });
     socket.once("secureConnect", () => {
@@ -45,13 +50,17 @@ const dialOne = (host: string, port: number, pin: string, signal: AbortSignal): 
   });
 
 /** The first connection that showed the right key, or each address with its error. */
-export const dial = async (endpoint: Endpoint, isStopped: () => boolean): Promise<TLSSocket | readonly string[]> => {
+export const dial = async (
+  endpoint: Endpoint,
+  isStopped: () => boolean,
+  patienceMs: number,
+): Promise<TLSSocket | readonly string[]> => {
   const problems: string[] = [];
   const losers = new AbortController();
   let winner: TLSSocket | undefined;
   const tries = new Set<Promise<void>>();
   for (const host of new Set(endpoint.addresses)) {
-    const attempt = dialOne(host, endpoint.port, endpoint.keyPin, losers.signal).then((got) => {
+    const attempt = dialOne(host, endpoint.port, endpoint.keyPin, losers.signal, patienceMs).then((got) => {
       tries.delete(attempt);
       if (typeof got === "string") problems.push(`${host}:${endpoint.port} (${got})`);
       else if (winner === undefined) winner = got;

@@ -219,6 +219,8 @@ export const ServerView = z.object({
   listens: z.object({ host: z.string(), reason: z.string() }).optional(),
   /** By cluster, which overrides of a project's slipway.yaml it started with: the same text for the same overrides. */
   overrides: z.record(z.string(), z.string()).optional(),
+  /** How many files it may open (`ulimit -n`), and how many it needs when all fleets are at their largest. */
+  files: z.object({ limit: z.number(), wanted: z.number() }).optional(),
 });
 
 export const AgentView = z.object({

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ClusterView, SubmitAnswer } from "../api/schemas.ts";
+import type { ClusterView, ServerView, SubmitAnswer } from "../api/schemas.ts";
 import type { Context } from "./context.ts";
 import { plural } from "./render/text.ts";
 
@@ -30,6 +30,14 @@ export const tellProblems = async (context: Context): Promise<void> => {
     const warning = warningOf(cluster);
     if (warning !== undefined) context.note(warning);
   }
+};
+
+/** Says that the server could not take a connection of every agent that its fleets may bring. */
+export const tellFileLimit = ({ files }: Pick<ServerView, "files">, note: (text: string) => void): void => {
+  if (files === undefined || files.wanted <= files.limit) return;
+  note(
+    `warning: the server may open ${files.limit} files, and with all its fleets at their largest it needs ${files.wanted}: agents beyond that wait outside. Start it again after \`ulimit -n ${files.wanted}\`, or lower \`max\` of the fleets.`,
+  );
 };
 
 /** Says how many tasks of a run were sent to this machine, and why; and what was ignored of what they say. */

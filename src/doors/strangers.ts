@@ -2,7 +2,8 @@ import type { Socket } from "node:net";
 
 /**
  * Connections to the port that have not shown a token. Only so many may exist at once: one more, and the oldest is
- * closed. A connection that has shown a token is no longer a stranger, and strangers never push it out.
+ * closed. A connection that has shown a token is no longer a stranger, and strangers never push it out. After a restart
+ * all agents come back at once, and must not push each other out: so there is room for each of them besides.
  */
 
 export const MOST_STRANGERS = 1000;
@@ -19,7 +20,7 @@ export interface Strangers {
 const nameOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string | undefined =>
   remotePort === undefined ? undefined : `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 
-export const createStrangers = (most = MOST_STRANGERS): Strangers => {
+export const createStrangers = (most: () => number = () => MOST_STRANGERS): Strangers => {
   // in order of arrival
   const sockets = new Map<string, Socket>();
   return {
@@ -30,7 +31,7 @@ export const createStrangers = (most = MOST_STRANGERS): Strangers => {
       socket.once("close", () => {
         if (sockets.get(name) === socket) sockets.delete(name);
       });
-      if (sockets.size <= most) return;
+      if (sockets.size <= most()) return;
       for (const [first, oldest] of sockets) {
         sockets.delete(first);
         return void oldest.destroy();

@@ -108,6 +108,8 @@ export interface Returned {
 
 export interface Ping {
   readonly t: "ping";
+  /** From the server: how often to ask from now on, if that has changed since the welcome. */
+  readonly heartbeatMs?: number;
 }
 
 /** The agent was asked to end: what it runs may finish, and it gives back whatever is assigned to it from now on. */

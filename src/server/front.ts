@@ -22,8 +22,9 @@ import type { Stored, Home } from "./open-home.ts";
 import { createNumbers } from "./numbers.ts";
 import { createPilotService } from "./service/pilot-service.ts";
 import { createService } from "./service/service.ts";
-import { createStrangers } from "../doors/strangers.ts";
+import { MOST_STRANGERS, createStrangers } from "../doors/strangers.ts";
 import { createRedirects } from "../submission/redirects.ts";
+import { openFilesFor } from "./open-files.ts";
 import { createFallback } from "./fallback.ts";
 import { knownOf } from "../pilots/largest.ts";
 import { createSubmission } from "../submission/submission.ts";
@@ -106,6 +107,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     log,
   });
 
+  const files = openFilesFor(clusters);
   const fallback = createFallback(stored.state, standings, clusters.default);
   const service = createService({
     engine,
@@ -133,6 +135,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
       ...stateNow(lifecycle, stored.reserve),
       listens: listening,
       overrides: home.overrides,
+      ...(files === undefined ? {} : { files }),
     }),
     blocked: lifecycle.blocked,
     mayChange,
@@ -164,7 +167,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
   });
 
   const numbers = createNumbers({ ...inside, ...stored, clusters, lifecycle, counts: options.counts });
-  const strangers = createStrangers();
+  const strangers = createStrangers(() => MOST_STRANGERS + agents.size);
   const runtime = await runtimeDirectory(root);
   const socket = socketPath(runtime, "api.sock");
   opened = await openDoors({

@@ -91,12 +91,14 @@ it("npm run bench: processes, null tasks and the scheduler alone are measured", 
 });
 
 it("npm run bench: light agents still connect and answer; graphs and pilots run", { timeout: 300_000 }, async () => {
-  expect(namesOf(await smoke("growth,graphs,pilots"))).toEqual([
+  expect(namesOf(await smoke("growth,graphs,agents,pilots"))).toEqual([
     "growth-agents",
     "growth-shapes",
     "graph-chain",
     "graph-fan",
     "graph-layered",
+    "agents-memory",
+    "agents-back",
     "pilot-start",
     "pilots-idle",
   ]);

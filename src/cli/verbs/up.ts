@@ -4,7 +4,7 @@ import { overrideLayers } from "../../config/project-file.ts";
 import { SlipwayError } from "../../errors.ts";
 import { readEndpoint } from "../../protocol/endpoint.ts";
 import type { Context } from "../context.ts";
-import { tellProblems } from "../cluster-problems.ts";
+import { tellFileLimit, tellProblems } from "../cluster-problems.ts";
 import { inForeground } from "../foreground.ts";
 import { listeningText } from "../render/status.ts";
 import { serveArguments, startServer } from "../server-process.ts";
@@ -71,7 +71,9 @@ export const define: Define = (command, { act }) =>
         if (foreground === true) return inForeground(serveArguments(options));
         const started = await startServer(options);
         await tellProblems(context);
-        if (context.json) context.printJson(await context.client.server());
+        const server = await context.client.server();
+        tellFileLimit(server, context.note);
+        if (context.json) context.printJson(server);
         else if (context.quiet) context.out.line(started.url);
         else {
           context.out.line(`the server runs (pid ${started.pid}): ${started.url}`);

@@ -26,6 +26,7 @@ const listener = (id: number): { link: AgentLink; heard: ServerMessage[] } => {
   const link: AgentLink = {
     id,
     channel,
+    heartbeatMs: 5000,
     suspectSince: undefined,
     draining: false,
     told: false,
