@@ -1,5 +1,6 @@
 // `npm run bench`: one experiment per claim, each beside the machine's own limit and beside peers, in alternating rounds.
 import { join, relative } from "node:path";
+import { compare, readBaseline, writeBaseline } from "./baseline.mjs";
 import { endAll } from "./commands.mjs";
 import { writeSection } from "./docs-section.mjs";
 import { describeMachine, isBusy, machineText } from "./machine.mjs";
@@ -17,6 +18,7 @@ const EXPERIMENTS = {
   null: ["null", "measureNull"],
   growth: ["growth", "measureGrowth"],
   agents: ["agents", "measureAgents"],
+  "login-node": ["login-node", "measureLoginNode"],
   shapes: ["shapes", "measureShapes"],
   graphs: ["graphs", "measureGraphs"],
   latency: ["latency", "measureLatency"],
@@ -90,6 +92,12 @@ const measureAll = async (options, measured) => {
   return { experiments, broken, skipped };
 };
 
+const guard = (results) => {
+  const lines = compare(readBaseline(), results);
+  for (const { text } of lines) say(`guard: ${text}`);
+  if (lines.some(({ worse }) => worse)) process.exitCode = 1;
+};
+
 const main = async () => {
   const options = readOptions(process.argv.slice(2), Object.keys(EXPERIMENTS));
   if (options.help) {
@@ -108,6 +116,8 @@ const main = async () => {
   say(`all numbers: ${relative(process.cwd(), path)}`);
   if (options.json) console.log(JSON.stringify({ experiments: experiments.map(printed), skipped }));
   else console.log(`\n${machineText(machine)}`);
+  if (options.guard) guard({ machine, experiments });
+  if (options.writeBaseline && Object.keys(broken).length === 0) writeBaseline({ machine, experiments });
   if (Object.keys(broken).length > 0) process.exitCode = 1;
   else if (options.writeDocs)
     say(

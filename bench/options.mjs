@@ -11,7 +11,7 @@ Measures Slipway as it is installed here, with its defaults, beside this machine
 alternating rounds. Exit status: 0 measured, whatever came out; 1 an experiment is broken; 2 wrong usage.
 
   --only NAME[,NAME]  some of the experiments: ${known.join(", ")}
-  --rounds N          how often each contender is measured (default 5)
+  --rounds N          how often each contender is measured (default 5; 9 for a baseline)
   --quick             2 rounds of fewer tasks: to see that it works, not to quote
   --smoke             one round of a handful of tasks: does each experiment still run?
   --json              one JSON document on standard output; the table goes nowhere, progress to standard error
@@ -22,6 +22,9 @@ alternating rounds. Exit status: 0 measured, whatever came out; 1 an experiment 
   --merge             what is measured now takes its place among what --output has already; each keeps its date and commit
   --write-docs        put a summary into docs/performance.md, where what was not measured stays, and curves into
                       docs/growth.svg and docs/process-cores.svg
+  --guard             compare with bench/baseline.json: exit status 1 if a median is worse than the baseline's worse quartile.
+                      Before a release, on a quiet machine, with at least 9 rounds
+  --write-baseline    put what is measured now into bench/baseline.json
   --profile DIR       keep CPU profiles of server and agent there; for reading, since profiling costs time
 `;
 
@@ -39,6 +42,8 @@ const words = {
   output: { type: "string" },
   merge: { type: "boolean", default: false },
   "write-docs": { type: "boolean", default: false },
+  guard: { type: "boolean", default: false },
+  "write-baseline": { type: "boolean", default: false },
   profile: { type: "string" },
   help: { type: "boolean", short: "h", default: false },
 };
@@ -65,6 +70,10 @@ export const readOptions = (argv, known) => {
   for (const name of only)
     if (!known.includes(name)) throw new UsageError(`no experiment is named ${name}; known: ${known.join(", ")}`);
   if (values.merge && values.output === undefined) throw new UsageError("--merge needs --output FILE");
+  if ((values.guard || values["write-baseline"]) && (values.smoke || values.quick))
+    throw new UsageError(
+      "a baseline needs whole experiments: --guard and --write-baseline go without --quick and --smoke",
+    );
   const size = values.smoke ? "smoke" : values.quick ? "quick" : "full";
   return {
     ...values,
@@ -73,11 +82,12 @@ export const readOptions = (argv, known) => {
     size,
     /** One of three sizes of an experiment. */
     sized: (full, quick, smoke) => ({ full, quick, smoke })[size],
-    rounds: wholeNumber("rounds", values.rounds ?? ROUNDS[size]),
+    rounds: wholeNumber("rounds", values.rounds ?? (values.guard || values["write-baseline"] ? "9" : ROUNDS[size])),
     dir: resolve(values.dir),
     venv: values.venv === undefined ? undefined : resolve(values.venv),
     output: values.output === undefined ? undefined : resolve(values.output),
     profile: values.profile === undefined ? undefined : resolve(values.profile),
     writeDocs: values["write-docs"],
+    writeBaseline: values["write-baseline"],
   };
 };

@@ -44,6 +44,7 @@ export const document = (experiment) => {
     rounds: experiment.ours.length,
     spread: { ours, ...Object.fromEntries(experiment.others.map(({ key, values }) => [key, summary(values)])) },
     labels: Object.fromEntries(experiment.others.map(({ key, label }) => [key, label])),
+    ...(limit === undefined ? {} : { limitKey: experiment.limit }),
     parts: experiment.others.filter(({ role }) => role === "part").map(({ key }) => key),
     ratios: ratioTo,
     targets,

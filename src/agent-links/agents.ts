@@ -88,7 +88,10 @@ export const createAgents = (options: AgentsOptions): Agents => {
   const handshakes = createHandshakes({
     token: options.token,
     log,
-    onHello: (hello, channel, previous) => welcome(context, hello, channel, previous),
+    onHello: (hello, channel, previous) => {
+      watchLinks();
+      return welcome(context, hello, channel, previous);
+    },
     onMessage: (link, message) => hear(context, link, message),
     onEnd: (link, channel, reason) => {
       // an older connection of an agent that is already back
@@ -99,14 +102,19 @@ export const createAgents = (options: AgentsOptions): Agents => {
     },
   });
 
-  const watch = setInterval(() => {
-    for (const link of links.values()) {
-      tellInPassing(link);
-      if (link.channel !== undefined && !held && isSilent(link.channel.silence(), link.heartbeatMs))
-        link.channel.destroy("the agent is silent");
-    }
-  }, LOOK_MS);
-  watch.unref();
+  /** A server without agents does not wake up for them. */
+  let watch: NodeJS.Timeout | undefined;
+  const watchLinks = (): void => {
+    watch ??= setTimeout(() => {
+      watch = undefined;
+      for (const link of links.values()) {
+        tellInPassing(link);
+        if (link.channel !== undefined && !held && isSilent(link.channel.silence(), link.heartbeatMs))
+          link.channel.destroy("the agent is silent");
+      }
+      if (links.size > 0) watchLinks();
+    }, LOOK_MS).unref();
+  };
 
   return {
     listeners,
@@ -148,6 +156,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
         links.add(agent);
         scheduler.pause(agent.id, true);
       }
+      watchLinks();
     },
     lose: (ids, reason, orderly) => loseAgents(context, ids, reason, orderly),
     loseSilent: (ids, leaseMs) => loseSilent(context, ids, leaseMs),
@@ -158,7 +167,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
       handshakes.hold(hold);
     },
     close: () => {
-      clearInterval(watch);
+      clearTimeout(watch);
       for (const link of links.values()) {
         tellInPassing(link);
         link.channel?.close();

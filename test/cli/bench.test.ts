@@ -91,7 +91,7 @@ it("npm run bench: processes, null tasks and the scheduler alone are measured", 
 });
 
 it("npm run bench: light agents still connect and answer; graphs and pilots run", { timeout: 300_000 }, async () => {
-  expect(namesOf(await smoke("growth,graphs,agents,pilots"))).toEqual([
+  expect(namesOf(await smoke("growth,graphs,agents,login-node,pilots"))).toEqual([
     "growth-agents",
     "growth-shapes",
     "graph-chain",
@@ -99,6 +99,8 @@ it("npm run bench: light agents still connect and answer; graphs and pilots run"
     "graph-layered",
     "agents-memory",
     "agents-back",
+    "login-node",
+    "login-node-idle",
     "pilot-start",
     "pilots-idle",
   ]);

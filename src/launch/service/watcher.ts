@@ -52,6 +52,36 @@ export interface Watcher {
 const exitCodeIn = (note: string | undefined): { exitCode?: number } =>
   note !== undefined && /^\d{1,3}$/.test(note) && Number(note) <= 255 ? { exitCode: Number(note) } : {};
 
+/** Often while there is something to see, and rarely otherwise: a server at rest should not wake up. */
+const createTicks = (act: () => void, isQuiet: () => boolean, periodMs = PERIOD_MS) => {
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+  const arm = (): void => {
+    clearTimeout(timer);
+    if (stopped) return;
+    timer = setTimeout(
+      () => {
+        act();
+        arm();
+      },
+      Math.min(isQuiet() ? PERIOD_MS : TICK_MS, periodMs),
+    );
+  };
+  return {
+    arm,
+    /** Begins something that is worth looking at. */
+    after: <T>(begin: () => T): T => {
+      const begun = begin();
+      arm();
+      return begun;
+    },
+    stop: (): void => {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
+};
+
 export const createWatcher = (options: WatcherOptions): Watcher => {
   const { engine, clusters, storage, output, log } = options;
   const { state } = engine;
@@ -141,11 +171,13 @@ export const createWatcher = (options: WatcherOptions): Watcher => {
     lookedAt = performance.now();
     busy = false;
   };
+  const isQuiet = (): boolean => !news.isWatched && [...clusters.keys()].every((name) => live(name).length === 0);
+  const ticks = createTicks(() => void period(), isQuiet, options.periodMs);
   void period();
-  const timer = setInterval(() => void period(), Math.min(TICK_MS, options.periodMs ?? TICK_MS));
+  ticks.arm();
 
   return {
-    submit: handover.submit,
+    submit: (...given) => ticks.after(() => handover.submit(...given)),
     cancel: async (launch) => {
       if (launch.cancelAsked === 0) await engine.whenDurable();
       const cluster = clusters.get(launch.cluster);
@@ -156,10 +188,10 @@ export const createWatcher = (options: WatcherOptions): Watcher => {
     clean: endings.clean,
     look,
     isOver: (launch) => isFinalLaunch(launch.state) && !endings.isFinishing(launch.id),
-    watch: news.watch,
+    watch: (...given) => ticks.after(() => news.watch(...given)),
     close: () => {
       closed = true;
-      clearInterval(timer);
+      ticks.stop();
     },
   };
 };
