@@ -74,7 +74,7 @@ describe("slipway top", () => {
     expect(text).toMatch(/hpc gpus {2}▕█+.*1 of 4, 25 %/);
     expect(text).toMatch(/FLEET +ACTIVE +PENDING +MAX +WAITING +LEFT\nhpc\/cpu +2 +1 +4 +1,234 +30m 00s/);
     expect(text).toMatch(/1 dock ▕.*▏ {2}40\/100 {2}8 running {2}ETA 1m 30s/);
-    expect(text).toMatch(/3 +old +FAILED +100 +2 +9m 59s/);
+    expect(text).toMatch(/3 +old +failed +100 +2 +9m 59s/);
   });
 
   it("is never wider nor higher than the terminal, whatever names hold, with colours and without", () => {
