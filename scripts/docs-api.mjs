@@ -85,6 +85,32 @@ const section = (path, method, operation, names, access) => {
   ].join("\n\n");
 };
 
+/** What a program calls instead of a command. Commands that only read or write files of this machine have no operation. */
+const VERBS = [
+  ["run, submit", "`POST /runs`; what follows a run: `GET /runs/{run}/watch`"],
+  ["validate", "`POST /validate`"],
+  ["wait", "`GET /runs/{run}/watch`"],
+  ["cancel, retry", "`POST /runs/{run}/cancel`, `POST /runs/{run}/retry`"],
+  ["launch", "`POST /launches`"],
+  ["list", "`GET /runs`"],
+  ["show", "`GET /runs/{run}`, `GET /runs/{run}/tasks/{task}`, `GET /runs/{run}/efficiency`, `GET /launches/{launch}`"],
+  ["logs", "`GET /runs/{run}/logs`, `GET /runs/{run}/tasks/{task}/logs`"],
+  [
+    "jobs",
+    "`GET /jobs`, `GET` and `DELETE /launches/{launch}`, `GET /launches/{launch}/logs`, `POST /launches/{launch}/clean`",
+  ],
+  ["why", "`GET /runs/{run}/why`, `GET /runs/{run}/tasks/{task}/why`"],
+  ["events", "`GET /events`"],
+  ["status, top", "`GET /status`, `GET /overview`"],
+  ["down", "`POST /server/stop`"],
+  ["pilots", "`GET /pilots`, `POST /pilots`, `POST /pilots/{pilot}/drain`, `POST /pilots/{pilot}/cancel`"],
+  ["clusters", "`GET /clusters`, `GET /clusters/{name}`, `POST /clusters/{name}/check`"],
+  ["tokens", "`GET /tokens`, `POST /tokens`, `DELETE /tokens/{user}`"],
+  ["journal", "compact: `POST /server/compact`; the rest reads the files of the home"],
+  ["wrap", "list: `GET /wraps`; the rest needs no server"],
+  ["up, agent, sudoers, bench, completion", "on this machine only"],
+];
+
 export const apiPage = async () => {
   const { createApi, accessTo, schemas, z } = await loadSource(SOURCE);
   const app = createApi({
@@ -146,6 +172,12 @@ A request that creates something (POST to \`/runs\`, \`/launches\`, \`/pilots\`,
 \`Idempotency-Key\` with a UUID: sent again, it is answered again, and nothing is created twice; the same key with a different
 request is refused. Of runs and launches the key is their \`uuid\`, which is kept as long as they are. Other answers are kept for 24
 hours, in the server's memory: a restart forgets them.
+
+## Commands and operations
+
+| command | operation |
+| --- | --- |
+${VERBS.map(([verb, operation]) => `| ${verb} | ${operation} |`).join("\n")}
 
 ## Paths
 
