@@ -90,10 +90,11 @@ const VERBS = [
   ["run, submit", "`POST /runs`; what follows a run: `GET /runs/{run}/watch`"],
   ["validate", "`POST /validate`"],
   ["wait", "`GET /runs/{run}/watch`"],
-  ["cancel, retry", "`POST /runs/{run}/cancel`, `POST /runs/{run}/retry`"],
+  ["cancel, retry, resume", "`POST /runs/{run}/cancel`, `POST /runs/{run}/retry`"],
   ["launch", "`POST /launches`"],
   ["list", "`GET /runs`"],
   ["show", "`GET /runs/{run}`, `GET /runs/{run}/tasks/{task}`, `GET /runs/{run}/efficiency`, `GET /launches/{launch}`"],
+  ["tasks", "`GET /runs/{run}/task-table`"],
   ["logs", "`GET /runs/{run}/logs`, `GET /runs/{run}/tasks/{task}/logs`"],
   [
     "jobs",

@@ -105,7 +105,7 @@ const writerOf = (context: Context, typed: Typed): Writer => {
 };
 
 const print = async (context: Context, run: number, typed: Typed): Promise<void> => {
-  const { client, out } = context;
+  const { reader: client, out } = context;
   const write = writerOf(context, typed);
   const rows = client.taskRows(run, { ...queryOf(typed), signal: out.closed });
   let any = false;
