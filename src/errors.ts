@@ -87,6 +87,12 @@ export const ERRORS = {
     2,
     400,
   ),
+  "no-usable-queue": row(
+    "task '{task}' can never run on cluster {cluster}: {detail}",
+    "{remedy} `slipway clusters check {cluster}` checks all of it.",
+    2,
+    422,
+  ),
   "no-such-pilot": row("there is no pilot {pilot}", "`slipway pilots list` shows the pilots of this home.", 2, 404),
   "run-active": row(
     "run {run} has not ended: {detail}",

@@ -1,7 +1,7 @@
 import type { ClusterConfig } from "../config/clusters-file.ts";
 import { repeatTimer } from "../long-timer.ts";
 import type { ClusterDescription } from "../managers/provider.ts";
-import { createProvider } from "../managers/registry.ts";
+import type { Descriptions } from "./descriptions.ts";
 import { type Trouble, absenceOf } from "./absence.ts";
 
 /**
@@ -10,10 +10,12 @@ import { type Trouble, absenceOf } from "./absence.ts";
  *   untried ──► fine ◄──► silent (its manager does not answer)
  *          └──► absent (its programs or its configuration are not here) ──► fine
  *
- * Whatever is not fine is tried again, so that it is over when it is over.
+ * Whatever is not fine is tried again, so that it is over when it is over; all are asked again for their descriptions.
  */
 export interface Standing extends Trouble {
   readonly state: "absent" | "silent";
+  /** Concluded from programs and files alone. */
+  readonly byFiles?: boolean;
   /** Server milliseconds. */
   readonly since: number;
 }
@@ -23,9 +25,9 @@ export interface Standings {
   tryAll(): Promise<void>;
   /** Null: it can be used. Undefined: it was not tried yet. */
   of(cluster: string): Standing | null | undefined;
-  /** The same when its first try is over, or after a while. */
-  settled(cluster: string): Promise<Standing | null | undefined>;
-  /** What its manager last said about its nodes; undefined: it has said nothing yet. */
+  /** The programs and files that it lacked are here now: what was concluded from their absence is void. */
+  filesCame(cluster: string): void;
+  /** What its manager last said about its nodes, if that is not too old. */
   described(cluster: string): ClusterDescription | undefined;
   /** What somebody else heard from its manager: null if it answered, else why not. */
   heard(cluster: string, problem: string | null): void;
@@ -36,26 +38,19 @@ export interface StandingsOptions {
   readonly clusters: Iterable<ClusterConfig>;
   readonly clock: () => number;
   readonly log: (text: string) => void;
-  /** Asks a manager to describe itself. */
-  readonly ask?: (cluster: ClusterConfig) => Promise<ClusterDescription>;
+  readonly descriptions: Pick<Descriptions, "ask" | "isDue" | "of">;
 }
 
-/** Somebody may be waiting for the answer. */
-const PROMPT = { timeoutMs: 20_000, pausesMs: [500] };
-/** How long a submission waits for a first try. */
-const SETTLED_MS = 5000;
 const AGAIN_MS = 60_000;
-/** Nodes come and go: what was said about them is asked for again after this long. */
-const STALE_MS = 300_000;
 
-const describe = (cluster: ClusterConfig): Promise<ClusterDescription> => createProvider(cluster, PROMPT).describe();
+type Found = Omit<Standing, "since">;
 
 const troubleWith = async (
   cluster: ClusterConfig,
-  ask: (cluster: ClusterConfig) => Promise<void>,
-): Promise<(Trouble & Pick<Standing, "state">) | null> => {
+  ask: (cluster: ClusterConfig) => Promise<unknown>,
+): Promise<Found | null> => {
   const absence = await absenceOf(cluster);
-  if (absence !== undefined) return { state: "absent", ...absence };
+  if (absence !== undefined) return { state: "absent", byFiles: true, ...absence };
   const { batch, title } = cluster.manager;
   try {
     await ask(cluster);
@@ -68,13 +63,11 @@ const troubleWith = async (
   }
 };
 
-export const createStandings = ({ clusters, clock, log, ask = describe }: StandingsOptions): Standings => {
+export const createStandings = ({ clusters, clock, log, descriptions }: StandingsOptions): Standings => {
   const managed = [...clusters].filter(({ manager }) => manager.batch !== undefined);
   const known = new Map<string, Standing | null>();
-  const firsts = new Map<string, Promise<void>>();
-  const descriptions = new Map<string, { readonly at: number; readonly said: ClusterDescription }>();
 
-  const set = (name: string, found: (Trouble & Pick<Standing, "state">) | null): void => {
+  const set = (name: string, found: Found | null): void => {
     const before = known.get(name);
     if (found === null) {
       if (before != null) log(`cluster ${name} can be used again`);
@@ -85,34 +78,27 @@ export const createStandings = ({ clusters, clock, log, ask = describe }: Standi
     known.set(name, { ...found, since: before?.since ?? clock() });
   };
 
-  const learn = async (cluster: ClusterConfig): Promise<void> => {
-    const said = await ask(cluster);
-    descriptions.set(cluster.name, { at: performance.now(), said });
-  };
-  const tryOne = async (cluster: ClusterConfig): Promise<void> => set(cluster.name, await troubleWith(cluster, learn));
-  const isStale = (name: string): boolean => performance.now() - (descriptions.get(name)?.at ?? -Infinity) > STALE_MS;
+  const tryOne = async (cluster: ClusterConfig): Promise<void> =>
+    set(cluster.name, await troubleWith(cluster, descriptions.ask));
 
   const timer = repeatTimer(AGAIN_MS, () => {
-    for (const cluster of managed) if (known.get(cluster.name) != null || isStale(cluster.name)) void tryOne(cluster);
+    for (const cluster of managed)
+      if (known.get(cluster.name) != null || descriptions.isDue(cluster.name)) void tryOne(cluster);
   });
 
   return {
     tryAll: async () => {
-      for (const cluster of managed) firsts.set(cluster.name, tryOne(cluster));
-      await Promise.all(firsts.values());
+      await Promise.all(managed.map(tryOne));
     },
     of: (name) => (managed.some((cluster) => cluster.name === name) ? known.get(name) : null),
-    settled: async (name) => {
+    filesCame: (name) => {
       const cluster = managed.find((each) => each.name === name);
-      // what was not here may have come meanwhile
-      if (cluster !== undefined && known.get(name)?.state === "absent") firsts.set(name, tryOne(cluster));
-      let limit: NodeJS.Timeout | undefined;
-      const late = new Promise<void>((resolve) => (limit = setTimeout(resolve, SETTLED_MS)));
-      await Promise.race([firsts.get(name), late]);
-      clearTimeout(limit);
-      return known.get(name);
+      if (cluster === undefined || known.get(name)?.byFiles !== true) return;
+      known.delete(name);
+      log(`cluster ${name}: what was missing is here now`);
+      void tryOne(cluster);
     },
-    described: (name) => descriptions.get(name)?.said,
+    described: descriptions.of,
     heard: (name, problem) => {
       if (problem === null) set(name, null);
       // what is not here is known better than that it does not answer

@@ -5,7 +5,7 @@ import { plural } from "./render/text.ts";
 
 /** Clusters that cannot be used: one line for each, with the cause and what to do. */
 
-/** How long `up` waits for managers to answer. */
+/** How long a command that has started a server waits for managers to answer. */
 const PATIENCE_MS = 5000;
 const LOOK_MS = 100;
 
@@ -18,15 +18,23 @@ const warningOf = ({ name, problem }: ClusterView): string | undefined => {
   return `warning: cluster ${name} cannot be used: ${cause}; ${become}. To change that, ${remedy}.`;
 };
 
+/** The clusters of a server that has just started, once their managers have described themselves, or after a while. */
+export const settledClusters = async (
+  context: Pick<Context, "client">,
+  which: (cluster: ClusterView) => boolean = () => true,
+): Promise<ClusterView[]> => {
+  const end = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const clusters = await context.client.clusters();
+    const isOpen = clusters.some((cluster) => cluster.problem === undefined && which(cluster));
+    if (!isOpen || performance.now() > end) return clusters;
+    await sleep(LOOK_MS);
+  }
+};
+
 /** Says which clusters of a server that has just started cannot be used. */
 export const tellProblems = async (context: Context): Promise<void> => {
-  const end = performance.now() + PATIENCE_MS;
-  let clusters = await context.client.clusters();
-  while (clusters.some(({ problem }) => problem === undefined) && performance.now() < end) {
-    await sleep(LOOK_MS);
-    clusters = await context.client.clusters();
-  }
-  for (const cluster of clusters) {
+  for (const cluster of await settledClusters(context)) {
     const warning = warningOf(cluster);
     if (warning !== undefined) context.note(warning);
   }

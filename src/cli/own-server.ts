@@ -3,6 +3,7 @@ import { isConnectionLost, isFinalRun } from "../client/index.ts";
 import { SlipwayError } from "../errors.ts";
 import { readEndpoint } from "../protocol/endpoint.ts";
 import type { Context } from "./context.ts";
+import { settledClusters } from "./cluster-problems.ts";
 import { isSurelyDead, untilGone } from "./server-end.ts";
 import { startServer } from "./server-process.ts";
 import { digestsOf } from "../config/effective.ts";
@@ -84,6 +85,12 @@ const ensureServer = async (
       foundClusters,
       project: overriding,
     });
+    // what this run goes to has described itself before it is judged
+    const { goesTo } = project;
+    await settledClusters(
+      context,
+      ({ name, default: is }) => goesTo.includes(name) || (is && goesTo.includes(undefined)),
+    );
     return true;
   } catch (error) {
     // Another `run` was faster: its server is as good, unless it has other queues.

@@ -114,6 +114,10 @@ export const checkedProvider = (given: Provider, cluster: string): Provider => {
       const answer = await asked(() => given.describe());
       const [version, largest, partitions] = ["version", "largest", "partitions"].map((name) => field(answer, name));
       const most = field(answer, "mostInArray");
+      const names = (key: "accounts" | "qos") => {
+        const given = field(answer, key);
+        return Array.isArray(given) ? { [key]: given.filter(isText) } : {};
+      };
       if (!isText(version) || !isMap(largest) || !Object.values(largest).every(isNumber))
         throw unreachable(wrong("describe", answer));
       return {
@@ -121,6 +125,8 @@ export const checkedProvider = (given: Provider, cluster: string): Provider => {
         largest: largest as Resources,
         ...(Array.isArray(partitions) ? { partitions: partitions.map(partitionOf) } : {}),
         ...(Number.isInteger(most) && (most as number) > 0 ? { mostInArray: most as number } : {}),
+        ...names("accounts"),
+        ...names("qos"),
       };
     },
     submit: async (job) => {

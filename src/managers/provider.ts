@@ -44,6 +44,9 @@ export interface ClusterDescription {
   readonly partitions?: readonly Partition[];
   /** The most elements that an array may have; absent: not known. */
   readonly mostInArray?: number;
+  /** The accounts and qualities of service that our user may name; absent: not known, or any will do. */
+  readonly accounts?: readonly string[];
+  readonly qos?: readonly string[];
 }
 
 export interface Partition {

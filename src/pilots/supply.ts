@@ -11,13 +11,15 @@ import type { PilotId } from "../core/ids.ts";
 /** Pilots are replaced at most this long before they take nothing new, however long others wait in the manager. */
 const LONGEST_LEAD = 600;
 
+type Lasting = Pick<Fleet, "walltime" | "signal" | "signalBefore" | "policy">;
+
 /** Seconds that a task has on a pilot that has just started. */
-export const freshSeconds = (fleet: Fleet): number => {
+export const freshSeconds = (fleet: Lasting): number => {
   const signalMs = lifetimeFor(fleet, 0)?.signalMs;
   return signalMs === undefined || signalMs === null ? Infinity : signalMs / 1000;
 };
 
-const lifetimeFor = (fleet: Fleet, pilot: PilotId) =>
+const lifetimeFor = (fleet: Lasting, pilot: PilotId) =>
   lifetimeOf(pilot, {
     walltime: fleet.walltime,
     lifetime: fleet.policy.lifetime,

@@ -2,6 +2,7 @@ import { absenceOf } from "../check/absence.ts";
 import type { Standing, Standings } from "../check/standings.ts";
 import type { ClusterConfig } from "../config/clusters-file.ts";
 import type { State } from "../core/state.ts";
+import { isFinalPilot } from "../core/states.ts";
 
 /** What becomes of the tasks of a cluster that cannot be used. */
 export interface Fallback {
@@ -20,6 +21,22 @@ const hasWorked = (state: State, cluster: string, defaultCluster: string): boole
     (agent) => !state.pilots.has(agent.pilot) && (agent.cluster ?? defaultCluster) === cluster,
   );
 
+/** Whether a queue has agents, or pilots on their way. */
+export const createServed =
+  (state: State, defaultCluster: string) =>
+  (cluster: string, queue: string): boolean =>
+    [...state.pilots.values()].some(
+      (pilot) => pilot.cluster === cluster && pilot.queue === queue && !isFinalPilot(pilot.state),
+    ) ||
+    [...state.agents.values()].some(
+      (agent) =>
+        agent.ended === 0 &&
+        !state.pilots.has(agent.pilot) &&
+        agent.taskJob === undefined &&
+        (agent.cluster ?? defaultCluster) === cluster &&
+        (agent.queue ?? queue) === queue,
+    );
+
 export const createFallback = (state: State, standings: Standings, defaultCluster: string): Fallback => {
   const goTo: Fallback["goTo"] = ({ name, fallback }, standing) => {
     if (fallback !== undefined) return fallback;
@@ -32,8 +49,9 @@ export const createFallback = (state: State, standings: Standings, defaultCluste
       if (cluster.manager.batch === undefined || cluster.fallback === "wait") return undefined;
       // files may have come or gone since the last try
       const absence = await absenceOf(cluster);
+      if (absence === undefined) standings.filesCame(cluster.name);
       const standing: Standing | null | undefined =
-        absence === undefined ? await standings.settled(cluster.name) : { state: "absent", since: 0, ...absence };
+        absence === undefined ? standings.of(cluster.name) : { state: "absent", since: 0, ...absence };
       return standing != null && goTo(cluster, standing) === "local" ? standing.cause : undefined;
     },
   };

@@ -9,6 +9,7 @@ import { isLoopback } from "../protocol/endpoint.ts";
 import { VERSION } from "../protocol/package-version.ts";
 import { createCommands } from "../managers/commands.ts";
 import { checkCluster } from "../check/check.ts";
+import { createPlaces } from "../check/places.ts";
 import { runtimeDirectory, socketPath } from "../home/index.ts";
 import { type Doors, openDoors } from "../doors/http.ts";
 import type { Counts } from "./counts.ts";
@@ -25,7 +26,7 @@ import { createService } from "./service/service.ts";
 import { MOST_STRANGERS, createStrangers } from "../doors/strangers.ts";
 import { createRedirects } from "../submission/redirects.ts";
 import { openFilesFor } from "./open-files.ts";
-import { createFallback } from "./fallback.ts";
+import { createFallback, createServed } from "./fallback.ts";
 import { knownOf } from "../pilots/largest.ts";
 import { createSubmission } from "../submission/submission.ts";
 
@@ -147,7 +148,12 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
       clusters,
       largest,
       shared,
-      described: standings.described,
+      described: inside.descriptions.of,
+      places: createPlaces({
+        clusters,
+        described: inside.descriptions.of,
+        isServed: createServed(stored.state, clusters.default),
+      }),
       redirects: createRedirects({ clusters, here: knownOf(largest.get("local") ?? {}), whyHere: fallback.whyHere }),
       mayTake,
       firstMemory: inside.memoryShare,

@@ -16,6 +16,7 @@ import { clockAtStart, createClock } from "./clock.ts";
 import { type Compactor, createCompactor } from "../archive/compactor.ts";
 import { type Engine, createEngine } from "./engine.ts";
 import { accountRules } from "../pilots/accounts.ts";
+import { type Descriptions, createDescriptions } from "../check/descriptions.ts";
 import { type Standings, createStandings } from "../check/standings.ts";
 import { createFleets } from "../pilots/create-fleets.ts";
 import type { Fleet } from "../pilots/fleet.ts";
@@ -55,6 +56,8 @@ export interface Inside {
   /** What several agents share. */
   readonly shared: readonly AccountRule[];
   readonly standings: Standings;
+  /** What each manager last said of itself. */
+  readonly descriptions: Descriptions;
   /** Used in names that must not clash with those of other homes. */
   readonly homeHash: string;
   /** When this server started. */
@@ -178,7 +181,8 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
   const queues = createTaskQueues({ home: root, bundles, clusters, fleets, scratchOf });
   const place = { home: root, host: hostname(), mark: markOf(root, keys.agentToken), defaultCluster: clusters.default };
   const jobs: TaskJobs = createTaskJobs({ ...place, engine, agents, spools, log, queues });
-  const standings = createStandings({ clusters: clusters.clusters.values(), clock, log });
+  const descriptions = createDescriptions();
+  const standings = createStandings({ clusters: clusters.clusters.values(), clock, log, descriptions });
   const pilots = createPilots({
     home: root,
     prefix: `slipway-${homeHash}`,
@@ -219,6 +223,7 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     largest,
     shared,
     standings,
+    descriptions,
     homeHash,
     started,
   };

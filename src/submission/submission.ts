@@ -42,6 +42,8 @@ export interface SubmissionOptions {
   readonly shared: readonly AccountRule[];
   /** What a cluster's manager last said about its nodes. */
   readonly described: FitOptions["described"];
+  /** Refuses groups that no queue could ever run: before anything is sent elsewhere, and again in the manager's words. */
+  readonly places: { readonly check: (spec: RunSpec) => void };
   readonly redirects: Redirects;
   readonly mayTake: () => void;
   /** Bytes for the first tasks of a group with `mem: auto`. */
@@ -197,7 +199,9 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
     if (known !== undefined) return repeat(uuid, known, document, digest, lines);
     const built = buildRun(document, { limit: tasksPerRun });
     const inputs = new Map(built.items);
+    options.places.check(built.spec);
     const { spec: resolved, notices } = resolveJobs(redirect(listForms(built.spec, inputs)), built.backends);
+    options.places.check(resolved);
     const spec = withFirstAmounts(resolved, options.firstMemory);
     // refused before anything is taken
     if (spec.resumes !== undefined) checkResumed(state, spec.resumes);

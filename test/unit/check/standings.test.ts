@@ -3,11 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { absenceOf } from "../../../src/check/absence.ts";
+import { createDescriptions } from "../../../src/check/descriptions.ts";
 import { createStandings } from "../../../src/check/standings.ts";
 import { type ClusterConfig, combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
 import { createState } from "../../../src/core/state.ts";
 import type { ClusterDescription } from "../../../src/managers/provider.ts";
 import { createFallback } from "../../../src/server/fallback.ts";
+import { until } from "../../until.ts";
 
 /** When a cluster cannot be used. */
 
@@ -41,12 +43,15 @@ describe("row 001-22: what is not here", () => {
   });
 });
 
+const asking = (ask: () => Promise<unknown>) =>
+  createDescriptions({ describe: ask as () => Promise<ClusterDescription> });
+
 describe("standings", () => {
   const lines: string[] = [];
   const standing = (of: ClusterConfig, ask: () => Promise<ClusterDescription>) => {
     let now = 1000;
     const clock = (): number => (now += 1);
-    return createStandings({ clusters: [of], clock, log: (text) => lines.push(text), ask });
+    return createStandings({ clusters: [of], clock, log: (text) => lines.push(text), descriptions: asking(ask) });
   };
 
   it("a manager that answers is fine, one that does not is silent, one without configuration is absent", async () => {
@@ -91,11 +96,15 @@ describe("standings", () => {
   });
 
   it("what was absent is tried again for the next submission", async () => {
-    const all = standing(slurm({ config: join(root, "slurm.conf") }), async () => FINE);
+    const of = slurm({ config: join(root, "slurm.conf") });
+    const all = standing(of, async () => FINE);
+    const { whyHere } = createFallback(createState(), all, "local");
     await all.tryAll();
-    expect((await all.settled("hpc"))?.state).toBe("absent");
+    expect(await whyHere(of)).toContain("there is no");
     await writeFile(join(root, "slurm.conf"), "");
-    expect(await all.settled("hpc")).toBeNull();
+    // at once, without a question to the manager; that is asked meanwhile
+    expect(await whyHere(of)).toBeUndefined();
+    await until("its manager to be heard", () => all.of("hpc") === null);
     all.close();
   });
 });
@@ -137,7 +146,12 @@ describe("row 001-23: where its tasks go", () => {
   ])("%s", async (_title, keys, state, goes) => {
     const of = slurm(keys);
     const ask = (): Promise<never> => Promise.reject(new Error("does not answer"));
-    const standings = createStandings({ clusters: [of], clock: () => 1, log: () => undefined, ask });
+    const standings = createStandings({
+      clusters: [of],
+      clock: () => 1,
+      log: () => undefined,
+      descriptions: asking(ask),
+    });
     await standings.tryAll();
     const fallback = createFallback(state, standings, "local");
     expect((await fallback.whyHere(of)) === undefined ? "waits" : "here").toBe(goes);
@@ -147,7 +161,8 @@ describe("row 001-23: where its tasks go", () => {
 
   it("a cluster that answers keeps its tasks, whatever fallback says", async () => {
     const of = slurm({ fallback: "local" });
-    const standings = createStandings({ clusters: [of], clock: () => 1, log: () => undefined, ask: async () => FINE });
+    const descriptions = asking(async () => "ok");
+    const standings = createStandings({ clusters: [of], clock: () => 1, log: () => undefined, descriptions });
     await standings.tryAll();
     expect(await createFallback(createState(), standings, "local").whyHere(of)).toBeUndefined();
     standings.close();

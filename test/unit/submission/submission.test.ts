@@ -46,6 +46,7 @@ const start = async (): Promise<void> => {
     largest: new Map([["local", { cpus: 8 * FRACTION, mem: 24 * 2 ** 30 }]]),
     shared: [],
     described: () => undefined,
+    places: { check: () => undefined },
     redirects: { now: async () => (spec) => spec },
     mayTake: () => undefined,
     firstMemory: () => 3 * 2 ** 30,

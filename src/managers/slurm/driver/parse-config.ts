@@ -29,6 +29,35 @@ export const mostInArray = (config: ReadonlyMap<string, string>): number | undef
   return /^\d{1,9}$/.test(size) ? Number(size) : undefined;
 };
 
+/** Whether Slurm refuses accounts, and QOS, that its database does not give to a user. */
+export const enforcedBy = (
+  config: ReadonlyMap<string, string>,
+): { readonly accounts: boolean; readonly qos: boolean } => {
+  const words = (config.get("AccountingStorageEnforce") ?? "").toLowerCase().split(",");
+  const has = (...names: readonly string[]): boolean => names.some((name) => words.includes(name));
+  // each of the others includes associations
+  return { accounts: has("associations", "limits", "qos", "safe", "wckeys", "all"), qos: has("qos", "all") };
+};
+
+/** For `sacctmgr --parsable2 show associations`. */
+export const ASSOCIATIONS_FORMAT = "format=Account,QOS";
+
+/** Accounts and QOS of one user. QOS may be changes to what is inherited (`+long`): then nothing is certain of them. */
+export const parseAssociations = (text: string): { readonly accounts: string[]; readonly qos: string[] } => {
+  const accounts = new Set<string>();
+  const qos = new Set<string>();
+  let isCertain = true;
+  for (const line of text.split("\n")) {
+    const [account = "", names] = line.trim().split("|");
+    if (account === "" || names === undefined) continue;
+    accounts.add(account);
+    const own = names.split(",").filter((name) => name !== "");
+    if (own.length === 0 || own.some((name) => /^[+-]/.test(name))) isCertain = false;
+    for (const name of own) qos.add(name);
+  }
+  return { accounts: [...accounts], qos: isCertain ? [...qos] : [] };
+};
+
 export interface ListedPriority {
   readonly isWaiting: boolean;
   /** What it would be with a nice value of 0. */
