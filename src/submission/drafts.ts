@@ -17,13 +17,14 @@ export interface Submitted {
 /** A draft, and the requests that add to it: equal ones at the same time, or one that repeats an interrupted one. */
 export interface OpenSubmission {
   readonly uuid: string;
-  readonly run: RunId;
+  /** Given with the first item, or at the commit: what is refused before that uses up no id. */
+  run: RunId | undefined;
   readonly digest: string;
   readonly spec: RunSpec;
-  readonly items: ReadonlyMap<number, PackedItems>;
+  items: ReadonlyMap<number, PackedItems>;
   /** Groups whose items are lists. */
   readonly lists: readonly number[];
-  readonly isShort: boolean;
+  isShort: boolean;
   requests: number;
   total: number;
   /** A request has reached its end: nothing more is taken, and all requests get this answer. */
@@ -65,6 +66,8 @@ const SHORT_RUN = 64 * 1024;
 const countNamed = ({ groups }: RunSpec): number =>
   groups.reduce((sum, { items }) => sum + (items.kind === "one" ? 1 : items.kind === "range" ? items.count : 0), 0);
 
+const NO_ITEMS: ReadonlyMap<number, PackedItems> = new Map();
+
 const checkLists = ({ spec, items }: OpenSubmission): void => {
   for (const [index, group] of spec.groups.entries())
     if (group.items.kind === "list" && (items.get(index)?.length ?? 0) === 0)
@@ -83,7 +86,20 @@ export const createDrafts = (options: DraftsOptions): Drafts => {
 
   const drop = (draft: OpenSubmission): void => {
     if (open.get(draft.uuid) === draft) open.delete(draft.uuid);
-    state.drafts.delete(draft.run);
+    if (draft.run !== undefined) state.drafts.delete(draft.run);
+  };
+
+  /** The run of a draft, from its first item on. */
+  const opened = (draft: OpenSubmission): RunId => {
+    if (draft.run !== undefined) return draft.run;
+    const { uuid, spec, digest } = draft;
+    const run = state.nextRun;
+    const before = journal.pendingBytes;
+    engine.commit({ type: "run.opened", at: engine.clock(), run, uuid, spec, digest });
+    draft.run = run;
+    draft.items = state.drafts.get(run)!.items;
+    draft.isShort = draft.lists.length === 0 && journal.pendingBytes - before <= SHORT_RUN;
+    return run;
   };
 
   return {
@@ -91,17 +107,14 @@ export const createDrafts = (options: DraftsOptions): Drafts => {
     begin: (uuid, digest, spec, lists) => {
       options.mayTake();
       fits.checkSpec(spec);
-      const run = state.nextRun;
-      const before = journal.pendingBytes;
-      engine.commit({ type: "run.opened", at: engine.clock(), run, uuid, spec, digest });
       const draft: OpenSubmission = {
         uuid,
-        run,
+        run: undefined,
         digest,
         spec,
-        items: state.drafts.get(run)!.items,
+        items: NO_ITEMS,
         lists,
-        isShort: lists.length === 0 && journal.pendingBytes - before <= SHORT_RUN,
+        isShort: false,
         requests: 0,
         total: countNamed(spec),
         ended: undefined,
@@ -118,13 +131,15 @@ export const createDrafts = (options: DraftsOptions): Drafts => {
       if (draft.total + values.length > tasksPerRun)
         throw new SlipwayError("too-many-tasks", { count: `more than ${tasksPerRun}`, limit: tasksPerRun });
       draft.total += values.length;
-      const lsn = engine.commit({ type: "run.items", run: draft.run, group: index, json, items: values });
+      const lsn = engine.commit({ type: "run.items", run: opened(draft), group: index, json, items: values });
       if (journal.pendingBytes > MOST_PENDING) await patiently(lsn);
     },
     commit: async (draft) => {
-      const { uuid, run, total } = draft;
+      const { uuid, total } = draft;
       try {
         checkLists(draft);
+        options.mayTake();
+        const run = opened(draft);
         // a large submission is on disk before its commit: until then "nothing was submitted" is true
         if (!draft.isShort) await patiently(journal.appended);
         const skipped = await options.skipped(draft);

@@ -66,8 +66,8 @@ export type Answer = Submitted & {
 
 export type Submit = (lines: AsyncIterable<unknown>) => Promise<Answer>;
 
-const differs = (uuid: string, run: RunId): never => {
-  throw new SlipwayError("uuid-taken", { uuid, run });
+const differs = (uuid: string, run: RunId | undefined): never => {
+  throw new SlipwayError("uuid-taken", { uuid, run: run ?? "that is being submitted" });
 };
 
 /** Groups of a document whose items follow it as a stream. */
@@ -159,10 +159,10 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
     inputs: ReadonlyMap<number, ItemsInput>,
     lines: AsyncIterator<unknown>,
   ): Promise<Submitted> => {
-    const { uuid, run } = draft;
+    const { uuid } = draft;
     const comparison = compareItems(
       (index) => draft.items.get(index),
-      () => differs(uuid, run),
+      () => differs(uuid, draft.run),
     );
     draft.requests += 1;
     try {
@@ -171,7 +171,7 @@ export const createSubmission = (options: SubmissionOptions): Submit => {
         if (fresh.length === 0) return;
         if (draft.ended === undefined) return drafts.add(draft, index, fresh, json, from);
         await draft.ended;
-        differs(uuid, run);
+        differs(uuid, draft.run);
       });
       comparison.end(draft.lists);
       return await (draft.ended ??= drafts.commit(draft));

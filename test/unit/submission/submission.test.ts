@@ -120,6 +120,17 @@ describe("rule 7: submits", () => {
     expect(state.runs.size).toBe(1);
   });
 
+  it("what is refused before its first item uses up no id", async () => {
+    const none = submit(whole(document(randomUUID())));
+    await expect(none).rejects.toMatchObject({ code: "bad-value", facts: { detail: "has no items" } });
+    const tasks = [{ run: "echo {item}", cpus: "{item}", each: { stream: "lines" } }];
+    const bad = submit(whole(document(randomUUID(), { tasks }), { group: 0, items: ["many"] }));
+    await expect(bad).rejects.toThrow();
+    expect(state.nextRun).toBe(1);
+    const good = submit(whole(document(randomUUID(), { tasks }), { group: 0, items: ["1"] }));
+    expect(await good).toEqual({ run: 1, total: 1 });
+  });
+
   it("a request that is repeated while the first still sends its items joins it, and whoever is first at the end ends both", async () => {
     const uuid = randomUUID();
     const [first, second] = [request(), request()];
