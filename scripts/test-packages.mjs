@@ -54,6 +54,7 @@ const NEEDS = [
   { what: "Charliecloud", has: ["/usr/bin/ch-run"], packages: ["charliecloud-runtime"] },
   { what: "curl and jq", has: ["/usr/bin/curl", "/usr/bin/jq"], packages: ["curl", "jq"] },
   { what: "Prometheus", has: ["/usr/bin/prometheus", "/usr/bin/promtool"], packages: ["prometheus"] },
+  { what: "shells", has: ["/usr/bin/zsh", "/usr/bin/fish"], packages: ["zsh", "fish"] },
   { what: "busybox", has: ["/bin/busybox"], packages: ["busybox-static"] },
 ];
 

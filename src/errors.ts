@@ -75,6 +75,13 @@ export const ERRORS = {
     404,
   ),
   "not-found": row("there is no {what}", "docs/api.md lists what the API offers.", 2, 404),
+  "no-such-thing": row(
+    "there is nothing called '{name}'{suggestion}",
+    "A run is 3, a task 3.17, a fleet hpc/cpu, a cluster hpc; `slipway why pilot 4`, `slipway why launch 2` and `slipway why job 1234` name the others.",
+    2,
+    404,
+  ),
+  ambiguous: row("'{name}' may be {meanings}", "Say which: `slipway why {example}`.", 2, 409),
   "no-such-cluster": row(
     "there is no cluster '{name}'{suggestion}",
     "clusters.yaml declares clusters; `local` always exists.",
@@ -94,6 +101,12 @@ export const ERRORS = {
     422,
   ),
   "no-such-pilot": row("there is no pilot {pilot}", "`slipway pilots list` shows the pilots of this home.", 2, 404),
+  "clusters-in-use": row(
+    "clusters.yaml is not taken over: {what} is gone from it, but is still needed: {detail}",
+    "Put it back, or let them end or cancel them first; the file is then taken over by itself.",
+    2,
+    409,
+  ),
   "run-active": row(
     "run {run} has not ended: {detail}",
     "Wait for it (`slipway wait {run}`) or cancel it first.",

@@ -27,6 +27,7 @@ import { addTaskTable } from "./task-table.ts";
 import { addTasks } from "./tasks.ts";
 import { addValidate } from "./validate.ts";
 import { addTokens } from "./tokens.ts";
+import { addWhy } from "./why.ts";
 import { addWraps } from "./wraps.ts";
 
 /** The REST API. Schemas validate requests and answers' documentation alike; /api/v1/openapi.json is made from them. */
@@ -114,6 +115,7 @@ export const createApi = ({ service, launches, numbers, token, version, clock, o
   addWraps(app, service);
   addLaunches(app, launches);
   addJobs(app, service, launches);
+  addWhy(app, service, launches);
   addTokens(app, launches, answers);
   addDocument(app, version);
   return app;

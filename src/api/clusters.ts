@@ -36,7 +36,14 @@ export const addClusters = (app: Api, service: Service): void => {
       path: `${BASE}/clusters/{name}/check`,
       summary: "Check a cluster's configuration without running work",
       request: { params: z.object({ name: z.string().max(200) }) },
-      responses: json(CheckView, "What was found, and what to fix", "no-such-cluster", "bad-file", "no-such-file"),
+      responses: json(
+        CheckView,
+        "What was found, and what to fix",
+        "no-such-cluster",
+        "bad-file",
+        "no-such-file",
+        "clusters-in-use",
+      ),
     }),
     async (context) => context.json(await service.checkCluster(context.req.valid("param").name), 200),
   );

@@ -1,5 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { flag, ndjson, wholeOr, wholeQuery } from "./answers.ts";
+import { flag, ndjson, wholeQuery } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
 import { EventView } from "./schemas.ts";
 import type { Service } from "./service.ts";
@@ -24,22 +24,26 @@ export const addEvents = (app: Api, service: Service): void => {
       path: `${BASE}/events`,
       summary: "What happened, and with follow what happens next",
       description:
-        "The server drops a reader that is too slow, with a last line {resume: seq}: continue with since=seq.",
+        "Without since and time, follow begins now. The server drops a reader that is too slow, with a last line {resume: seq}: continue with since=seq.",
       request: {
         query: z.object({
           follow: flag,
           run: wholeQuery().optional(),
-          since: wholeOr(0),
+          /** Only events after this number; without it and `time`: all that are remembered, with `follow` none. */
+          since: wholeQuery().optional(),
+          /** Only events from this time on. */
+          time: z.iso.datetime({ offset: true }).optional(),
           limit: wholeQuery(1).optional(),
         }),
       },
       responses: ndjson(EventOrResume, "One event per line", "no-such-run"),
     }),
     async (context) => {
-      const { follow, run, since, limit = Infinity } = context.req.valid("query");
+      const { follow, run, since, time, limit = Infinity } = context.req.valid("query");
       if (run !== undefined) await service.run(run);
       const abort = new AbortController();
-      const events = service.events({ follow, run, since }, abort.signal);
+      const from = time === undefined ? undefined : Date.parse(time);
+      const events = service.events({ follow, run, since, time: from }, abort.signal);
       return sendLines(context.env.outgoing, limit === Infinity ? events : firstOf(events, limit), abort) as never;
     },
   );

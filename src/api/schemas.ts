@@ -201,7 +201,18 @@ export const EfficiencyView = z.object({
   groupsLeftOut: z.number(),
 });
 
-export const WhyView = z.object({ cause: z.string(), detail: z.string(), remedy: z.string() });
+export const WhyView = z.object({
+  cause: z.string(),
+  detail: z.string(),
+  remedy: z.string(),
+  /** Of what is ready but does not run: what it waits for, alone, for one line. */
+  waits: z.string().optional(),
+});
+
+/** The same of something that was named, with what the name was taken for. */
+export const NamedWhyView = WhyView.extend({
+  of: z.object({ kind: z.enum(["run", "task", "pilot", "launch", "job", "fleet", "cluster"]), id: z.string() }),
+});
 
 export const ServerView = z.object({
   pid: z.number(),
@@ -221,6 +232,28 @@ export const ServerView = z.object({
   overrides: z.record(z.string(), z.string()).optional(),
   /** How many files it may open (`ulimit -n`), and how many it needs when all fleets are at their largest. */
   files: z.object({ limit: z.number(), wanted: z.number() }).optional(),
+  /** The clusters that count now: from which files, read when; a server of an earlier version does not say. */
+  clustersFile: z
+    .object({
+      files: z.array(z.string()),
+      read: z.string(),
+      /** Why the files as they are now were not taken over: the old ones stay. */
+      problem: z.string().nullable(),
+      /** What counts only from the next start on. */
+      later: z.array(z.string()),
+      /** What is probably not meant as it is written. */
+      warnings: z.array(z.string()),
+    })
+    .optional(),
+});
+
+/** clusters.yaml was read again. */
+export const ReloadView = z.object({
+  files: z.array(z.string()),
+  /** What is other than before, one thing each. */
+  changes: z.array(z.string()),
+  later: z.array(z.string()),
+  warnings: z.array(z.string()),
 });
 
 export const AgentView = z.object({
@@ -438,6 +471,8 @@ export type TaskView = z.infer<typeof TaskView>;
 export type AttemptView = z.infer<typeof AttemptView>;
 export type EfficiencyView = z.infer<typeof EfficiencyView>;
 export type WhyView = z.infer<typeof WhyView>;
+export type NamedWhyView = z.infer<typeof NamedWhyView>;
+export type ReloadView = z.infer<typeof ReloadView>;
 export type ServerView = z.infer<typeof ServerView>;
 export type PilotView = z.infer<typeof PilotView>;
 export type AgentView = z.infer<typeof AgentView>;

@@ -1,7 +1,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { OF_BODIES, json } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
-import { ServerView, StatusView, StopRequest } from "./schemas.ts";
+import { ReloadView, ServerView, StatusView, StopRequest } from "./schemas.ts";
 import type { Service } from "./service.ts";
 
 export const addServer = (app: Api, service: Service): void => {
@@ -47,5 +47,24 @@ export const addServer = (app: Api, service: Service): void => {
       await service.compact();
       return context.json({ compacted: true }, 200);
     },
+  );
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: `${BASE}/server/reload`,
+      summary: "Read clusters.yaml and its layers again",
+      description:
+        "The server does so by itself when a file changes. Pilots and jobs that live keep what they were started with; a queue that something still needs cannot go. When the files cannot be taken over, everything stays as it was.",
+      responses: json(
+        ReloadView,
+        "What is other than before",
+        "bad-file",
+        "bad-value",
+        "unknown-key",
+        "no-such-file",
+        "clusters-in-use",
+      ),
+    }),
+    async (context) => context.json(await service.reloadClusters(), 200),
   );
 };

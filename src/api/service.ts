@@ -7,6 +7,7 @@ import type {
   PilotView,
   RetryAnswer,
   RetryRequest,
+  ReloadView,
   EfficiencyView,
   RunView,
   ServerView,
@@ -19,6 +20,8 @@ import type {
 import type { ValidateAnswer, ValidateRequest } from "./validate.ts";
 import type { Page } from "./pages.ts";
 import type { TaskLine, TaskTableQuery } from "./task-table.ts";
+import type { LaunchView } from "./launch-schemas.ts";
+import type { NamedWhyView } from "./schemas.ts";
 import type { RunId } from "../core/ids.ts";
 import type { OtherJobView } from "./job-schemas.ts";
 
@@ -26,6 +29,7 @@ type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonl
 
 /** Which tasks run again, and with which amounts. */
 export type RetryOptions = z.infer<typeof RetryRequest>;
+export type NamedWhy = NamedWhyView;
 
 /** What the API needs of a server. Every method throws a SlipwayError that says what is wrong. */
 export interface Service {
@@ -59,8 +63,17 @@ export interface Service {
   validate(request: z.infer<typeof ValidateRequest>): DeepReadonly<z.infer<typeof ValidateAnswer>>;
   retry(id: number, options: RetryOptions): Promise<z.infer<typeof RetryAnswer>>;
   why(id: number, index: number | undefined): Promise<WhyView>;
+  /** By whatever it is called; `launches` are those the caller may see, and without `isAdmin` nothing else is there. */
+  whyNamed(of: string, launches: readonly LaunchView[], isAdmin: boolean): Promise<NamedWhy>;
   events(
-    query: { follow: boolean; run: RunId | undefined; since: number },
+    query: {
+      follow: boolean;
+      run: RunId | undefined;
+      /** Only events after this number; undefined, without `time` and with `follow`: only those to come. */
+      since: number | undefined;
+      /** Only events from then on, in milliseconds. */
+      time: number | undefined;
+    },
     signal: AbortSignal,
   ): AsyncIterable<EventView | { resume: number }>;
   pilots(): PilotView[];
@@ -73,7 +86,9 @@ export interface Service {
   /** It ends now; its tasks run again elsewhere at no cost. */
   cancelPilot(id: number, reason: string): Promise<PilotView>;
   clusters(): ClusterView[];
-  /** Checks a cluster's configuration as clusters.yaml has it now, without running work. */
+  /** Reads clusters.yaml and its layers again; what is valid counts from then on. */
+  reloadClusters(): Promise<ReloadView>;
+  /** Takes clusters.yaml over as it is now, and checks one of its clusters without running work. */
   checkCluster(name: string): Promise<CheckView>;
   /** Wrappers of this home, which hold Dask clusters. */
   wraps(): Promise<WrapView[]>;

@@ -28,6 +28,8 @@ export interface CheckOptions {
   readonly home: string;
   readonly bundles: string;
   readonly cluster: ClusterConfig;
+  /** What is probably not meant as it is written. */
+  readonly warnings: readonly string[];
   /** Whether agents on other machines could reach the server as it listens now. */
   readonly reachable: boolean;
   readonly addresses: readonly string[];
@@ -157,7 +159,7 @@ export const checkCluster = async (options: CheckOptions): Promise<CheckView> =>
   const programs = await programChecks(batch, cluster);
   if (programs.some(({ ok }) => !ok)) return finish(programs);
   const { check, description } = await describe(provider, batch, title);
-  const notices = cluster.manager.notices?.(cluster.own) ?? [];
+  const notices = [...options.warnings, ...(cluster.manager.notices?.(cluster.own) ?? [])];
   const checks = [...notices.map((text) => good("notice", text)), ...programs, check, reachCheck(options)];
   if (description === undefined) return finish(checks);
   for (const queue of cluster.queues.values()) {

@@ -25,6 +25,8 @@ export interface Standings {
   tryAll(): Promise<void>;
   /** Null: it can be used. Undefined: it was not tried yet. */
   of(cluster: string): Standing | null | undefined;
+  /** It is another cluster now, or new, or gone: what was known of it is void, and it is tried. */
+  changed(cluster: string): void;
   /** The programs and files that it lacked are here now: what was concluded from their absence is void. */
   filesCame(cluster: string): void;
   /** What its manager last said about its nodes, if that is not too old. */
@@ -35,7 +37,8 @@ export interface Standings {
 }
 
 export interface StandingsOptions {
-  readonly clusters: Iterable<ClusterConfig>;
+  /** As they are now. */
+  readonly clusters: () => Iterable<ClusterConfig>;
   readonly clock: () => number;
   readonly log: (text: string) => void;
   readonly descriptions: Pick<Descriptions, "ask" | "isDue" | "of">;
@@ -64,7 +67,8 @@ const troubleWith = async (
 };
 
 export const createStandings = ({ clusters, clock, log, descriptions }: StandingsOptions): Standings => {
-  const managed = [...clusters].filter(({ manager }) => manager.batch !== undefined);
+  const managed = (): ClusterConfig[] => [...clusters()].filter(({ manager }) => manager.batch !== undefined);
+  const managedNamed = (name: string): ClusterConfig | undefined => managed().find((each) => each.name === name);
   const known = new Map<string, Standing | null>();
 
   const set = (name: string, found: Found | null): void => {
@@ -78,21 +82,29 @@ export const createStandings = ({ clusters, clock, log, descriptions }: Standing
     known.set(name, { ...found, since: before?.since ?? clock() });
   };
 
-  const tryOne = async (cluster: ClusterConfig): Promise<void> =>
-    set(cluster.name, await troubleWith(cluster, descriptions.ask));
+  const tryOne = async (cluster: ClusterConfig): Promise<void> => {
+    const found = await troubleWith(cluster, descriptions.ask);
+    // it may be another one by now
+    if (managedNamed(cluster.name) === cluster) set(cluster.name, found);
+  };
 
   const timer = repeatTimer(AGAIN_MS, () => {
-    for (const cluster of managed)
+    for (const cluster of managed())
       if (known.get(cluster.name) != null || descriptions.isDue(cluster.name)) void tryOne(cluster);
   });
 
   return {
     tryAll: async () => {
-      await Promise.all(managed.map(tryOne));
+      await Promise.all(managed().map(tryOne));
     },
-    of: (name) => (managed.some((cluster) => cluster.name === name) ? known.get(name) : null),
+    of: (name) => (managedNamed(name) === undefined ? null : known.get(name)),
+    changed: (name) => {
+      known.delete(name);
+      const cluster = managedNamed(name);
+      if (cluster !== undefined) void tryOne(cluster);
+    },
     filesCame: (name) => {
-      const cluster = managed.find((each) => each.name === name);
+      const cluster = managedNamed(name);
       if (cluster === undefined || known.get(name)?.byFiles !== true) return;
       known.delete(name);
       log(`cluster ${name}: what was missing is here now`);

@@ -34,6 +34,8 @@ export const settledClusters = async (
 
 /** Says which clusters of a server that has just started cannot be used. */
 export const tellProblems = async (context: Context): Promise<void> => {
+  const { clustersFile } = await context.client.server();
+  for (const warning of clustersFile?.warnings ?? []) context.note(`warning: ${warning}`);
   for (const cluster of await settledClusters(context)) {
     const warning = warningOf(cluster);
     if (warning !== undefined) context.note(warning);

@@ -1,6 +1,7 @@
 import { homedir } from "node:os";
 import path from "node:path";
 import { type Client, connect } from "../client/index.ts";
+import { programFor, withHome } from "./hints.ts";
 import type { Output } from "./output.ts";
 import { isUnicode, type Style, styleFor, wantsColor } from "./render/style.ts";
 
@@ -30,6 +31,8 @@ export interface Context {
   readonly client: Client;
   /** The same for what only looks, and does not follow: where no server runs, the journal answers, and a note says so. */
   readonly reader: Client;
+  /** How this command's home is named on a command line: `slipway`, or `slipway --home DIR`. */
+  readonly program: string;
   /** Something that helps a person and that scripts do not read: standard error, unless --quiet or --json. */
   note(text: string): void;
   /** One JSON document on a line of its own. */
@@ -56,11 +59,12 @@ export const createContext = ({ root, out, err, env }: Surroundings, globals: Gl
   const json = globals.json === true;
   const quiet = globals.quiet === true;
   const color = globals.color !== false;
+  const program = programFor(globals.home === undefined ? undefined : home);
   const printJson = (value: unknown): void => out.line(JSON.stringify(value));
   let client: Client | undefined;
   let reader: Client | undefined;
   const note = (text: string): void => {
-    if (!quiet && !json) err.line(text);
+    if (!quiet && !json) err.line(withHome(text, program));
   };
   return {
     home,
@@ -72,6 +76,7 @@ export const createContext = ({ root, out, err, env }: Surroundings, globals: Gl
     out,
     err,
     root,
+    program,
     get client() {
       client ??= connect({ home });
       return client;

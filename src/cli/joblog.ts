@@ -89,8 +89,8 @@ const createSeen = () => {
 };
 
 export interface Joblog {
-  /** Writes what ends, until `done` is called; then what is missing, and closes the file. */
-  follow(run: number): { done(ended: RunView): Promise<void> };
+  /** Writes what ends, until `done` is called; then what is missing, and closes the file. `left`: nobody follows it any more. */
+  follow(run: number): { done(ended: RunView): Promise<void>; left(): Promise<void> };
   /** Without a run: leaves the file with its head. */
   close(): Promise<void>;
 }
@@ -159,6 +159,11 @@ export const openJoblog = async (client: Client, file: string, warn: (text: stri
     };
     const polling = poll();
     return {
+      left: async () => {
+        stop.abort();
+        await polling;
+        warn(`the joblog ${name} ends here: \`slipway wait ${run} --joblog FILE\` writes it whole, at any time`);
+      },
       done: async (ended) => {
         stop.abort();
         await polling;

@@ -3,6 +3,7 @@ import path from "node:path";
 import { Command, CommanderError } from "commander";
 import { SlipwayError } from "../errors.ts";
 import { createContext, type Globals, type Surroundings } from "./context.ts";
+import { homeIn, programFor, withHome } from "./hints.ts";
 import { outputTo } from "./output.ts";
 import { asSlipwayError, debugText, errorText } from "./render/error.ts";
 import { styleFor, wantsColor } from "./render/style.ts";
@@ -92,6 +93,15 @@ const buildProgram = (around: Surroundings, exit: (status: number) => void): Com
     found.outputHelp();
   };
   withGlobals(program.command("help [COMMAND...]", { hidden: true }).summary("show help for a command").action(help));
+  program
+    .command("__complete <KIND> [WORDS...]", { hidden: true })
+    .summary("names for a shell's completion")
+    .passThroughOptions()
+    .allowUnknownOption()
+    .action(async (kind: string, words: readonly string[]) => {
+      const { completions } = await import("./verbs/complete.ts");
+      around.out.text(await completions(kind, words));
+    });
   program.hook("preSubcommand", (_program, command) => complete(command));
   return program;
 };
@@ -135,8 +145,10 @@ const report = (error: unknown, argv: readonly string[], { err, env }: Surroundi
   if (error instanceof CommanderError && error.exitCode === 0) return 0;
   const known = error instanceof CommanderError ? usageError(error) : asSlipwayError(error);
   const style = styleFor(wantsColor(env, err.isTerminal, !hasFlag(argv, "--no-color")));
-  if (hasFlag(argv, "--json")) err.line(JSON.stringify(known));
-  else err.line(errorText(known, style));
+  const program = programFor(homeIn(argv));
+  const { error: shown } = known.toJSON();
+  if (hasFlag(argv, "--json")) err.line(JSON.stringify({ error: { ...shown, hint: withHome(shown.hint, program) } }));
+  else err.line(withHome(errorText(known, style), program));
   if (hasFlag(argv, "--debug")) err.line(debugText(error));
   return known.row.exit;
 };

@@ -30,7 +30,8 @@ export const probeQueue = async (
     [pilot] = (await client.addPilots({ cluster, queue, count: 1 })) as [PilotView];
   } catch (error) {
     if (!(error instanceof SlipwayError)) throw error;
-    const remedy = "The server read clusters.yaml when it started: restart it with `slipway down` and `slipway up`.";
+    const remedy =
+      "`slipway status` says which clusters the server has, and why it did not take over a newer clusters.yaml.";
     return said(false, error.message, remedy);
   }
   const { id } = pilot;
@@ -54,7 +55,7 @@ export const probeQueue = async (
       return said(
         false,
         `pilot ${id} ended without an agent: ${found?.reason ?? "for an unknown reason"}`,
-        "Look at what it printed: `slipway pilots list --json`, and stdout and stderr in its directory (`log-directory`).",
+        `\`slipway why pilot ${id}\` shows what it printed.`,
       );
     if (seconds > timeoutSeconds) {
       await client.cancelPilot(Number(id), { reason: "the probe took too long" });
@@ -62,7 +63,7 @@ export const probeQueue = async (
       return said(
         false,
         `after ${duration(seconds)} pilot ${id} still ${waits}${found.reason === null ? "" : `: ${found.reason}`}`,
-        "Wait longer with --timeout, or ask for less.",
+        `\`slipway why pilot ${id}\` says what it waits for; --timeout waits longer.`,
       );
     }
     await sleep(LOOK_MS);

@@ -30,6 +30,7 @@ export const VERBS: readonly VerbEntry[] = [
     () => import("./verbs/validate.ts"),
   ),
   verb(WORK, "wait", "wait until runs have ended", () => import("./verbs/wait.ts")),
+  verb(WORK, "attach", "follow a run with the progress bar again", () => import("./verbs/attach.ts")),
   verb(WORK, "cancel", "cancel a run, or some of its tasks", () => import("./verbs/cancel.ts")),
   verb(WORK, "retry", "run failed tasks again", () => import("./verbs/retry.ts")),
   verb(

@@ -4,8 +4,10 @@ import type {
   CheckView,
   ClusterView,
   EventView,
+  NamedWhyView,
   OutputLostView,
   PilotView,
+  ReloadView,
   RetryAnswer,
   RetryRequest,
   EfficiencyView,
@@ -98,8 +100,10 @@ export interface TaskRowsQuery {
 export interface EventsQuery extends FollowOptions {
   readonly follow?: boolean;
   readonly run?: RunId | undefined;
-  /** Only events after this sequence number. */
+  /** Only events after this sequence number. Without it and `time`: all that are remembered, with `follow` none. */
   readonly since?: number | undefined;
+  /** Only events from this time on, by the server's clock. */
+  readonly time?: Date | undefined;
 }
 
 /** The typed SDK: everything a server can be asked. A task is named by its run and its index. */
@@ -135,6 +139,8 @@ export interface Client extends LaunchClient {
   /** The tasks that failed or were cancelled unless `options` choose others; only of a run that has ended. */
   retry(run: RunId, options?: "failed" | "all" | RetryOptions): Promise<z.infer<typeof RetryAnswer>>;
   why(run: RunId, index?: number): Promise<WhyView>;
+  /** The same by name: `3`, `3.17`, `pilot 4`, `launch 2`, `job 1234`, `hpc/cpu`, `hpc`. */
+  whyOf(name: string): Promise<NamedWhyView>;
   /** Events so far, and with `follow` those to come; continues where it stopped after a restart of the server. */
   events(query?: EventsQuery): AsyncGenerator<EventView>;
   pilots(): Promise<PilotView[]>;
@@ -148,6 +154,8 @@ export interface Client extends LaunchClient {
   cancelPilot(id: number, options?: { reason?: string }): Promise<PilotView>;
   clusters(): Promise<ClusterView[]>;
   cluster(name: string): Promise<ClusterView>;
+  /** The server reads clusters.yaml and its layers again: what changed, and what counts only from its next start on. */
+  reloadClusters(): Promise<ReloadView>;
   /** Checks a cluster's configuration as clusters.yaml has it now, without running work. */
   checkCluster(name: string): Promise<CheckView>;
   /** Wrappers of this home, which hold Dask clusters (docs/dask.md). */
@@ -212,15 +220,16 @@ export const connect = (options: ConnectOptions): Client => {
       return ended;
     }, following(options));
 
-  const events = ({ follow = false, run, since, ...options }: EventsQuery = {}): AsyncGenerator<EventView> => {
+  const events = ({ follow = false, run, since, time, ...options }: EventsQuery = {}): AsyncGenerator<EventView> => {
     let last = since;
     let epoch: number | undefined;
     return resumed(async function* (connected): AsyncGenerator<EventView, boolean> {
       const { epoch: now } = await requests.server();
       // Each server counts its events from the start: of a successor, all are new.
-      if (epoch !== undefined && epoch !== now) last = undefined;
+      if (epoch !== undefined && epoch !== now) last = 0;
       epoch = now;
-      const wanted = query({ follow: follow ? 1 : undefined, run, since: last });
+      const from = last === undefined ? time?.toISOString() : undefined;
+      const wanted = query({ follow: follow ? 1 : undefined, run, since: last, time: from });
       const body = await send({ path: `/events${wanted}`, follow, signal: options.signal });
       connected();
       for await (const line of readJsonLines(body)) {
@@ -267,6 +276,7 @@ export const connect = (options: ConnectOptions): Client => {
     retry: (run, options = "failed") =>
       post(`/runs/${run}/retry`, typeof options === "string" ? { which: options } : options),
     why: (run, index) => get(index === undefined ? `/runs/${run}/why` : `/runs/${run}/tasks/${index}/why`),
+    whyOf: (of) => get(`/why${query({ of })}`),
     events,
     pilots: () => get("/pilots"),
     jobs: ({ kind, state, limit } = {}) => get(`/jobs${query({ kind, state, limit })}`),
@@ -277,6 +287,7 @@ export const connect = (options: ConnectOptions): Client => {
     wraps: () => get("/wraps"),
     cluster: (name) => get(`/clusters/${encodeURIComponent(name)}`),
     checkCluster: (name) => post(`/clusters/${encodeURIComponent(name)}/check`, {}),
+    reloadClusters: () => post("/server/reload", {}),
     now: requests.now,
     close: requests.close,
   };

@@ -1,4 +1,5 @@
 import { SlipwayError } from "../errors.ts";
+import { formatDuration } from "../core/quantities.ts";
 import type { Resources } from "../core/resources.ts";
 import type { Manager } from "../managers/manager.ts";
 import { checkShape } from "./check-shape.ts";
@@ -6,7 +7,7 @@ import { BUILT_IN, CLUSTER_KEYS, type ClusterKeys, type ClusterValues } from "./
 import { layerOf, type ClusterLayer, type Layer, type QueueLayer } from "./clusters-layer.ts";
 import { BUILT_IN_FORMAT, type ClustersFormat } from "./clusters-schema.ts";
 import { FLEET, type FleetConfig, finishFleet } from "./fleet-keys.ts";
-import { pickKeys } from "./key-table.ts";
+import { pickKeys, type ReadKeys } from "./key-table.ts";
 import { launchKeys, type LaunchKeys } from "./launch-keys.ts";
 import { DEFAULT_QUEUE, mergeLayers, NOTHING, withTemplates } from "./merge-layers.ts";
 import { suggest } from "./nearest.ts";
@@ -62,6 +63,8 @@ export interface ClustersConfig {
   readonly keepHistory: boolean;
   /** The files that were read, weakest first. */
   readonly files: readonly string[];
+  /** What is probably not meant as it is written, though it can be read. */
+  readonly warnings: readonly string[];
 }
 
 /** Reads the text of one clusters.yaml. Every problem is a SlipwayError with file, line and key. */
@@ -74,7 +77,10 @@ export const readClustersFile = (text: string, fileName: string, format: Cluster
 /** Puts layers together, weakest first: clusters and queues by name, their keys one by one. */
 export const combineClusters = (layers: readonly Layer[], keys: ClusterKeys = BUILT_IN): ClustersConfig => {
   const merged = mergeLayers(layers);
-  const clusters = new Map([...merged].map(([name, cluster]) => [name, finishCluster(keys, name, cluster)]));
+  const warnings = new Set<string>();
+  const clusters = new Map(
+    [...merged].map(([name, cluster]) => [name, finishCluster(keys, name, cluster, (text) => void warnings.add(text))]),
+  );
   const named = layers.findLast((layer) => layer.default !== undefined);
   const chosen = named?.default ?? "local";
   if (named !== undefined && !clusters.has(chosen)) {
@@ -93,6 +99,7 @@ export const combineClusters = (layers: readonly Layer[], keys: ClusterKeys = BU
     },
     keepHistory: layers.findLast((layer) => layer.keepHistory !== undefined)?.keepHistory ?? false,
     files: layers.map((layer) => layer.file),
+    warnings: [...warnings],
   };
 };
 
@@ -112,7 +119,19 @@ const finishQueue = (
 /** `slurm, pbs or local`. */
 const either = (names: readonly string[]): string => `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
 
-const finishCluster = (keys: ClusterKeys, name: string, cluster: ClusterLayer): ClusterConfig => {
+type Warn = (text: string) => void;
+
+/** A bare number is seconds here, but most managers' own options read something else. */
+const warnOfWalltime = (title: string, { places }: ReadKeys, warn: Warn): void => {
+  const { walltime: at } = places;
+  const written = at?.source.written?.(at.path);
+  if (at === undefined || typeof written !== "number") return;
+  warn(
+    `${at.source.locate(at.path).where}: walltime: ${written} is ${formatDuration(written)}: a bare number is seconds here, whatever ${title} reads (Slurm reads minutes). Write ${written}s, or ${written}m for minutes.`,
+  );
+};
+
+const finishCluster = (keys: ClusterKeys, name: string, cluster: ClusterLayer, warn: Warn): ClusterConfig => {
   const { source, path, type, own, shared, queues: layers } = cluster;
   if (type === undefined) {
     return badValue(source, path, "has no type", `Add type: ${either(Object.keys(keys.managers))}.`);
@@ -129,10 +148,10 @@ const finishCluster = (keys: ClusterKeys, name: string, cluster: ClusterLayer): 
   refuseTwice(cluster);
   const manager = keys.managers[type]!;
   const fleet = { ...FLEET, ...manager.fleet };
-  const finish = (queue: string, layer: QueueLayer): [string, QueueConfig] => [
-    queue,
-    finishQueue(keys, queue, type, cluster, layer, fleet),
-  ];
+  const finish = (queue: string, layer: QueueLayer): [string, QueueConfig] => {
+    if (manager.batch !== undefined) warnOfWalltime(manager.title, overlay(shared, layer), warn);
+    return [queue, finishQueue(keys, queue, type, cluster, layer, fleet)];
+  };
   const queues = new Map([...layers.keys()].map((queue) => finish(queue, withTemplates(queue, layers))));
   if (queues.size === 0) queues.set(...finish(DEFAULT_QUEUE, { ...NOTHING, source, path }));
   const { resources = {}, scratch } = shared.values as QueueValues;

@@ -114,6 +114,19 @@ const textsOf = ({ home, explicitPath, foundPath }: ClustersLocation): Texts => 
   };
 };
 
+/** Every file whose change may change the clusters, also those that are not there yet. Never fails. */
+export const watchedFiles = ({ home, explicitPath, foundPath, project }: ClustersLocation): string[] => {
+  const directory = resolve(home, "clusters");
+  let own: string[] = [];
+  try {
+    own = filesOf(directory);
+  } catch {
+    // reading the clusters says what is wrong with it
+  }
+  const named = [foundPath, explicitPath].filter((path) => path !== undefined).map((path) => resolve(path));
+  return [resolve(home, "clusters.yaml"), directory, ...own, ...named, ...(project?.files ?? [])];
+};
+
 export interface LoadedLayers {
   /** Weakest first. */
   readonly layers: readonly Layer[];

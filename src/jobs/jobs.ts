@@ -33,6 +33,8 @@ export interface TaskJobs {
   directory(job: TaskJob): string;
   /** How many submissions of a shape's bucket may wait in the manager. */
   mostQueued(shape: Shape): number;
+  /** The queues of some clusters as they are written now; a cluster without any has gone. */
+  change(clusters: Iterable<string>, next: readonly TaskQueue[]): void;
   /** Jobs that a node still needs its bundle for. */
   living(): readonly { readonly cluster: string; readonly queue: string; readonly jobName: string }[];
 }
@@ -78,11 +80,17 @@ export const createTaskJobs = (options: TaskJobsOptions): TaskJobs => {
     problem: (shape) => ofShape(shape)?.problem(shape) ?? null,
     unreachable: (cluster) => keepers.get(cluster)?.unreachable ?? null,
     refused: (shape) => ofShape(shape)?.refused(shape) ?? null,
-    directory: (job) => {
-      const queue = options.queues.find((each) => each.cluster === job.cluster && each.queue === job.queue);
-      return directoryOf(context, queue, job);
-    },
+    directory: (job) => directoryOf(context, keepers.get(job.cluster)?.queueOf(job), job),
     mostQueued: (shape) => ofShape(shape)?.mostQueued(shape.queue) ?? 0,
+    change: (names, next) => {
+      for (const cluster of names) {
+        const queues = next.filter((queue) => queue.cluster === cluster);
+        const keeper = keepers.get(cluster);
+        if (queues.length === 0) keepers.delete(cluster);
+        else if (keeper === undefined) keepers.set(cluster, createTaskKeeper(cluster, queues, context));
+        else keeper.change(queues);
+      }
+    },
     living: () =>
       [...keepers.keys()].flatMap((cluster) =>
         roster.living(cluster).map((job) => ({ ...job, jobName: directoryName(job.jobName) })),

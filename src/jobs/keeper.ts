@@ -1,6 +1,7 @@
 import type { TaskJobId } from "../core/ids.ts";
 import { timeLimitOf } from "../core/retry-set.ts";
 import { type Shape, groupOf, shapeOfRow } from "../core/run.ts";
+import type { State } from "../core/state.ts";
 import { type TaskJob, carries } from "../core/task-job.ts";
 import type { JobStatus } from "../managers/provider.ts";
 import type { Waiting } from "../managers/waiting-words.ts";
@@ -14,6 +15,7 @@ import type { JobsContext } from "./context.ts";
 import { createJobDeciding } from "./deciding.ts";
 import { createJobEnds } from "./ends.ts";
 import { type Joining, createJoining } from "./joining.ts";
+import { createKeptQueues } from "./kept-queues.ts";
 import { createNiceKeeper } from "./nice-keeper.ts";
 import { createJobNotes } from "./notes.ts";
 import { createPace } from "./pace.ts";
@@ -40,6 +42,10 @@ export interface TaskKeeper extends Companion, Pick<Joining, "joined"> {
   refused(shape: Shape): StandingRefusal | null;
   /** How many submissions of one bucket may wait in the manager. */
   mostQueued(queue: string | undefined): number;
+  /** The queue of a job, as it was when that was submitted. */
+  queueOf(job: TaskJob): TaskQueue | undefined;
+  /** The cluster's queues as they are written now; living jobs keep theirs. */
+  change(next: readonly TaskQueue[]): void;
 }
 
 /** A silent agent of a queue that is gone keeps its task this long. */
@@ -47,19 +53,25 @@ const LEASE_MS = 60_000;
 /** After `down --now`, what has not ended by itself in this time is cancelled. */
 const STUBBORN_MS = 15_000;
 
-export const createTaskKeeper = (cluster: string, queues: readonly TaskQueue[], context: JobsContext): TaskKeeper => {
-  const { engine, agents, roster, host } = context;
-  const { state } = engine;
-  const { provider } = queues[0]!;
-  const notes = createJobNotes();
-  const refusals = createRefusals();
-  const living = (): readonly TaskJob[] => roster.living(cluster);
-  const queueOf = (job: TaskJob): TaskQueue | undefined => queues.find(({ queue }) => queue === job.queue);
-  const shapeOf = ({ run: id, elements }: TaskJob, i: number): Shape | undefined => {
+/** What the task of an element asks for; undefined: it is gone. */
+const shapesIn =
+  (state: State) =>
+  ({ run: id, elements }: TaskJob, i: number): Shape | undefined => {
     const run = state.runs.get(id);
     const row = elements[i]!.row;
     return run === undefined || row >= run.total ? undefined : shapeOfRow(groupOf(run.groups, row), row);
   };
+
+export const createTaskKeeper = (cluster: string, declared: readonly TaskQueue[], context: JobsContext): TaskKeeper => {
+  const { engine, agents, roster, host } = context;
+  const { state } = engine;
+  const { provider } = declared[0]!;
+  const notes = createJobNotes();
+  const refusals = createRefusals();
+  const living = (): readonly TaskJob[] => roster.living(cluster);
+  const kept = createKeptQueues(declared, living);
+  const { now: queues, of: queueOf } = kept;
+  const shapeOf = shapesIn(state);
   const changes = createChanges(context, notes, queueOf);
   const submitting = createSubmitting(context, { notes, refusals, changes });
   const adoption = createJobAdoption(context, provider, living, { notes, changes });
@@ -128,6 +140,9 @@ export const createTaskKeeper = (cluster: string, queues: readonly TaskQueue[], 
     },
     refused: (shape) => refusals.standing(shape, performance.now()),
     mostQueued: (queue) => (queues.find((each) => each.queue === queue) ?? queues[0]!).policy.mostQueued,
+
+    queueOf,
+    change: kept.change,
 
     catchUp: adoption.catchUp,
     ids: () => [...elementsOf(living())].map(({ element }) => element.nativeId).filter((id) => id !== ""),

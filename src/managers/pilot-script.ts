@@ -84,6 +84,28 @@ for slipway_pid in $slipway_pids; do
   [ "$slipway_code" -le "$slipway_status" ] || slipway_status=$slipway_code
 done`;
 
+/** Begins the line that a failed prologue leaves in what the job printed. */
+export const PROLOGUE_FAILED = "slipway: the prologue failed";
+
+/**
+ * A command of the prologue that fails ends the job, with a line that names it. Commands inside of what it sources or
+ * calls are its own affair, and so is what a condition or `||` looks at. Where the shell is not bash, the last one counts.
+ */
+const prologueLines = (lines: readonly string[]): string[] =>
+  lines.length === 0
+    ? []
+    : [
+        "# prologue",
+        `slipway_failed() {`,
+        `  echo "${PROLOGUE_FAILED} with exit status $1\${2:+ at: $2}" >&2`,
+        `  exit "$1"`,
+        `}`,
+        `[ -z "\${BASH_VERSION-}" ] || trap 'slipway_code=$?; [ "\${#BASH_SOURCE[@]}" -gt 1 ] || slipway_failed "$slipway_code" "$BASH_COMMAND"' ERR`,
+        ...lines,
+        `slipway_code=$?`,
+        `if [ -n "\${BASH_VERSION-}" ]; then trap - ERR; elif [ "$slipway_code" -ne 0 ]; then slipway_failed "$slipway_code"; fi`,
+      ];
+
 const CALLED = "# shellcheck disable=SC2317 # called by the traps";
 
 const forward = (directory: string, remoteKill: string | undefined): string => {
@@ -150,7 +172,7 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     // what is passed on to an agent ends it in an orderly way; srun would take TERM and INT for itself
     `trap 'slipway_forward USR2' TERM INT USR2`,
     `trap 'slipway_forward USR1' USR1`,
-    ...(plan.prologue.length === 0 ? [] : ["# prologue", ...plan.prologue]),
+    ...prologueLines(plan.prologue),
     plan.task === undefined ? "# one agent on each node" : "# the task, by an agent of its own",
     ...(bare ? [`(umask 077 && /bin/sh -c 'export -p' >${directory}/environment)`] : []),
     ...started.start,

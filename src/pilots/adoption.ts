@@ -24,7 +24,7 @@ export const createAdoption = (
   const { engine, roster, log } = context;
   const { state } = engine;
   const inherited = new Set(state.pilots.keys());
-  const prefixes = [...new Set(fleets.map((fleet) => jobPrefixOf(context, fleet)))];
+  const prefixesNow = (): string[] => [...new Set(fleets.map((fleet) => jobPrefixOf(context, fleet)))];
   let listed = false;
 
   /** Submitted, or about to be, but nobody knows under which id. */
@@ -37,7 +37,7 @@ export const createAdoption = (
     );
 
   const pilotOf = ({ name }: FoundJob): number | undefined => {
-    const prefix = prefixes.find((each) => name.startsWith(`${each}-`));
+    const prefix = prefixesNow().find((each) => name.startsWith(`${each}-`));
     const id = prefix === undefined ? "" : name.slice(prefix.length + 1);
     return /^[1-9]\d{0,14}$/.test(id) ? Number(id) : undefined;
   };
@@ -59,7 +59,7 @@ export const createAdoption = (
       const missing = unanswered();
       if (listed && missing.length === 0) return;
       const jobs: FoundJob[] = [];
-      for (const prefix of prefixes) jobs.push(...(await provider.list(`${prefix}-`)));
+      for (const prefix of prefixesNow()) jobs.push(...(await provider.list(`${prefix}-`)));
       const byName = new Map(jobs.map((job) => [job.name, job.nativeId]));
       for (const { fleet, pilot } of missing) {
         const nativeId = byName.get(pilot.jobName);

@@ -4,6 +4,7 @@ import { createAdoption } from "./adoption.ts";
 import type { Companion } from "./companion.ts";
 import type { KeeperContext } from "./context.ts";
 import { createDeciding } from "./deciding.ts";
+import { changeFleets } from "./change-fleets.ts";
 import type { Fleet } from "./fleet.ts";
 import { type Stop, createRetiring } from "./retiring.ts";
 import { createManagerWatch } from "./manager-watch.ts";
@@ -22,6 +23,8 @@ export interface ClusterKeeper {
   readonly cluster: string;
   readonly fleets: readonly Fleet[];
   readonly periodMs: number;
+  /** The cluster's queues as they are written now; living pilots keep their terms. */
+  change(next: readonly Fleet[]): void;
   /** Looks now. `prompt` fleets ask about their jobs with every look, the others once a period. */
   look(): Promise<void>;
   /** Starts what new work needs, without a question to the manager; while a look is under way, after it. */
@@ -49,15 +52,21 @@ const UNREACHABLE_MS = 60_000;
 
 export const createClusterKeeper = (
   cluster: string,
-  fleets: readonly Fleet[],
+  declared: readonly Fleet[],
   context: KeeperContext,
   companion: Companion | undefined = undefined,
-  periodMs = Math.min(...fleets.map(({ policy }) => policy.period)) * 1000,
+  fixedPeriodMs?: number,
 ): ClusterKeeper => {
+  const fleets = [...declared];
+  const periodMs = (): number => fixedPeriodMs ?? Math.min(...fleets.map(({ policy }) => policy.period)) * 1000;
   const { engine, agents, roster, log } = context;
   const { provider } = fleets[0]!;
   const memory = new Map<Fleet, FleetNotes>(fleets.map((fleet) => [fleet, createNotes()]));
-  const notesOf = (fleet: Fleet): FleetNotes => memory.get(fleet)!;
+  const notesOf = (fleet: Fleet): FleetNotes => {
+    let notes = memory.get(fleet);
+    if (notes === undefined) memory.set(fleet, (notes = createNotes()));
+    return notes;
+  };
   const starts = createPilotStarts(context, notesOf);
   const ends = createPilotEnds(context, notesOf, starts);
   const cancels = createPilotCancels(provider);
@@ -78,7 +87,8 @@ export const createClusterKeeper = (
 
   const loseSilent = (): void => {
     for (const fleet of fleets)
-      for (const pilot of roster.live(fleet)) agents.loseSilent(roster.agentsOf(pilot.id), fleet.leaseMs);
+      for (const pilot of roster.live(fleet))
+        agents.loseSilent(roster.agentsOf(pilot.id), roster.termsOf(fleet, pilot).leaseMs);
     companion?.loseSilent();
   };
 
@@ -105,7 +115,12 @@ export const createClusterKeeper = (
   return {
     cluster,
     fleets,
-    periodMs,
+    get periodMs() {
+      return periodMs();
+    },
+    change: (next) => {
+      for (const gone of changeFleets(fleets, next, roster)) memory.delete(gone);
+    },
     look: async () => {
       again = true;
       if (lookingSince !== undefined) return;

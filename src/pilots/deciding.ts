@@ -81,7 +81,8 @@ export const createDeciding = (
     if (decision.giveUp !== null) {
       const all = candidates();
       const others = all.filter((_, i) => fleets[i] !== fleet);
-      giveUp(context, decision.giveUp, all[fleets.indexOf(fleet)]!, others, notes);
+      const mine = all[fleets.indexOf(fleet)];
+      if (mine !== undefined) giveUp(context, decision.giveUp, mine, others, notes);
     }
     if (decision.start > 0) starts.start(fleet, Math.min(decision.start, MOST_STARTS - starts.underway.size));
     const leaving = decision.stop.map((id) => engine.state.pilots.get(id)!);
@@ -108,7 +109,8 @@ export const createDeciding = (
   return {
     decideAll: async () => {
       const demand = demandNow();
-      for (const [i, fleet] of fleets.entries())
+      // they may become others meanwhile
+      for (const [i, fleet] of [...fleets].entries())
         try {
           await carryOut(fleet, demand[i]!);
         } catch (error) {

@@ -17,7 +17,7 @@ export interface ManagerWatchOptions {
   readonly cluster: string;
   readonly fleets: readonly Fleet[];
   readonly provider: Provider;
-  readonly periodMs: number;
+  readonly periodMs: () => number;
   readonly adoption: Adoption;
   readonly ends: PilotEnds;
   readonly companion?: Companion | undefined;
@@ -56,7 +56,7 @@ export const createManagerWatch = (
     },
     hear: async () => {
       // a look between two periods does not ask
-      if (!prompt && performance.now() - polledAt < periodMs * 0.9) return problem === null;
+      if (!prompt && performance.now() - polledAt < periodMs() * 0.9) return problem === null;
       try {
         if (await poll()) onHeard(cluster, null);
         problem = null;

@@ -73,7 +73,8 @@ export const createPilotEnds = (
 
   /** Removes its directory if the fleet wants that: script, settings and what it printed. */
   const tidy = async (fleet: Fleet, pilot: Pilot): Promise<void> => {
-    const wanted = fleet.cleanup === "always" || (fleet.cleanup === "success" && pilot.state === "DONE");
+    const { cleanup } = roster.termsOf(fleet, pilot);
+    const wanted = cleanup === "always" || (cleanup === "success" && pilot.state === "DONE");
     if (!wanted || !isFinalPilot(pilot.state)) return;
     const directory = roster.directoryOf(fleet, pilot);
     await rm(directory, { recursive: true, force: true }).catch((error: unknown) =>

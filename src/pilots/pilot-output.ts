@@ -1,5 +1,6 @@
 import { open } from "node:fs/promises";
 import { basename, resolve } from "node:path";
+import { PROLOGUE_FAILED } from "../managers/pilot-script.ts";
 
 /** What the job of a pilot printed, cut to its head and tail: often the only clue to why it did not start. */
 
@@ -34,5 +35,20 @@ export const readOutput = async (directory: string, names: readonly string[]): P
   return parts.join("\n");
 };
 
-/** The last line that says anything, for a reason that fits on one line. */
-export const lastLine = (output: string): string => output.trimEnd().split("\n").at(-1)?.trim().slice(0, 300) ?? "";
+const LONGEST = 300;
+
+/**
+ * The last line that says anything, for a reason that fits on one line. Where that is ours, it says what failed, and the
+ * line before it why.
+ */
+export const lastLine = (output: string): string => {
+  const [last = "", before = ""] = output
+    .trimEnd()
+    .split("\n")
+    .slice(-2)
+    .toReversed()
+    .map((line) => line.trim());
+  if (!last.startsWith(PROLOGUE_FAILED)) return last.slice(0, LONGEST);
+  const said = last.slice("slipway: ".length, LONGEST);
+  return before === "" || before === "stderr:" ? said : `${said} (${before.slice(0, LONGEST)})`;
+};

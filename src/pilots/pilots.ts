@@ -7,6 +7,7 @@ import { type ClusterKeeper, createClusterKeeper } from "./cluster-keeper.ts";
 import type { Companion } from "./companion.ts";
 import type { KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
+import { createKeepers } from "./keepers.ts";
 import type { Waiting } from "../managers/waiting-words.ts";
 import { createRoster, type Roster } from "./roster.ts";
 import { type Spools, createSpools } from "./spools.ts";
@@ -38,6 +39,10 @@ export interface Pilots {
   /** The pilot takes nothing new and ends when empty; one without agents is cancelled. */
   drain(pilot: Pilot, reason: string): Promise<void>;
   cancel(pilot: Pilot, reason: string): Promise<void>;
+  /** The fleets of some clusters as they are written now; a cluster without any has gone. */
+  change(clusters: Iterable<string>, next: readonly Fleet[]): void;
+  /** All of them. */
+  fleets(): readonly Fleet[];
   close(): void;
 }
 
@@ -74,7 +79,8 @@ const SOON_MS = [30, 100, 300];
 
 /** Started by hand, or from a queue that is no longer configured: there is no manager to ask about them. */
 const loseOrphans = (
-  { fleets, agents, engine, orphanLeaseMs = ORPHAN_LEASE_MS, cared: others = () => new Set() }: PilotsOptions,
+  fleets: readonly Fleet[],
+  { agents, engine, orphanLeaseMs = ORPHAN_LEASE_MS, cared: others = () => new Set() }: PilotsOptions,
   roster: Roster,
 ): void => {
   const cared = new Set(fleets.flatMap((fleet) => roster.live(fleet).map(({ id }) => id)));
@@ -110,33 +116,29 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   const roster = createRoster(options.home, engine, agents);
   const spools = options.spools ?? createSpools(options);
   const context: KeeperContext = { ...NOBODY_HEARS, ...options, roster, spools };
-  const clusters = [...new Set(options.fleets.map(({ cluster }) => cluster))];
-  const keepers = clusters.map((cluster) => {
-    const fleets = options.fleets.filter((fleet) => fleet.cluster === cluster);
-    return createClusterKeeper(cluster, fleets, context, options.companion?.(cluster), options.periodMs);
-  });
   const timers = new Set<LongTimer>();
   let settle: (() => void) | undefined;
   let stopNow: boolean | undefined;
   let closed = false;
 
-  const keeperOf = (cluster: string): ClusterKeeper | undefined => keepers.find((each) => each.cluster === cluster);
+  const keepers = createKeepers(
+    options.fleets,
+    (cluster, fleets) => createClusterKeeper(cluster, fleets, context, options.companion?.(cluster), options.periodMs),
+    (keeper) => void lookAt(keeper),
+  );
+  const { of: keeperOf, ofFleet } = keepers;
   const keeperOfPilot = (pilot: PilotId): ClusterKeeper | undefined => keeperOf(state.pilots.get(pilot)?.cluster ?? "");
-
-  const ofFleet = <T>(
-    cluster: string,
-    queue: string,
-    ask: (keeper: ClusterKeeper, fleet: Fleet) => T,
-  ): T | undefined => {
-    const keeper = keeperOf(cluster);
-    const fleet = keeper?.fleets.find((each) => each.queue === queue);
-    return keeper === undefined || fleet === undefined ? undefined : ask(keeper, fleet);
-  };
 
   const checkStop = (): void => {
     if (stopNow === undefined) return;
     const now = stopNow;
-    if (keepers.map((keeper) => keeper.stop(now)).every((empty) => empty)) settle?.();
+    if (
+      keepers
+        .all()
+        .map((keeper) => keeper.stop(now))
+        .every((empty) => empty)
+    )
+      settle?.();
   };
 
   const lookAt = async (keeper: ClusterKeeper): Promise<void> => {
@@ -146,11 +148,11 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   };
 
   const growSoon = together(TOGETHER_MS, () => {
-    if (!closed) for (const keeper of keepers) keeper.grow();
+    if (!closed) for (const keeper of keepers.all()) keeper.grow();
   });
 
   const lookAll = (which: (keeper: ClusterKeeper) => boolean = () => true): void => {
-    for (const keeper of keepers) if (which(keeper)) void lookAt(keeper);
+    for (const keeper of keepers.all()) if (which(keeper)) void lookAt(keeper);
   };
 
   const every = (ms: number, action: () => void): void => {
@@ -163,9 +165,9 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     .then(() => {
       if (closed) return;
       lookAll();
-      for (const keeper of keepers) every(keeper.periodMs, () => void lookAt(keeper));
+      keepers.begin();
       every(options.periodMs ?? ORPHAN_PERIOD_MS, () => {
-        loseOrphans(options, roster);
+        loseOrphans(keepers.fleets(), options, roster);
         checkStop();
       });
     });
@@ -212,8 +214,14 @@ export const createPilots = (options: PilotsOptions): Pilots => {
       await keeper?.cancel(pilot, reason);
       if (keeper !== undefined) void lookAt(keeper);
     },
+    change: (names, next) => {
+      keepers.change(names, next);
+      lookAll();
+    },
+    fleets: keepers.fleets,
     close: () => {
       closed = true;
+      keepers.close();
       for (const timer of timers) timer.stop();
     },
   };

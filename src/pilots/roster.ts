@@ -18,7 +18,11 @@ export interface Roster {
   offerOf(fleet: Fleet): Agent["resources"] | undefined;
   /** Whether an agent of this fleet has reported it. */
   isTold(fleet: Fleet): boolean;
-  directoryOf(fleet: Fleet, pilot: Pick<Pilot, "jobName">): string;
+  directoryOf(fleet: Fleet, pilot: Pick<Pilot, "id" | "jobName">): string;
+  /** The fleet is about to become another: its living pilots keep what they were started with. */
+  keepTerms(fleet: Fleet): void;
+  /** The fleet as it was when the pilot was started, as far as this server knows. */
+  termsOf(fleet: Fleet, pilot: Pick<Pilot, "id">): Fleet;
   change(
     pilot: PilotId,
     to: Pilot["state"],
@@ -65,13 +69,24 @@ export const createRoster = (home: string, engine: Engine, agents: Agents): Rost
       .filter(({ ended }) => ended === 0)
       .map(({ id }) => id);
 
+  const live = (fleet: Fleet): Pilot[] => {
+    catchUp();
+    const pilots = living.get(keyOf(fleet));
+    if (pilots === undefined) return [];
+    for (const pilot of pilots) if (isFinalPilot(pilot.state)) pilots.delete(pilot);
+    return [...pilots];
+  };
+
+  const terms = new Map<PilotId, Fleet>();
+  const termsOf = (fleet: Fleet, { id }: Pick<Pilot, "id">): Fleet => terms.get(id) ?? fleet;
+
   return {
-    live: (fleet) => {
-      catchUp();
-      const pilots = living.get(keyOf(fleet));
-      if (pilots === undefined) return [];
-      for (const pilot of pilots) if (isFinalPilot(pilot.state)) pilots.delete(pilot);
-      return [...pilots];
+    live,
+    termsOf,
+    keepTerms: (fleet) => {
+      for (const id of terms.keys()) if (isFinalPilot(state.pilots.get(id)?.state ?? "DONE")) terms.delete(id);
+      const now = { ...fleet };
+      for (const { id } of live(fleet)) if (!terms.has(id)) terms.set(id, now);
     },
     agentsOf,
     everJoined: (pilot) => membersOf(pilot).length > 0 || state.pilots.get(pilot)?.state === "PMGR_ACTIVE",
@@ -86,7 +101,8 @@ export const createRoster = (home: string, engine: Engine, agents: Agents): Rost
       catchUp();
       return offers.has(keyOf(fleet));
     },
-    directoryOf: (fleet, { jobName }) => fleet.directoryOf?.(jobName) ?? join(home, "jobs", jobName),
+    directoryOf: (fleet, pilot) =>
+      termsOf(fleet, pilot).directoryOf?.(pilot.jobName) ?? join(home, "jobs", pilot.jobName),
     change: (pilot, to, facts = {}) =>
       engine.commit({ type: "pilot.changed", at: engine.clock(), pilot, state: to, ...facts }),
   };

@@ -61,9 +61,10 @@ export const supplyOf = (
     const idleSeconds = idleSince(pilot.id, pending || used > 0);
     if (roster.isDraining(pilot) || hasLostAgents(pilot)) return undefined;
     const ends = Math.min(...ids.map((id) => agents.link(id)?.endsAt ?? Infinity));
-    const remaining = pending ? freshSeconds(fleet) : (ends - engine.clock()) / 1000;
+    const terms = roster.termsOf(fleet, pilot);
+    const remaining = pending ? freshSeconds(terms) : (ends - engine.clock()) / 1000;
     // replaced this long before its end: as long as others waited in the manager
-    const life = lifetimeFor(fleet, pilot.id);
+    const life = lifetimeFor(terms, pilot.id);
     const drainsBefore = life?.signalMs === null || life === undefined ? 0 : (life.signalMs - life.drainMs) / 1000;
     if (!pending && remaining - drainsBefore < Math.min(notes.queueWait, LONGEST_LEAD)) return undefined;
     return { id: pilot.id, pending, used, occupancy, idleSeconds, remaining };

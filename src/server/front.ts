@@ -1,8 +1,7 @@
 import { hostname } from "node:os";
 import { createApi } from "../api/app.ts";
-import type { ServerView } from "../api/schemas.ts";
+import type { CheckView, ServerView } from "../api/schemas.ts";
 import { clusterNamed } from "../config/clusters-file.ts";
-import { loadClusters } from "../config/load-clusters.ts";
 import { formatSize } from "../core/quantities.ts";
 import { SlipwayError } from "../errors.ts";
 import { isLoopback } from "../protocol/endpoint.ts";
@@ -21,6 +20,7 @@ import { type Listening, whereToListen } from "../doors/listening.ts";
 import type { Log } from "./logger.ts";
 import type { Stored, Home } from "./open-home.ts";
 import { createNumbers } from "./numbers.ts";
+import { type Reload, createReload } from "./reload.ts";
 import { createPilotService } from "./service/pilot-service.ts";
 import { createService } from "./service/service.ts";
 import { MOST_STRANGERS, createStrangers } from "../doors/strangers.ts";
@@ -39,6 +39,8 @@ export interface Front {
   /** The socket for clients on this machine, and the directory made for it. */
   readonly socket: string;
   readonly runtime: string;
+  /** Stops looking at clusters.yaml. */
+  close(): void;
 }
 
 export interface FrontOptions {
@@ -67,17 +69,77 @@ const stateNow = (lifecycle: Lifecycle, reserve: Reserve): Pick<ServerView, "sta
   journalReserve: { bytes: reserve.bytes, of: RESERVE_BYTES, lent: reserve.lent },
 });
 
+const unreachableText = (far: readonly string[], host: string): string =>
+  `agents of ${far.join(", ")} cannot reach ${host}: start the server again, without --host or with another address`;
+
 /** Warns if nodes of a cluster could never reach this server. */
 const warnOfLoopback = ({ clusters }: Home, { host }: Listening, log: Log): void => {
   const far = [...clusters.clusters.values()].filter(({ manager }) => manager.isHere !== true).map(({ name }) => name);
-  if (far.length > 0 && isLoopback(host))
-    log(`agents of ${far.join(", ")} cannot reach ${host}: start the server without --host, or with another address`);
+  if (far.length > 0 && isLoopback(host)) log(unreachableText(far, host));
+};
+
+const filesOf = (files: ServerView["files"]): Pick<ServerView, "files"> => (files === undefined ? {} : { files });
+
+/** Reads clusters.yaml again for everybody in front of the doors and behind them. */
+const openReload = (
+  { home, stored, inside, log }: FrontOptions,
+  { host }: Listening,
+  changeLaunches: (names: Iterable<string>) => void,
+): { readonly reload: Reload; readonly overrides: () => Home["overrides"] } => {
+  let { overrides } = home;
+  const { clock } = inside.engine;
+  const reload = createReload({
+    root: home.root,
+    location: home.location,
+    clusters: home.clusters,
+    state: stored.state,
+    clock,
+    apply: (change) => {
+      inside.changeClusters(change);
+      changeLaunches(change.touched);
+    },
+    overridden: (digests) => {
+      overrides = digests;
+    },
+    warn: ({ config, touched }) => {
+      const far = [...touched].filter(
+        (name) => config.clusters.has(name) && config.clusters.get(name)?.manager.isHere !== true,
+      );
+      return far.length > 0 && isLoopback(host) ? [unreachableText(far, host)] : [];
+    },
+    published: ({ changes, later }) =>
+      stored.feed.publish({ event: "clusters.changed", detail: { changes, later } }, clock()),
+    log,
+  });
+  return { reload, overrides: () => overrides };
+};
+
+/** Checks a cluster of the file as it is now, which is then the one that counts. */
+const checkNow = async (
+  { home, bundles }: FrontOptions,
+  {
+    reload,
+    listening,
+    addresses,
+  }: { readonly reload: Reload; readonly listening: Listening; readonly addresses: readonly string[] },
+  name: string,
+): Promise<CheckView> => {
+  const { warnings } = await reload.now();
+  return checkCluster({
+    home: home.root,
+    bundles,
+    cluster: clusterNamed(home.clusters, name),
+    warnings,
+    reachable: !isLoopback(listening.host),
+    addresses,
+    run: createCommands(),
+  });
 };
 
 export const openFront = async (options: FrontOptions): Promise<Front> => {
   const { home, stored, inside, lifecycle, bundles, log } = options;
   const { root, clusters, keys } = home;
-  const { engine, agents, pilots, fleets, largest, shared, standings } = inside;
+  const { engine, agents, pilots, largest, shared, standings } = inside;
   const { mayTake, mayChange } = lifecycle;
   const listening = whereToListen({
     asked: options.host,
@@ -108,14 +170,15 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     log,
   });
 
-  const files = openFilesFor(clusters);
+  const { reload, overrides } = openReload(options, listening, (names) => launches.change(names));
+
   const fallback = createFallback(stored.state, standings, clusters.default);
   const service = createService({
     engine,
     agents,
     pilots,
     taskJobs: inside.jobs,
-    pilotService: createPilotService({ engine, agents, pilots, fleets, clusters, mayTake }),
+    pilotService: createPilotService({ engine, agents, pilots, clusters, mayTake }),
     runWatch: inside.runWatch,
     expected: inside.learning.expected,
     feed: stored.feed,
@@ -135,8 +198,9 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
       epoch: home.claim.epoch,
       ...stateNow(lifecycle, stored.reserve),
       listens: listening,
-      overrides: home.overrides,
-      ...(files === undefined ? {} : { files }),
+      overrides: overrides(),
+      clustersFile: reload.about(),
+      ...filesOf(openFilesFor(clusters)),
     }),
     blocked: lifecycle.blocked,
     mayChange,
@@ -158,16 +222,8 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
       mayTake,
       firstMemory: inside.memoryShare,
     }),
-    checkCluster: async (name) =>
-      checkCluster({
-        home: root,
-        bundles,
-        // the file as it is now: the check covers what the next start will read
-        cluster: clusterNamed(await loadClusters(home.location), name),
-        reachable: !isLoopback(listening.host),
-        addresses: openDoorsNow().addresses,
-        run: createCommands(),
-      }),
+    reloadClusters: reload.now,
+    checkCluster: (name) => checkNow(options, { reload, listening, addresses: openDoorsNow().addresses }, name),
     stop: lifecycle.stop,
     compact: inside.compactor.compact,
   });
@@ -196,5 +252,5 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     onAgent: (connection) => agents.accept(connection, () => strangers.known(connection)),
   });
   warnOfLoopback(home, listening, log);
-  return { launches, doors: opened, listening, url: urlOf(opened, listening), socket, runtime };
+  return { launches, doors: opened, listening, url: urlOf(opened, listening), socket, runtime, close: reload.close };
 };

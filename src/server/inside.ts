@@ -3,8 +3,10 @@ import { hostname, tmpdir, uptime } from "node:os";
 import { join } from "node:path";
 import { type Agents, createAgents } from "../agent-links/agents.ts";
 import type { ClusterConfig, ClustersConfig } from "../config/clusters-file.ts";
+import type { ClustersChange } from "../config/compare-clusters.ts";
 import type { Resources } from "../core/resources.ts";
 import type { GroupSpec } from "../core/spec.ts";
+import type { Agent, State } from "../core/state.ts";
 import { isFinalPilot } from "../core/states.ts";
 import { VERSION } from "../protocol/package-version.ts";
 import { DEFAULT_PREFETCH } from "../scheduler/capacity.ts";
@@ -12,6 +14,7 @@ import { createPressureOrder } from "../scheduler/pressure-order.ts";
 import { holdBack } from "../scheduler/held-back.ts";
 import { type AccountRule, createScheduler } from "../scheduler/scheduler.ts";
 import { readArchiveSync } from "../archive/archive.ts";
+import { type ChangeOptions, createChangeClusters } from "./change-clusters.ts";
 import { clockAtStart, createClock } from "./clock.ts";
 import { type Compactor, createCompactor } from "../archive/compactor.ts";
 import { type Engine, createEngine } from "./engine.ts";
@@ -19,7 +22,6 @@ import { accountRules } from "../pilots/accounts.ts";
 import { type Descriptions, createDescriptions } from "../check/descriptions.ts";
 import { type Standings, createStandings } from "../check/standings.ts";
 import { createFleets } from "../pilots/create-fleets.ts";
-import type { Fleet } from "../pilots/fleet.ts";
 import { createLargestMemory, createMemoryShare } from "../pilots/largest-memory.ts";
 import { largestOf } from "../pilots/largest.ts";
 import { type TaskJobs, createTaskJobs } from "../jobs/jobs.ts";
@@ -43,7 +45,6 @@ import { wire } from "./wiring.ts";
 export interface Inside {
   readonly engine: Engine;
   readonly agents: Agents;
-  readonly fleets: readonly Fleet[];
   readonly pilots: Pilots;
   readonly jobs: TaskJobs;
   readonly compactor: Compactor;
@@ -58,6 +59,8 @@ export interface Inside {
   readonly standings: Standings;
   /** What each manager last said of itself. */
   readonly descriptions: Descriptions;
+  /** Takes over clusters that were read again. */
+  readonly changeClusters: (change: ClustersChange) => void;
   /** Used in names that must not clash with those of other homes. */
   readonly homeHash: string;
   /** When this server started. */
@@ -110,6 +113,18 @@ const announce = (
   if (state.undecided > 0) commit({ type: "losses.judged", at: clock(), limit: state.lossLimit });
 };
 
+/** Where an agent counts towards. */
+const placeOfAgent =
+  (state: State, clusters: ClustersConfig) =>
+  ({ pilot, cluster, queue }: Pick<Agent, "pilot" | "cluster" | "queue">) => {
+    const known = state.pilots.get(pilot);
+    return {
+      cluster: known?.cluster ?? cluster ?? clusters.default,
+      queue: known?.queue ?? queue ?? "",
+      endsAt: Infinity,
+    };
+  };
+
 export const createInside = async (options: InsideOptions): Promise<Inside> => {
   const { home, stored, lifecycle, bundles, log } = options;
   const { root, claim, clusters, keys } = home;
@@ -153,36 +168,26 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     engine,
     token: keys.agentToken,
     limits: clusters.limits,
-    clusterOf: ({ pilot, cluster, queue }) => {
-      const known = state.pilots.get(pilot);
-      return {
-        cluster: known?.cluster ?? cluster ?? clusters.default,
-        queue: known?.queue ?? queue ?? "",
-        endsAt: Infinity,
-      };
-    },
+    clusterOf: placeOfAgent(state, clusters),
     log,
   });
   agents.adopt();
 
   const homeHash = createHash("sha256").update(root).digest("hex").slice(0, 8);
-  const fleets = createFleets({
-    home: root,
-    bundles,
-    clusters,
-    largest,
-    scratchOf,
-    living: () => [
-      ...[...state.pilots.values()].filter((pilot) => pilot.nativeId !== "" && !isFinalPilot(pilot.state)),
-      ...jobs.living(),
-    ],
-  });
+  const making = { home: root, bundles, scratchOf };
+  const living = () => [
+    ...[...state.pilots.values()].filter((pilot) => pilot.nativeId !== "" && !isFinalPilot(pilot.state)),
+    ...jobs.living(),
+  ];
+  const fleetsOf = (declared: ClustersConfig) => createFleets({ ...making, clusters: declared, largest, living });
+  const queuesOf: ChangeOptions["queuesOf"] = (declared, of) =>
+    createTaskQueues({ ...making, clusters: declared, fleets: of });
+  const fleets = fleetsOf(clusters);
   const spools = createSpools({ home: root, engine, agents, log });
-  const queues = createTaskQueues({ home: root, bundles, clusters, fleets, scratchOf });
   const place = { home: root, host: hostname(), mark: markOf(root, keys.agentToken), defaultCluster: clusters.default };
-  const jobs: TaskJobs = createTaskJobs({ ...place, engine, agents, spools, log, queues });
+  const jobs: TaskJobs = createTaskJobs({ ...place, engine, agents, spools, log, queues: queuesOf(clusters, fleets) });
   const descriptions = createDescriptions();
-  const standings = createStandings({ clusters: clusters.clusters.values(), clock, log, descriptions });
+  const standings = createStandings({ clusters: () => clusters.clusters.values(), clock, log, descriptions });
   const pilots = createPilots({
     home: root,
     prefix: `slipway-${homeHash}`,
@@ -209,11 +214,23 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     command: (upTo) => [process.execPath, join(bundles, "server.js"), "compact-child", "--home", root, "--up-to", upTo],
     log,
   });
+  const changeClusters = createChangeClusters({
+    clusters,
+    largest,
+    fleetsOf,
+    queuesOf,
+    pilots,
+    jobs,
+    descriptions,
+    standings,
+    engine,
+  });
+
   void standings.tryAll();
   return {
     engine,
     agents,
-    fleets,
+    changeClusters,
     pilots,
     jobs,
     compactor,

@@ -125,6 +125,7 @@ const createLookService = async (home: string): Promise<Service> => {
     launches: () => 0,
     submit: refuse,
     checkCluster: refuse,
+    reloadClusters: refuse,
     stop: refuse,
     compact: refuse,
   });

@@ -21,7 +21,7 @@ import { createLoopWatch } from "./loop-watch.ts";
 export interface NumbersOptions {
   readonly engine: Engine;
   readonly agents: Agents;
-  readonly fleets: readonly Fleet[];
+  readonly pilots: { readonly fleets: () => readonly Fleet[] };
   readonly clusters: ClustersConfig;
   readonly journal: Journal;
   readonly reserve: Reserve;
@@ -99,8 +99,8 @@ const waitingByShape = ({ engine, clusters }: NumbersOptions): Sample[] => {
   return largestOf(counts, "shape");
 };
 
-const pilotsByState = function* ({ engine, fleets }: NumbersOptions): Generator<Sample> {
-  for (const { cluster, queue } of fleets)
+const pilotsByState = function* ({ engine, pilots }: NumbersOptions): Generator<Sample> {
+  for (const { cluster, queue } of pilots.fleets())
     for (const state of ["queued", "active"]) yield { labels: { cluster, queue, state }, value: 0 };
   for (const { cluster, queue, state } of engine.state.pilots.values())
     if (!isFinalPilot(state)) yield { labels: { cluster, queue, state: PILOT_WORDS[state] }, value: 1 };

@@ -1,6 +1,7 @@
 import { join } from "node:path";
-import { type ClustersConfig, combineClusters } from "../config/clusters-file.ts";
+import { combineClusters } from "../config/clusters-file.ts";
 import { digestsOf, overridesOf } from "../config/effective.ts";
+import { type LiveClusters, liveClusters } from "../config/live-clusters.ts";
 import { type ClustersLocation, loadLayers } from "../config/load-clusters.ts";
 import type { State } from "../core/state.ts";
 import { SlipwayError } from "../errors.ts";
@@ -19,7 +20,7 @@ export interface Home {
   readonly claim: HomeClaim;
   /** Where the clusters were read. */
   readonly location: ClustersLocation;
-  readonly clusters: ClustersConfig;
+  readonly clusters: LiveClusters;
   /** What of it a project overrides: a digest by cluster. */
   readonly overrides: Readonly<Record<string, string>>;
   readonly keys: Keys;
@@ -40,10 +41,10 @@ export const openHome = async ({ root, location, log, onLost }: OpenHomeOptions)
   });
   claim.onLost(onLost);
   const { layers, keys: known } = await loadLayers(location);
-  const clusters = combineClusters(layers, known);
+  const clusters = liveClusters(combineClusters(layers, known));
   await checkShared(root, clusters);
   const keys = await loadKeys(root);
-  for (const warning of keys.warnings) log(warning);
+  for (const warning of [...keys.warnings, ...clusters.warnings]) log(warning);
   for (const { name, manager, own } of clusters.clusters.values())
     for (const notice of manager.notices?.(own) ?? []) log(`cluster ${name}: ${notice}`);
   return { root, claim, location, clusters, overrides: digestsOf(overridesOf(layers)), keys };

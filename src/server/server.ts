@@ -61,6 +61,7 @@ const publishEndpoint = async ({ home, inside, front }: Parts): Promise<void> =>
 /** Closes everything: first what could create work, last what the others write to. */
 const closeAll = async (parts: Parts): Promise<void> => {
   const { home, stored, inside, front, log } = parts;
+  front.close();
   inside.pilots.close();
   inside.standings.close();
   await front.launches.close();

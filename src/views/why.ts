@@ -98,6 +98,11 @@ const whyWaits = ({ waitingPilots }: Surroundings, what: string): WhyView =>
 
 /** `before` of the tasks that wait stand before it, where it is one task. */
 const whyReady = (around: Surroundings, what: string, before?: number): WhyView => {
+  const answer = whyNotPlaced(around, what, before);
+  return answer.detail.startsWith(`${what}; `) ? { ...answer, waits: answer.detail.slice(what.length + 2) } : answer;
+};
+
+const whyNotPlaced = (around: Surroundings, what: string, before: number | undefined): WhyView => {
   if (around.job !== null) return whyJob(around.job, what);
   if (around.blocked !== null)
     return why(

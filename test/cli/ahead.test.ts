@@ -75,7 +75,7 @@ describe("tasks in a row", () => {
   it("begin one after the other at one agent, most of them handed ahead, each with a TMPDIR of its own", async () => {
     const run = await submit((nth) => (nth === 0 ? { run: gate.script } : {}));
     await gate.arrived(1);
-    const events = slipway.start(["events", "--follow", "--json", "--run", String(run)]);
+    const events = slipway.start(["events", "--follow", "--since", "0", "--json", "--run", String(run)]);
     await events.saw(/run.submitted/);
     gate.open();
     expect((await slipway.run(["wait", String(run)])).status).toBe(0);

@@ -124,7 +124,7 @@ describe("with a server", () => {
     await gate.arrived(1);
     const wait = slipway.start(["wait", String(id)]);
     const logs = slipway.start(["logs", "-f", String(id)]);
-    const events = slipway.start(["events", "--follow"]);
+    const events = slipway.start(["events", "--follow", "--since", "0"]);
     await Promise.all([logs.saw(/begun/), events.saw(/run\.submitted/)]);
     for (const each of [wait, logs, events]) each.child.kill("SIGINT");
     for (const each of [wait, logs, events]) expect((await each.ended).status).toBe(130);

@@ -1,7 +1,7 @@
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { RunView, StatusView, TaskView, WhyView } from "../../src/api/schemas.ts";
+import type { ClusterView, PilotView, RunView, StatusView, TaskView, WhyView } from "../../src/api/schemas.ts";
 import { until } from "../until.ts";
 import { createGate } from "./gate.ts";
 import { createHome, type Outcome, type SlipwayHome } from "./slipway-process.ts";
@@ -111,5 +111,125 @@ describe("a cluster that cannot work here", () => {
     expect((await slipway.run(["wait", String(first), String(second)])).status).toBe(0);
     expect((await slipway.json<WhyView>(["why", String(third)])).cause).toBe("no-pilot");
     await slipway.run(["cancel", String(third)]);
+  });
+});
+
+describe("clusters.yaml is read again", () => {
+  const file = (): string => join(slipway.home, "clusters.yaml");
+  const status = async (): Promise<StatusView["server"]> => (await slipway.json<StatusView>(["status"])).server;
+  const write = (queues: string): Promise<void> =>
+    writeFile(file(), `clusters:\n  local: { resources: { cpus: 2, licence: 1 }, grace: 1s, queues: { ${queues} } }\n`);
+
+  it("on demand, and says what changed; a queue that tasks wait for or pilots serve cannot go", async () => {
+    await write("default: {}, b: { fleet: { max: 1 } }");
+    const first = await slipway.run(["clusters", "reload"]);
+    expect(first).toMatchObject({ status: 0 });
+    expect(first.stdout).toMatch(/cluster grid: removed/);
+    expect(first.stdout).toMatch(/local\/b: added/);
+    const gate = createGate(slipway.cwd, "reload");
+    const run = await submit("--queue", "b", "--", ...gate.command);
+    await gate.arrived(1);
+    const pilot = (await slipway.json<PilotView[]>(["pilots", "list"])).at(-1)!;
+    await write("default: { fleet: { max: 3 } }");
+    const refused = await slipway.run(["clusters", "reload"]);
+    expect(refused.status).toBe(2);
+    expect(refused.stderr).toContain(
+      `queue local/b is gone from it, but is still needed: pilot ${pilot.id}, 1 task of run ${run}`,
+    );
+    // the old one stays, and status says why
+    expect((await status()).clustersFile?.problem).toContain("queue local/b is gone");
+    expect((await slipway.run(["status"])).stdout).toContain(
+      "the one before it stays: clusters.yaml is not taken over",
+    );
+    expect((await slipway.json<StatusView>(["status"])).fleets.map(({ queue, max }) => `${queue} ${max}`)).toEqual([
+      "default 1",
+      "b 1",
+    ]);
+    gate.open();
+    expect((await slipway.run(["wait", String(run)])).status).toBe(0);
+    expect((await slipway.run(["pilots", "cancel", pilot.id])).status).toBe(0);
+    const reloaded = await until("the pilot to be gone", async () => {
+      const said = await slipway.run(["clusters", "reload", "--json"]);
+      return said.status === 0 ? said : undefined;
+    });
+    expect(JSON.parse(reloaded.stdout)).toMatchObject({ later: [], files: [file()] });
+    expect((await status()).clustersFile).toMatchObject({ problem: null });
+    expect((await slipway.json<StatusView>(["status"])).fleets.map(({ queue, max }) => `${queue} ${max}`)).toEqual([
+      "default 3",
+    ]);
+    const events = await slipway.run(["events", "--since", "10m"]);
+    expect(events.stdout).toMatch(/clusters\.changed {2}changes=.*local\/b: removed/);
+  });
+
+  it("by itself, also when an editor puts another file in its place; what is wrong is not taken", async () => {
+    const taken = (queue: string): Promise<boolean> =>
+      until(`queue ${queue}`, async () => {
+        const clusters = await slipway.json<ClusterView[]>(["clusters", "list"]);
+        return clusters.some(({ queues }) => queues.includes(queue));
+      });
+    await write("default: {}, written: {}");
+    await taken("written");
+    await writeFile(
+      join(slipway.home, ".swp"),
+      "clusters: { local: { resources: { cpus: 2, licence: 1 }, queues: { default: {}, put: {} } } }",
+    );
+    await rename(join(slipway.home, ".swp"), file());
+    await taken("put");
+    await mkdir(join(slipway.home, "clusters"), { recursive: true });
+    await writeFile(
+      join(slipway.home, "clusters", "more.yaml"),
+      "clusters: { far: { type: slurm, bin: /none, fallback: wait, queues: { layer: {} } } }",
+    );
+    await taken("layer");
+    await writeFile(file(), "clusters: { local: { coers: 1 } }");
+    const problem = await until("what is wrong", async () => (await status()).clustersFile?.problem ?? undefined);
+    expect(problem).toMatch(/clusters\.yaml:1:\d+: unknown key 'coers'/);
+    await taken("put");
+    await write("default: {}");
+    await until("that it is over", async () => (await status()).clustersFile?.problem === null);
+  });
+});
+
+describe("why knows everything by its name", () => {
+  const why = (...words: string[]): Promise<Outcome> => slipway.run(["why", ...words, "--json"]);
+
+  it("clusters, fleets, pilots; a name that may be several is explained; one that is nothing is refused", async () => {
+    expect(JSON.parse((await why("far")).stdout)).toMatchObject({
+      cause: "cluster-unusable",
+      detail: expect.stringMatching(/cluster far cannot be used since .*: sbatch, .*not found in \/none/) as string,
+      of: { kind: "cluster", id: "far" },
+    });
+    expect(JSON.parse((await why("far/layer")).stdout)).toMatchObject({ cause: "no-pilot", of: { kind: "fleet" } });
+    expect(JSON.parse((await why("layer")).stdout)).toMatchObject({ of: { kind: "fleet", id: "far/layer" } });
+    expect(JSON.parse((await why("local")).stdout)).toMatchObject({ of: { kind: "cluster" } });
+    const [pilot] = await slipway.json<PilotView[]>(["pilots", "list"]);
+    expect(JSON.parse((await why("pilot", pilot!.id)).stdout)).toMatchObject({ of: { kind: "pilot", id: pilot!.id } });
+    await writeFile(
+      join(slipway.home, "clusters", "more.yaml"),
+      "clusters: { far: { type: slurm, bin: /none, fallback: wait, queues: { default: {} } } }",
+    );
+    expect((await slipway.run(["clusters", "reload"])).status).toBe(0);
+    const both = await why("default");
+    expect(both.status).toBe(2);
+    expect(JSON.parse(both.stderr)).toMatchObject({
+      error: { code: "ambiguous", facts: { meanings: "fleet local/default, fleet far/default" } },
+    });
+    expect(JSON.parse((await why("fra")).stderr)).toMatchObject({
+      error: { code: "no-such-thing", facts: { suggestion: "; did you mean 'far'?" } },
+    });
+    expect((await why("pilot", "999")).status).toBe(2);
+    expect((await why("launch", "1")).status).toBe(2);
+  });
+
+  it("wait says why nothing runs, and hints are true when they are pasted", async () => {
+    const waits = await submit("--cluster", "far", "--", "true");
+    const waiting = slipway.start(["--home", slipway.home, "wait", String(waits)]);
+    await waiting.saw(/run \d+ waits: no pilot runs: sbatch, .*not found in \/none/, "stderr");
+    const said = await slipway.run(["--home", slipway.home, "why", String(waits)]);
+    expect(said.stdout).toContain(`\`slipway --home ${slipway.home} clusters check far\``);
+    const unknown = await slipway.run(["show", "999", "--home", slipway.home]);
+    expect(unknown.stderr).toContain(`\`slipway --home ${slipway.home} list\``);
+    await slipway.run(["cancel", String(waits)]);
+    expect((await waiting.ended).status).toBe(1);
   });
 });

@@ -644,7 +644,7 @@ describe("progress", () => {
     gate.open();
     const { status, drawn } = await terminal.ended;
     expect(status).toBe(0);
-    expect(drawn).toContain("\r\u001b[2K");
+    expect(drawn).toContain("\r\u001b[J");
     // Every line that was drawn fits the terminal.
     const lines = plain(drawn).split(/[\r\n]+/);
     for (const line of lines) expect([...line].length).toBeLessThanOrEqual(100);
@@ -666,6 +666,25 @@ describe("progress", () => {
     expect(drawn).toMatch(/cancelling run \d+/);
   });
 
+  it("d leaves the bar and the run continues; attach comes back to it", async (ctx) => {
+    if (!existsSync(script)) ctx.skip("script (util-linux) is not installed");
+    const gate = createGate(slipway.cwd, "left");
+    const left = inTerminal(["run", "--", ...gate.command]);
+    await gate.arrived(1);
+    await until("the bar", () => left.drawn().includes("1 running"));
+    expect(left.drawn()).toContain("Ctrl-C cancels it");
+    left.type("d");
+    const { status, drawn } = await left.ended;
+    expect(status).toBe(0);
+    const id = /run (\d+) continues: `slipway attach \d+`/.exec(plain(drawn))?.[1];
+    const back = inTerminal(["attach", id!]);
+    await until("the bar again", () => back.drawn().includes("1 running"));
+    gate.open();
+    const ended = await back.ended;
+    expect(ended.status).toBe(0);
+    expect(plain(ended.drawn)).toMatch(/run \d+ \S+: done, 1 done/);
+  });
+
   it("no colours where they are not wanted; ASCII where UTF-8 is not", async (ctx) => {
     if (!existsSync(script)) ctx.skip("script (util-linux) is not installed");
     const colored = await inTerminal(["list"]).ended;
@@ -676,6 +695,59 @@ describe("progress", () => {
     expect(plain(ascii.drawn)).toMatch(/\[#*-*\] {2}\d\/3/);
     // eslint-disable-next-line no-control-regex -- that is the point
     expect(ascii.drawn).toMatch(/^[\u0000-\u007f]*$/);
+  });
+
+  it("completion knows runs, clusters, queues and pilots in bash, zsh and fish, and is silent without a server", async () => {
+    const submitted = (await slipway.json<{ run: number }>(["submit", "--", "true"])).run;
+    await run("wait", String(submitted));
+    const bin = join(ROOT, "bin");
+    const scriptOf = async (shell: string): Promise<string> => (await run("completion", shell)).stdout;
+    const [bash, fish, zsh] = await Promise.all(["bash", "fish", "zsh"].map(scriptOf));
+    const ask: Record<string, (line: string) => [string, string[]]> = {
+      bash: (line) => {
+        const words = line.split(" ");
+        const code = `${bash}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length - 1}; _slipway; printf '%s\\n' "\${COMPREPLY[@]}"`;
+        return ["bash", ["--norc", "-c", code]];
+      },
+      fish: (line) => ["fish", ["--no-config", "-c", `${fish}\ncomplete -C '${line}'`]],
+      // a terminal inside zsh, into which the line and a tab are typed
+      zsh: (line) => [
+        "zsh",
+        [
+          "-fc",
+          `zmodload zsh/zpty; zpty z 'PS1=; TERM=dumb zsh -fi'; zpty -w z 'autoload -Uz compinit; compinit -u -D; LISTMAX=10000; zstyle ":completion:*" list-prompt ""; eval "$SLIPWAY_SCRIPT"; bindkey "^I" list-choices; print REA""DY'; until zpty -r z text; [[ "$text" == *READY* ]]; do :; done; zpty -w -n z ${JSON.stringify(line)}$'\\t'; sleep 4; while zpty -r -t z text; do print -rn -- "$text"; done`,
+        ],
+      ],
+    };
+    const complete = (shell: string, line: string, home = slipway.home): string => {
+      const [program, words] = ask[shell]!(line);
+      const env = {
+        ...process.env,
+        SLIPWAY_HOME: home,
+        PATH: `${bin}:${process.env["PATH"]}`,
+        SLIPWAY_SCRIPT: zsh!,
+        HOME: slipway.root,
+      };
+      const { stdout, stderr } = spawnSync(program, words, {
+        encoding: "utf8",
+        cwd: slipway.cwd,
+        env,
+        timeout: 60_000,
+      });
+      expect(stderr, `${shell}: ${line}`).toBe("");
+      return stdout;
+    };
+    for (const shell of ["bash", "fish", "zsh"].filter((each) => existsSync(`/usr/bin/${each}`))) {
+      expect(complete(shell, "slipway show "), shell).toMatch(new RegExp(`\\b${submitted}\\b`));
+      expect(complete(shell, "slipway run --cluster lo"), shell).toContain("local");
+      expect(complete(shell, "slipway run --queue d"), shell).toContain("default");
+    }
+    for (const shell of ["bash", "fish"].filter((each) => existsSync(`/usr/bin/${each}`))) {
+      expect(complete(shell, "slipway wait ", join(slipway.root, "nowhere")), shell).not.toMatch(/\b\d+\b/);
+      expect(complete(shell, `slipway --home ${slipway.home} attach `, "/none")).toContain(String(submitted));
+      expect(complete(shell, "slipway why pilot "), shell).toMatch(/^\d+\b/);
+      expect(complete(shell, "slipway why "), shell).toContain("local/default");
+    }
   });
 
   it("elsewhere, lines to keep: the first failure at once, then how it ended", async () => {

@@ -125,6 +125,10 @@ export const progressLine = (run: RunView, { width, unicode, style, rate, note }
   return `${withHead ? head : ""}${edge[0]}${style.green(drawn)}${edge[1]}  ${texts}`;
 };
 
+/** Why nothing runs, below the bar, cut where the terminal ends. */
+export const reasonLine = (reason: string, width: number, unicode: boolean): string =>
+  clipped(printable(reason), width, unicode ? "…" : "~");
+
 /** The same for a file or a pipe: a line to keep. */
 export const progressText = (run: RunView, rate: number | undefined): string => {
   const progress = progressOf(run);

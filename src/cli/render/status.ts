@@ -1,6 +1,7 @@
 import type { ClusterView, FleetView, PilotView, ServerView, StatusView } from "../../api/schemas.ts";
 import type { TaskJobsView } from "../../api/job-schemas.ts";
 import { stateWord } from "../../core/state-words.ts";
+import { clustersFileNote } from "./reload.ts";
 import { runsTable } from "./runs.ts";
 import { stateColored, type Style } from "./style.ts";
 import { facts, table } from "./table.ts";
@@ -102,6 +103,8 @@ export const statusScreen = (status: StatusView, style: Style, now: number, widt
       width,
     ),
   ];
+  const note = clustersFileNote(server, style);
+  if (note !== undefined) sections.push(note);
   if (status.fleets.length > 0) sections.push(fleetsTable(status.fleets, width));
   if (status.taskJobs !== undefined && status.taskJobs.length > 0) sections.push(taskJobsTable(status.taskJobs, width));
   if (status.wraps !== undefined && status.wraps.length > 0) sections.push(wrapFleets(status.wraps, style, width));

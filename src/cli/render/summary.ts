@@ -6,13 +6,13 @@ import { stateColored, type Style } from "./style.ts";
 import { count, duration, perSecond, plural, printable } from "./text.ts";
 
 /** What to type next after failures, with the ids filled in; `stops` when the server ends with this command. */
-export const nextSteps = (run: RunView, failure: TaskView | undefined, stops = false): string => {
-  const lines: string[] = stops ? ["slipway up    (this run's own server has stopped)"] : [];
+export const nextSteps = (run: RunView, failure: TaskView | undefined, stops = false, program = "slipway"): string => {
+  const lines: string[] = stops ? [`${program} up    (this run's own server has stopped)`] : [];
   if (failure !== undefined) {
-    lines.push(`slipway why ${failure.id}`);
-    lines.push(`slipway logs ${failure.id} --stderr`);
-  } else lines.push(`slipway why ${run.id}`);
-  lines.push(`slipway retry ${run.id} --failed`);
+    lines.push(`${program} why ${failure.id}`);
+    lines.push(`${program} logs ${failure.id} --stderr`);
+  } else lines.push(`${program} why ${run.id}`);
+  lines.push(`${program} retry ${run.id} --failed`);
   return `next:\n${lines.map((line) => `  ${line}`).join("\n")}`;
 };
 
@@ -24,6 +24,7 @@ export const runSummary = (
   now: number,
   succeeded: boolean,
   stops = false,
+  program = "slipway",
 ): string => {
   const took = elapsed(run, now);
   const { done, failed } = progressOf(run);
@@ -45,6 +46,6 @@ export const runSummary = (
     lines.push(failuresList(failures, style));
     if (failed > failures.length) lines.push(`  … and ${count(failed - failures.length)} more`);
   }
-  if (!succeeded) lines.push(nextSteps(run, failures[0], stops));
+  if (!succeeded) lines.push(nextSteps(run, failures[0], stops, program));
   return lines.join("\n");
 };

@@ -8,6 +8,7 @@ import type { Context } from "../context.ts";
 import { probeQueue } from "../probe.ts";
 import { checkScreen } from "../render/check.ts";
 import { type EffectiveView, effectiveScreen } from "../render/effective.ts";
+import { reloadScreen } from "../render/reload.ts";
 import { clusterScreen, clustersTable } from "../render/status.ts";
 import { currentDirectory, searcherOf } from "../submission.ts";
 import { type Define, examples, subcommand, widthFor } from "../verb.ts";
@@ -43,6 +44,7 @@ export const define: Define = (command, { act }) => {
       "slipway clusters list",
       "slipway clusters show local",
       "slipway clusters show hpc --effective --stage train",
+      "slipway clusters reload",
       "slipway clusters check hpc",
       "slipway clusters check hpc --probe --queue cpu",
     ]),
@@ -74,6 +76,16 @@ export const define: Define = (command, { act }) => {
         return answer(cluster, () => clusterScreen(cluster, style));
       }),
     );
+  subcommand(
+    command,
+    "reload",
+    "read clusters.yaml and its layers again, and say what changed; the server also does so when a file changes",
+  ).action(
+    act(async ({ client, answer, style }) => {
+      const reloaded = await client.reloadClusters();
+      answer(reloaded, () => reloadScreen(reloaded, style));
+    }),
+  );
   subcommand(command, "check", "check a cluster's configuration as clusters.yaml has it now, without running work")
     .argument("<NAME>")
     .option("--probe", "also submit one pilot per queue, wait for its agents, and cancel it")

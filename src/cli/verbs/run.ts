@@ -8,6 +8,7 @@ import { dryRun } from "../dry-run.ts";
 import { exitStatus, followRun, summaryOf } from "../follow.ts";
 import { type Joblog, openJoblog } from "../joblog.ts";
 import { onInterrupts } from "../interrupts.ts";
+import { type Leaving, offerLeaving, tellLeft } from "../leaving.ts";
 import { otherRunsLive, releaseServer, withServer } from "../own-server.ts";
 import { plural } from "../render/text.ts";
 import { readResult, resultTask } from "../result.ts";
@@ -63,6 +64,7 @@ const submitAndFollow = async (
   const display = displayFor(context);
   const interrupt = new AbortController();
   let id: number | undefined;
+  let leaving: Leaving | undefined;
 
   const cancel = async (): Promise<void> => {
     if (id === undefined) return;
@@ -101,7 +103,17 @@ const submitAndFollow = async (
     tellRedirected(context, answer);
     if (interrupt.signal.aborted) await cancel();
     const log = joblog?.follow(answer.run);
-    const ended = await followRun(context, answer.run, display, { wasThere: true });
+    leaving = offerLeaving(context, display, "Ctrl-C cancels it");
+    const ended = await followRun(context, answer.run, display, { wasThere: true, signal: leaving.signal });
+    if (ended === undefined) {
+      await log?.left();
+      tellLeft(context, answer.run);
+      if (lease.own) context.note("its server stays up: `slipway down` stops it");
+      // it has work to do
+      lease.own = false;
+      return interrupt.signal.aborted ? INTERRUPTED : 0;
+    }
+    leaving.stop();
     if (log !== undefined)
       await withServer(context, submission, { found, repeatable: true, wasThere: true }, () => log.done(ended));
     const conclusion = await withServer(context, submission, { found, repeatable: true, wasThere: true }, () =>
@@ -110,6 +122,7 @@ const submitAndFollow = async (
     const status = await conclude(context, conclusion);
     return interrupt.signal.aborted ? INTERRUPTED : status;
   } finally {
+    leaving?.stop();
     display.end();
     restore();
   }
@@ -123,7 +136,8 @@ export const define: Define = (command, { act }) =>
     )
     .description(
       "Submit tasks, follow them with a progress bar and print a summary. If no server is running, start one for the " +
-        "run and stop it at the end. Exit status: 0 all tasks done, 1 some failed or were cancelled, 130 interrupted.",
+        "run and stop it at the end. On a terminal, `d` leaves the bar and the run continues (`slipway attach` comes back); " +
+        "Ctrl-C cancels the run, twice leaves at once. Exit status: 0 all tasks done, or left with `d`, 1 some failed or were cancelled, 130 interrupted.",
     )
     .option("--dry-run", "submit nothing: check everything and show what would run, as `slipway validate` does")
     .addHelpText(

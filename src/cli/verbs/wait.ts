@@ -28,10 +28,11 @@ export const define: Define = (command, { act }) =>
         const warn = (text: string): void => context.err.line(`warning: ${text}`);
         const joblog = file === undefined ? undefined : await openJoblog(context.client, file, warn);
         const display = displayFor(context);
-        const quietly = { ...display, update: () => undefined, end: () => undefined };
+        // of several runs no bar, but lines that say why one waits
+        const quietly = () => ({ ...displayFor(context, { lines: true }), update: () => undefined });
         const one = async (id: number): Promise<RunView> => {
           const log = joblog?.follow(id);
-          const run = await followRun(context, id, ids.length === 1 ? display : quietly);
+          const run = (await followRun(context, id, ids.length === 1 ? display : quietly()))!;
           await log?.done(run);
           if (context.json) context.printJson(await context.client.run(id));
           else if (!context.quiet) context.out.line(await summaryOf(context, run, context.style));

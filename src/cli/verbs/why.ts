@@ -1,6 +1,7 @@
 import type { WhyView } from "../../api/schemas.ts";
 import { SlipwayError } from "../../errors.ts";
 import type { Context } from "../context.ts";
+import { withHome } from "../hints.ts";
 import { printable } from "../render/text.ts";
 import { parseTarget } from "../targets.ts";
 import { type Define, examples } from "../verb.ts";
@@ -19,38 +20,61 @@ const whyOfWrap = async (home: string, name: string): Promise<WhyView | undefine
   }
 };
 
-const whyOf = async ({ home, reader }: Context, target: string): Promise<WhyView> => {
+const whyOf = async ({ home, client, reader }: Context, target: string): Promise<WhyView> => {
   const found = await whyOfWrap(home, target);
   if (found !== undefined) return found;
+  if (!/^\d+(\.\d+)?$/.test(target)) return client.whyOf(target);
   const { run, task } = parseTarget(target, "a wrapper of this home");
-  return reader.why(run, task);
+  try {
+    return await reader.why(run, task);
+  } catch (error) {
+    // a number may be something else's
+    if (task !== undefined || !(error instanceof SlipwayError && error.code === "no-such-run")) throw error;
+    return client.whyOf(target).catch(() => {
+      throw error;
+    });
+  }
 };
+
+/** Lines that need no expert: the cause, what is known, what would help. */
+const whyText = ({ style, program }: Context, { cause, detail, remedy }: WhyView): string =>
+  [
+    style.bold(printable(cause)),
+    ...[detail, withHome(remedy, program)]
+      .filter((text) => text !== "")
+      .map((text) =>
+        text
+          .split("\n")
+          .map((line) => `  ${printable(line)}`)
+          .join("\n"),
+      ),
+  ].join("\n");
 
 export const define: Define = (command, { act }) =>
   void command
-    .argument("<RUN|RUN.TASK|WRAP>", "a run (3), one of its tasks (3.17), or a Dask cluster: its id or its status file")
+    .argument(
+      "<NAME...>",
+      "a run (3), a task (3.17), pilot 4, launch 2, job 1234, a fleet (hpc/cpu), a cluster (hpc), or a Dask cluster: its id or its status file",
+    )
     .description(
-      "Why it is not running, or why it failed, and what would help. Of a Dask cluster: why it has no workers, or no more.",
+      "Why it is not running, or why it failed, and what would help. Of a cluster or a fleet: why it has no pilots, or no " +
+        "more. A job is named by its manager's id of it. A kind (run, task, pilot, launch, job, fleet, cluster) before a " +
+        "name leaves no doubt; a number alone is a run.",
     )
     .addHelpText(
       "after",
-      examples(["slipway why 3", "slipway why 3.17", "slipway why 3.17 --json", "slipway why dask.json"]),
+      examples([
+        "slipway why 3",
+        "slipway why 3.17 --json",
+        "slipway why pilot 4",
+        "slipway why hpc/cpu",
+        "slipway why hpc",
+        "slipway why dask.json",
+      ]),
     )
     .action(
-      act(async (context, [target]) => {
-        const why = await whyOf(context, target!);
-        context.answer(why, () =>
-          [
-            context.style.bold(printable(why.cause)),
-            ...[why.detail, why.remedy]
-              .filter((text) => text !== "")
-              .map((text) =>
-                text
-                  .split("\n")
-                  .map((line) => `  ${printable(line)}`)
-                  .join("\n"),
-              ),
-          ].join("\n"),
-        );
+      act(async (context, words) => {
+        const why = await whyOf(context, words.join(" "));
+        context.answer(why, () => whyText(context, why));
       }),
     );

@@ -44,6 +44,8 @@ export interface Launches extends LaunchService {
   /** The server is listening, so jobs may learn its address. Adopts what earlier servers launched. */
   start(): Promise<void>;
   readonly live: number;
+  /** These clusters are others now, or new, or gone; jobs that live keep their directories. */
+  change(names: Iterable<string>): void;
   close(): Promise<void>;
 }
 
@@ -58,9 +60,14 @@ export const createLaunches = async (options: LaunchesOptions): Promise<Launches
   const tokens = await loadUserTokens(home);
   const jobs = join(home, "jobs");
   const clusters = new Map<string, LaunchCluster>();
-  for (const config of options.clusters.clusters.values())
-    if (isLaunchManager(config.type))
-      clusters.set(config.name, createLaunchCluster(config, config.type, settingsOf(config), jobs));
+  const change = (names: Iterable<string>): void => {
+    for (const name of names) {
+      const config = options.clusters.clusters.get(name);
+      if (config === undefined || !isLaunchManager(config.type)) clusters.delete(name);
+      else clusters.set(name, createLaunchCluster(config, config.type, settingsOf(config), jobs));
+    }
+  };
+  change(options.clusters.clusters.keys());
   const publications = createPublications({ homeHash, agentBundle: join(options.bundles, "agent.js"), endpoint });
   const watcher = createWatcher({ engine, clusters, storage, output, log });
   const prepare = createPreparation({ config: options.clusters, clusters, identity, publications, home, own });
@@ -79,6 +86,7 @@ export const createLaunches = async (options: LaunchesOptions): Promise<Launches
         await storage.sweep(root, (directory) => known.has(directory)).catch((error: unknown) => log(String(error)));
       }
     },
+    change,
     get live() {
       return [...state.launches.values()].filter((each) => !isFinalLaunch(each.state)).length + intake.size;
     },

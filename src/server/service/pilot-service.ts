@@ -20,7 +20,6 @@ export interface PilotServiceOptions {
   readonly engine: Engine;
   readonly agents: Agents;
   readonly pilots: Pilots;
-  readonly fleets: readonly Fleet[];
   readonly clusters: ClustersConfig;
   /** Throws when nothing new may be taken now. */
   readonly mayTake: () => void;
@@ -103,7 +102,7 @@ export const createPilotService = (options: PilotServiceOptions): PilotService =
     fleetViews: () => {
       const demand = engine.scheduler.demand();
       const living = new Set([...state.agents.values()].filter(({ ended }) => ended === 0).map(({ pilot }) => pilot));
-      return options.fleets.map((fleet) => {
+      return pilots.fleets().map((fleet) => {
         const { cluster, queue, policy } = fleet;
         const live = [...state.pilots.values()].filter(
           (pilot) => pilot.cluster === cluster && pilot.queue === queue && !isFinalPilot(pilot.state),

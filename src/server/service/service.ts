@@ -25,6 +25,7 @@ import { createTaskService } from "./task-service.ts";
 import { createValidate } from "./validate.ts";
 import { type Etas, createEtas } from "./etas.ts";
 import { createTaskTable } from "./task-table.ts";
+import { createWhyNames } from "./why-names.ts";
 import { createWhyService } from "./why-service.ts";
 import type { AgentId, Row, RunId } from "../../core/ids.ts";
 import { wrapViews } from "../../wrap/report/view.ts";
@@ -59,6 +60,7 @@ export interface ServiceOptions {
   readonly etas?: Etas;
   readonly submit: Service["submit"];
   readonly checkCluster: Service["checkCluster"];
+  readonly reloadClusters: Service["reloadClusters"];
   readonly stop: (now: boolean) => void;
   readonly compact: () => Promise<void>;
 }
@@ -102,6 +104,7 @@ export const createService = (options: ServiceOptions): Service => {
   const context: ServiceContext = { ...options, shelf, logs };
   const etas = options.etas ?? createEtas(context);
   const jobs = createJobService(context, pilotViews);
+  const whyService = createWhyService(context, jobs);
   let submitting = 0;
 
   const shortView = (id: number): RunView => {
@@ -121,7 +124,15 @@ export const createService = (options: ServiceOptions): Service => {
     ...createRunChanges(context),
     ...createRetry(context),
     ...createValidate(context),
-    ...createWhyService(context, jobs),
+    ...whyService,
+    whyNamed: createWhyNames({
+      context,
+      why: whyService.why,
+      pilots: pilotViews,
+      fleets: fleetViews,
+      clusters: () => clusterViews(options),
+      jobs: jobs.jobs,
+    }),
     efficiency: async (id) => efficiencyView(await shelf.whole(id)),
     server: options.about,
     status: () => {
@@ -163,10 +174,11 @@ export const createService = (options: ServiceOptions): Service => {
       const live = query.follow ? feed.follow(query.run, signal) : undefined;
       // the follower starts listening with its first step: take that step before reading the past
       const first = live?.next();
-      let last = query.since;
-      for (const event of feed.since(query.since, query.run)) {
+      const startsNow = query.follow && query.since === undefined && query.time === undefined;
+      let last = query.since ?? (startsNow ? feed.seq : 0);
+      for (const event of feed.since(last, query.run)) {
         last = event.seq;
-        yield event;
+        if (query.time === undefined || Date.parse(event.time) >= query.time) yield event;
       }
       if (live === undefined) return;
       for (let step = await first!; step.done !== true; step = await live.next())
@@ -179,6 +191,7 @@ export const createService = (options: ServiceOptions): Service => {
     cancelPilot,
     clusters: () => clusterViews(options),
     checkCluster: options.checkCluster,
+    reloadClusters: options.reloadClusters,
     wraps: () => wrapViews(options.home),
     compact: options.compact,
     stop: (now, idle) => {

@@ -134,7 +134,7 @@ describe("roles", () => {
         .map(([route]) => route)
         .toSorted(),
     );
-    expect((await allowed("user")).every((route) => /launches|jobs|server$|openapi|z$/.test(route))).toBe(true);
+    expect((await allowed("user")).every((route) => /launches|jobs|why$|server$|openapi|z$/.test(route))).toBe(true);
   });
 
   it("a job's token is good for its own log alone", async () => {

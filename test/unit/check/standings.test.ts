@@ -51,7 +51,7 @@ describe("standings", () => {
   const standing = (of: ClusterConfig, ask: () => Promise<ClusterDescription>) => {
     let now = 1000;
     const clock = (): number => (now += 1);
-    return createStandings({ clusters: [of], clock, log: (text) => lines.push(text), descriptions: asking(ask) });
+    return createStandings({ clusters: () => [of], clock, log: (text) => lines.push(text), descriptions: asking(ask) });
   };
 
   it("a manager that answers is fine, one that does not is silent, one without configuration is absent", async () => {
@@ -147,7 +147,7 @@ describe("row 001-23: where its tasks go", () => {
     const of = slurm(keys);
     const ask = (): Promise<never> => Promise.reject(new Error("does not answer"));
     const standings = createStandings({
-      clusters: [of],
+      clusters: () => [of],
       clock: () => 1,
       log: () => undefined,
       descriptions: asking(ask),
@@ -162,7 +162,7 @@ describe("row 001-23: where its tasks go", () => {
   it("a cluster that answers keeps its tasks, whatever fallback says", async () => {
     const of = slurm({ fallback: "local" });
     const descriptions = asking(async () => "ok");
-    const standings = createStandings({ clusters: [of], clock: () => 1, log: () => undefined, descriptions });
+    const standings = createStandings({ clusters: () => [of], clock: () => 1, log: () => undefined, descriptions });
     await standings.tryAll();
     expect(await createFallback(createState(), standings, "local").whyHere(of)).toBeUndefined();
     standings.close();

@@ -212,10 +212,10 @@ test("events go on where a slow reader was dropped, none twice", async () => {
 
 test("of a successor, which counts its events anew, all are told", async () => {
   let round = 0;
-  const { server, client } = await setup({
-    "GET /events?follow=1": (_request, response) =>
-      void response.write(`{"seq":${round++ === 0 ? 7 : 1},"event":"a"}\n`),
-  });
+  const answer = (_request: unknown, response: { write(text: string): void }): void =>
+    response.write(`{"seq":${round++ === 0 ? 7 : 1},"event":"a"}\n`);
+  // the first begins now; a successor has nothing from before
+  const { server, client } = await setup({ "GET /events?follow=1": answer, "GET /events?follow=1&since=0": answer });
   const seen: number[] = [];
   for await (const event of client.events({ follow: true })) {
     seen.push(event.seq);

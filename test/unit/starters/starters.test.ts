@@ -8,6 +8,7 @@ import type { Manager, PilotAsk } from "../../../src/managers/manager.ts";
 import { MANAGERS } from "../../../src/managers/managers.ts";
 import { defaultStarter, STARTERS, type StarterName } from "../../../src/starters/starters.ts";
 import { pilotScripts, type PilotScriptPlan } from "../../../src/managers/pilot-script.ts";
+import { lastLine } from "../../../src/pilots/pilot-output.ts";
 import { until } from "../../until.ts";
 
 /**
@@ -211,6 +212,19 @@ describe("one node", () => {
     const { ended } = await begin(plan(config("single"), "slurm", 1, { prologue: ["exit 42"] }));
     expect((await ended).code).toBe(42);
     expect(await agents()).toEqual([]);
+  });
+
+  it("a command of the prologue that fails ends the job with a line that names it; what it sources is its own affair", async () => {
+    await writeFile(join(lab, "profile"), "false\nls /no/such/thing 2>/dev/null\ntrue\n");
+    const good = [`. '${join(lab, "profile")}'`, "[ -e /no/such ] && PROLOGUE=y", "false || :", "PROLOGUE=x"];
+    expect((await (await begin(plan(config("single"), "slurm", 1, { prologue: good }))).ended).code).toBe(0);
+    const before = (await agents()).length;
+    const bad = ["echo why >&2; (exit 3)", "PROLOGUE=x"];
+    const { code, text: stderr } = await (await begin(plan(config("single"), "slurm", 1, { prologue: bad }))).ended;
+    expect(code).toBe(3);
+    expect(stderr).toContain("why\nslipway: the prologue failed with exit status 3 at: ( exit 3 )");
+    expect(await agents()).toHaveLength(before);
+    expect(lastLine(`stdout:\nx\nstderr:\n${stderr}`)).toMatch(/^the prologue failed .* at: \( exit 3 \) \(why\)$/);
   });
 
   it("agents' status survives set -e in a prologue", async () => {
