@@ -129,17 +129,17 @@ const assignRows = (
 interface Ahead {
   readonly run: Run;
   readonly group: Group;
+  readonly row: Row;
   /** Undefined where what it waited for has ended well meanwhile. */
   readonly behind: Behind | undefined;
 }
 
-const behindOf = (run: Run, group: Group): Behind | undefined => {
-  const page = touch(run.table, group.first);
-  if (!isAhead(page, group.first % run.table.pageRows)) return undefined;
-  const before = oneBefore(run, group);
+const behindOf = (run: Run, group: Group, row: Row): Behind | undefined => {
+  if (!isAhead(touch(run.table, row), row % run.table.pageRows)) return undefined;
+  const before = oneBefore(run, group, row);
   if (before === undefined) return undefined;
-  const attempt = touch(run.table, before.first).attempt[before.first % run.table.pageRows]!;
-  return { row: before.first, attempt, only: before.dependents.length === 1 };
+  const attempt = touch(run.table, before).attempt[before % run.table.pageRows]!;
+  return { row: before, attempt, only: groupOf(run.groups, before).dependents.length === 1 };
 };
 
 function* aheadOf(state: State, parts: readonly RowRanges[]): Generator<Ahead> {
@@ -149,7 +149,7 @@ function* aheadOf(state: State, parts: readonly RowRanges[]): Generator<Ahead> {
     for (let i = 0; i < ranges.length; i += 2)
       for (let row = ranges[i]!; row < ranges[i]! + ranges[i + 1]!; row += 1) {
         const group = groupOf(run.groups, row);
-        yield { run, group, behind: behindOf(run, group) };
+        yield { run, group, row, behind: behindOf(run, group, row) };
       }
   }
 }
@@ -178,12 +178,19 @@ export const sendAssignments = (
 ): void => {
   const ahead = [...aheadOf(state, handedAhead)];
   sendParts(state, link, parts, followedIn(ahead));
-  for (const { run, group, behind } of ahead) {
+  for (const { run, group, row, behind } of ahead) {
     const rows: Rows = { group, ranges: [], attempts: [], alone: [] };
-    addRows(rows, link, run, group.first, group.first + 1);
+    addRows(rows, link, run, row, row + 1);
     // more may be handed ahead behind it, whether or not it may begin at once
     assignRows(link, run, rows, behind === undefined ? { followed: true } : { behind });
   }
+};
+
+const isFollowed = (followed: ReadonlySet<Row> | undefined, ranges: readonly number[]): boolean => {
+  if (followed === undefined) return false;
+  for (const row of followed)
+    for (let i = 0; i < ranges.length; i += 2) if (row >= ranges[i]! && row < ranges[i]! + ranges[i + 1]!) return true;
+  return false;
 };
 
 const sendParts = (
@@ -196,8 +203,9 @@ const sendParts = (
     const run = state.runs.get(id);
     if (run === undefined) continue;
     const rowsOfRun = followedRows.get(run);
+    // of an array all that come together: an agent remembers a little more than it must
     const send = (rows: Rows): void =>
-      assignRows(link, run, rows, rowsOfRun?.has(rows.group.first) === true ? { followed: true } : {});
+      assignRows(link, run, rows, isFollowed(rowsOfRun, rows.ranges) ? { followed: true } : {});
     let gathered: Rows | undefined;
     for (let i = 0; i < ranges.length; i += 2) {
       for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end;) {

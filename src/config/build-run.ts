@@ -4,6 +4,7 @@ import { SlipwayError } from "../errors.ts";
 import { checkEnvName, readGroup, refuseLater, without } from "./build-group.ts";
 import { entryOf, wholeNumber } from "./task-entry.ts";
 import { readRunAfter, readTaskAfter, refuseCycles } from "./dependencies.ts";
+import { checkItemDependencies } from "./item-dependencies.ts";
 import { captureEnvironment, MAX_ENVIRONMENT_BYTES } from "./environment.ts";
 import type { RunDocument } from "./run-file.ts";
 import { outputsOf, refuseSharedOutputs, type Output } from "./shared-outputs.ts";
@@ -135,6 +136,7 @@ export const buildRun = (document: RunDocument, context: BuildContext): BuiltRun
   // what templates and names amount to can be judged once they are right
   if (problems.found.length === 0) take(() => refuseSharedOutputs(source, outputs));
   take(() => refuseCycles(source, names, afters));
+  if (problems.found.length === 0) take(() => checkItemDependencies(source, groups, items));
   const { environment, dropped } = take(() => readEnvironment(document, context)) ?? { environment: {}, dropped: [] };
   const maxFails = take(() => wholeNumber(source, ["max-fails"], value["max-fails"], 0, MAX_FAILS));
   problems.end();

@@ -1,4 +1,4 @@
-import type { Condition, Dependency } from "../core/spec.ts";
+import type { Condition, Dependency, ItemMatch } from "../core/spec.ts";
 import { SlipwayError } from "../errors.ts";
 import { quoted } from "../core/quantities.ts";
 import { suggest } from "./nearest.ts";
@@ -11,7 +11,43 @@ const MAX_RUN_ID = 2 ** 31 - 1;
 interface Entry {
   readonly name: string;
   readonly on: Condition;
+  /** Only for tasks of the same run: they wait item by item. */
+  readonly items?: ItemMatch;
 }
+
+const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** A field of items, as placeholders name it: `sample`, `meta.sample`, `0`. */
+const FIELD = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/;
+
+/** What stands behind the name of a task: ok, any, failed, same, or a map with `items` and `when`. */
+const readCondition = (source: Source, path: Path, name: string, value: unknown): Entry => {
+  const wrong = (detail: string, remedy?: string): never => badValue(source, path, detail, remedy);
+  const words = [...CONDITIONS, "same"];
+  if (value === "same") return { name, on: "ok", items: "same" };
+  if (typeof value === "string" && CONDITIONS.includes(value)) return { name, on: value as Condition };
+  if (!isMap(value)) {
+    const near = typeof value === "string" ? suggest(value, words) : "";
+    return wrong(`the condition on '${name}' must be ok, any, failed or same, not ${quoted(value)}${near}`);
+  }
+  const { items, when = "ok", ...others } = value;
+  const [other] = Object.keys(others);
+  if (other !== undefined)
+    wrong(`'${name}' takes items and when, not ${quoted(other)}${suggest(other, ["items", "when"])}`);
+  if (typeof when !== "string" || !CONDITIONS.includes(when))
+    wrong(`when of '${name}' must be ok, any or failed, not ${quoted(when)}`);
+  const on = when as Condition;
+  if (items === undefined) return { name, on };
+  if (items === "same") return { name, on, items };
+  const by = isMap(items) && Object.keys(items).length === 1 ? items["by"] : undefined;
+  if ((typeof by !== "string" && typeof by !== "number") || String(by).length > 1000 || !FIELD.test(String(by)))
+    return wrong(
+      `items of '${name}' must be same, or {by: KEY} with a field of its items, not ${quoted(by ?? items)}`,
+      "Write {items: same} or {items: {by: sample}}.",
+    );
+  return { name, on, items: { by: String(by) } };
+};
 
 /** All forms of `after` as a list of names with conditions. */
 const entriesOf = (source: Source, path: Path, after: TaskInput["after"]): Entry[] => {
@@ -20,13 +56,21 @@ const entriesOf = (source: Source, path: Path, after: TaskInput["after"]): Entry
   if (list.every((entry) => typeof entry === "string")) return list.map((name) => ({ name, on: "ok" }));
   return list.flatMap((entry) => {
     if (typeof entry !== "object") return [{ name: String(entry), on: "ok" }];
-    return Object.entries(entry).map(([name, on]) => {
-      if (typeof on === "string" && CONDITIONS.includes(on)) return { name, on: on as Condition };
-      const near = typeof on === "string" ? suggest(on, CONDITIONS) : "";
-      return badValue(source, path, `the condition on '${name}' must be ok, any or failed, not ${quoted(on)}${near}`);
+    return Object.entries(entry).map(([name, value]) => {
+      const read = readCondition(source, path, name, value);
+      if (read.items !== undefined && name.startsWith("run:")) refuseRunItems(source, path, name);
+      return read;
     });
   });
 };
+
+const refuseRunItems = (source: Source, path: Path, name: string): never =>
+  badValue(
+    source,
+    path,
+    `'${name}' cannot be waited for item by item: items are matched inside one run only`,
+    "Put both tasks into one file, or wait for the whole run with ok, any or failed.",
+  );
 
 const runId = (source: Source, path: Path, text: string): number => {
   const id = /^\d{1,10}$/.test(text) ? Number(text) : 0;
@@ -37,12 +81,13 @@ const runId = (source: Source, path: Path, text: string): number => {
 /** Each dependency once; the same one with two conditions is a contradiction. */
 const unique = (source: Source, path: Path, entries: readonly Entry[]): readonly Entry[] => {
   if (entries.length < 2) return entries;
-  const seen = new Map<string, Condition>();
-  return entries.filter(({ name, on }) => {
+  const seen = new Map<string, string>();
+  return entries.filter(({ name, on, items }) => {
+    const said = items === undefined ? on : JSON.stringify({ items, when: on });
     const before = seen.get(name);
-    if (before !== undefined && before !== on)
-      badValue(source, path, `'${name}' is named with both ${before} and ${on}`);
-    seen.set(name, on);
+    if (before !== undefined && before !== said)
+      badValue(source, path, `'${name}' is named with both ${before} and ${said}`);
+    seen.set(name, said);
     return before === undefined;
   });
 };
@@ -52,7 +97,10 @@ export const readRunAfter = (source: Source, path: Path, after: TaskInput["after
   unique(
     source,
     path,
-    entriesOf(source, path, after).map(({ name, on }) => ({ name: name.replace(/^run:/, "").trim(), on })),
+    entriesOf(source, path, after).map(({ name, on, items }) => {
+      if (items !== undefined) refuseRunItems(source, path, name);
+      return { name: name.replace(/^run:/, "").trim(), on };
+    }),
   ).map(({ name, on }) => ({ run: runId(source, path, name), on }));
 
 /** A task's `after`: names of tasks of the same run, or `run:3`. */
@@ -62,12 +110,12 @@ export const readTaskAfter = (
   after: TaskInput["after"],
   groups: ReadonlyMap<string, number>,
 ): Dependency[] =>
-  unique(source, path, entriesOf(source, path, after)).map(({ name, on }) => {
+  unique(source, path, entriesOf(source, path, after)).map(({ name, on, items }) => {
     if (name.startsWith("run:")) return { run: runId(source, path, name.slice(4)), on };
     const group = groups.get(name);
     return group === undefined
       ? refuse("unknown-task", source, path, { name: name.slice(0, 200), suggestion: suggest(name, groups.keys()) })
-      : { group, on };
+      : { group, on, ...(items === undefined ? {} : { items }) };
   });
 
 const groupsIn = (after: readonly Dependency[]): number[] =>

@@ -21,10 +21,10 @@ const whole = z.number({ error: "must be a whole number" }).int({ error: "must b
 const flag = z.boolean({ error: "must be true or false" });
 
 const afterEntry = z.union([z.string(), z.number(), z.record(z.string(), z.unknown())], {
-  error: "must be a name, or {NAME: ok|any|failed}",
+  error: "must be a name, or {NAME: ok|any|failed|same}",
 });
 const after = z.union([afterEntry, z.array(afterEntry)], {
-  error: "must be a task's name, run:ID, {NAME: ok|any|failed}, or a list of these",
+  error: "must be a task's name, run:ID, {NAME: ok|any|failed|same}, or a list of these",
 });
 
 export const EachInput = z.strictObject(

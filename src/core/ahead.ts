@@ -1,5 +1,7 @@
 import { holds, isAhead } from "./held.ts";
+import { judgeLink, placeAfter, placeBefore } from "./item-links.ts";
 import { keepAmounts } from "./learned-amounts.ts";
+import { NO_PLACE } from "./pairing.ts";
 import { type Group, type Run, groupOf } from "./run.ts";
 import type { TasksAssigned } from "./events.ts";
 import type { State } from "./state.ts";
@@ -34,27 +36,63 @@ export const applyAhead = (state: State, { at, agent, ahead = [] }: TasksAssigne
   }
 };
 
-/** The one task whose good end a group of one still waits for; undefined if it waits for nothing, or for more. */
-export const oneBefore = (run: Run, { spec, waits }: Group): Group | undefined => {
-  if (waits !== 1) return undefined;
+/** The task of a whole group of one that another group of one still waits for, if that is all it waits for. */
+const wholeBefore = (run: Run, { spec, waits, count }: Group): Row | undefined => {
+  if (waits !== 1 || count !== 1) return undefined;
   for (const dependency of spec.after) {
     const group = "group" in dependency ? run.groups[dependency.group]! : undefined;
     if (group !== undefined && group.done + group.failed + group.canceled < group.count)
-      return dependency.on === "ok" && group.count === 1 ? group : undefined;
+      return dependency.on === "ok" && group.count === 1 ? group.first : undefined;
   }
   return undefined;
 };
 
-/** The task that lies at the same agent behind the one of this group. */
-export const followerOf = (run: Run, { dependents }: Group, agent: number): Group | undefined => {
-  for (const { group: index } of dependents) {
-    const group = run.groups[index]!;
-    const page = group.count === 1 ? peek(run.table, group.first) : undefined;
-    const slot = group.first % run.table.pageRows;
-    if (page !== undefined && isAhead(page, slot) && page.agent[slot] === agent) return group;
+/** The same for a task that waits for those of its item. */
+const linkedBefore = (run: Run, { waits, links, first }: Group, row: Row): Row | undefined => {
+  if (waits !== 0) return undefined;
+  let before: Row | undefined;
+  for (const link of links) {
+    const verdict = judgeLink(run, link, row - first);
+    if (verdict === "met") continue;
+    const place = placeBefore(link.pairing, row - first);
+    if (verdict === "never" || before !== undefined || link.on !== "ok" || place === NO_PLACE) return undefined;
+    before = run.groups[link.before]!.first + place;
   }
-  return undefined;
+  return before;
 };
+
+/** The one task whose good end a task still waits for; undefined if it waits for nothing, or for more. */
+export const oneBefore = (run: Run, group: Group, row: Row): Row | undefined =>
+  group.links.length === 0 ? wholeBefore(run, group) : linkedBefore(run, group, row);
+
+/** How many groups that wait for one task are looked at. */
+const MOST_LOOKED = 256;
+
+/** The tasks that wait for the good end of this one alone, or for more: of each group at most one. */
+export const rowsAfter = (run: Run, { dependents, count, first }: Group, row: Row): Row[] => {
+  const rows: Row[] = [];
+  const most = Math.min(dependents.length, MOST_LOOKED);
+  for (let i = 0; i < most; i += 1) {
+    const { group: index, on, link } = dependents[i]!;
+    if (on !== "ok") continue;
+    const group = run.groups[index]!;
+    if (link === undefined) {
+      if (count === 1 && group.count === 1) rows.push(group.first);
+      continue;
+    }
+    const place = placeAfter(link.pairing, row - first);
+    if (place !== NO_PLACE) rows.push(group.first + place);
+  }
+  return rows;
+};
+
+/** The task that lies at the same agent behind this one. */
+export const followerOf = (run: Run, group: Group, row: Row, agent: number): Row | undefined =>
+  rowsAfter(run, group, row).find((after) => {
+    const page = peek(run.table, after);
+    const slot = after % run.table.pageRows;
+    return page !== undefined && isAhead(page, slot) && page.agent[slot] === agent;
+  });
 
 /** Whether it was never lost: what was is neither handed ahead nor followed, so that no task costs another two losses. */
 export const neverLost = (run: Run, row: Row): boolean => {
@@ -63,14 +101,16 @@ export const neverLost = (run: Run, row: Row): boolean => {
   return page === undefined || (page.losses[slot] === 0 && (page.flags[slot]! & Flag.ALONE) === 0);
 };
 
-/** Whether the task of this group of one could be handed ahead now, as far as it is concerned. */
-export const mayGoAhead = (run: Run, { count, base, waits, spec, first }: Group): boolean => {
-  if (count !== 1 || base !== Task.NEW || waits !== 1 || spec.ranks !== undefined || spec.job !== undefined)
-    return false;
-  const page = peek(run.table, first);
-  const slot = first % run.table.pageRows;
+/** Whether a task that waits for this one could be handed ahead behind it now, as far as the two are concerned. */
+export const mayGoBehind = (run: Run, before: Row, group: Group, row: Row): boolean => {
+  if (group.base !== Task.NEW || group.spec.ranks !== undefined || group.spec.job !== undefined) return false;
+  // of an array whose memory is learned only the first tasks go at first
+  if (group.count > 1 && group.spec.auto?.mem === true) return false;
+  if (oneBefore(run, group, row) !== before) return false;
+  const page = peek(run.table, row);
+  const slot = row % run.table.pageRows;
   if (page === undefined) return true;
-  return page.state[slot] === Task.NEW && page.agent[slot] === 0 && neverLost(run, first);
+  return page.state[slot] === Task.NEW && page.agent[slot] === 0 && neverLost(run, row);
 };
 
 /** Whether an agent still has a task that others may lie behind. */

@@ -17,7 +17,8 @@ import { applyLaunchChanged, applyLaunchRemoved, applyLaunchRequested } from "./
 import { advancePilot } from "./moves.ts";
 import type { RunSpec } from "./spec.ts";
 import { applyRetried } from "./retry.ts";
-import { type Group, type GroupInput, createRun, createShapeSet, groupOf, isFinishedRun } from "./run.ts";
+import { hasMoved, newMoved } from "./moved.ts";
+import { type GroupInput, createRun, createShapeSet, groupOf, isFinishedRun } from "./run.ts";
 import type { Apply, Effects, Pilot, State } from "./state.ts";
 import { skipRows } from "./skipped.ts";
 import { applyTaskJobChanged, applyTaskJobRequested } from "./task-job.ts";
@@ -38,7 +39,13 @@ export const apply = (state: State, event: Event, effects: Effects): void => {
       return;
     case "run.opened":
       state.nextRun = Math.max(state.nextRun, event.run + 1);
-      state.drafts.set(event.run, { opened: event, items: new Map(), shapes: createShapeSet(), rowShapes: new Map() });
+      state.drafts.set(event.run, {
+        opened: event,
+        items: new Map(),
+        shapes: createShapeSet(),
+        rowShapes: new Map(),
+        pairings: new Map(),
+      });
       return;
     case "run.items":
       return applyItems(state, event, effects);
@@ -126,7 +133,7 @@ const applyCommitted: Apply<RunCommitted> = (state, event, effects) => {
         rowShapes: group.itemResources === undefined ? undefined : draft.rowShapes.get(index),
       });
   }
-  const run = createRun(event.run, uuid, spec, event.at, inputs, draft.shapes);
+  const run = createRun(event.run, uuid, spec, event.at, inputs, draft.shapes, draft.pairings);
   run.digest = draft.opened.digest ?? "";
   state.runs.set(run.id, run);
   state.byUuid.set(uuid, run.id);
@@ -138,13 +145,13 @@ const applyCanceled: Apply<RunCanceled> = (state, event, effects) => {
   const run = state.runs.get(event.run);
   if (run === undefined || isFinishedRun(run)) return;
   if (event.rows === undefined) return cancelAll(state, run, event.reason, event.at, effects);
-  const moved = new Set<Group>();
+  const moved = newMoved();
   for (const row of event.rows) {
     if (row >= run.total) continue;
     const group = groupOf(run.groups, row);
-    if (cancelRows(state, run, group, row, row + 1, event.reason, 0, event.at, effects) > 0) moved.add(group);
+    cancelRows(state, run, group, row, row + 1, event.reason, 0, event.at, effects, moved);
   }
-  if (moved.size > 0) cascade(state, run, [...moved], event.at, effects);
+  if (hasMoved(moved)) cascade(state, run, moved, event.at, effects);
 };
 
 const applyJoined: Apply<AgentJoined> = (state, event) => {

@@ -19,6 +19,7 @@ import { addLost } from "./output-lost.ts";
 import { growMemory, grownOf, triedAgain } from "./memory-retry.ts";
 import { raisePeak } from "./peak.ts";
 import { addUsage } from "./usage.ts";
+import { type Moved, hasMoved, newMoved } from "./moved.ts";
 import { advance, reopen } from "./moves.ts";
 import { cancelRows, cascade, endTask } from "./outcomes.ts";
 import { retriesOf, timeLimitOf } from "./retry-set.ts";
@@ -59,7 +60,7 @@ export const applyReturned: Apply<TasksReturned> = (state, event, effects) => {
   for (const { run: id, ranges } of event.parts) {
     const run = state.runs.get(id);
     if (run === undefined) continue;
-    const touched = new Set<Group>();
+    const moved = newMoved();
     for (let i = 0; i < ranges.length; i += 2)
       for (let row = ranges[i]!, end = rangeEnd(run.table, ranges, i); row < end; row += 1) {
         // no agent has a row of a page that was never touched
@@ -77,9 +78,9 @@ export const applyReturned: Apply<TasksReturned> = (state, event, effects) => {
           continue;
         }
         const group = groupOf(run.groups, row);
-        if (endTask(state, run, group, row, Task.CANCELED, event.at, effects) !== undefined) touched.add(group);
+        endTask(state, run, group, row, Task.CANCELED, event.at, effects, moved);
       }
-    if (touched.size > 0) cascade(state, run, [...touched], event.at, effects);
+    if (hasMoved(moved)) cascade(state, run, moved, event.at, effects);
   }
 };
 
@@ -145,15 +146,13 @@ const applyColumns = (
   const { peak = 0, peakBy = 0, cpu = 0, system = 0, read = 0, written = 0 } = columns;
   const details = new Map(columns.details);
   const lost = new Map(columns.lost?.map(([i, stdout, stderr, reason]) => [i, { stdout, stderr, reason }]));
-  const moved = new Set<Group>();
+  const moved = newMoved();
   let any = false;
   let group = run.groups[0]!;
   const settle = (): void => {
-    if (moved.size === 0) return;
+    if (!hasMoved(moved)) return;
     any = true;
-    const groups = [...moved];
-    moved.clear();
-    cascade(state, run, groups, at, effects);
+    cascade(state, run, moved, at, effects);
   };
   for (let i = 0; i < columns.rows.length; i += 1) {
     const row = columns.rows[i]!;
@@ -187,12 +186,11 @@ const applyColumns = (
       page.flags[slot]! &= ~Flag.CANCEL;
       page.reason[slot] = 0;
       addCpuTime(group, valueAt(cpu, i) + ofOthers, page.finished[slot]! - started);
-      if (endTask(state, run, group, row, Task.DONE, at, effects) !== undefined) moved.add(group);
+      endTask(state, run, group, row, Task.DONE, at, effects, moved);
       continue;
     }
     if ((page.flags[slot]! & Flag.CANCEL) !== 0) {
-      endTask(state, run, group, row, Task.CANCELED, at, effects);
-      moved.add(group);
+      endTask(state, run, group, row, Task.CANCELED, at, effects, moved);
       continue;
     }
     page.reason[slot] = internReason(run, details.get(i) ?? describe(group, row, ending, code));
@@ -205,10 +203,8 @@ const applyColumns = (
       continue;
     }
     if (isLoss(ending)) {
-      if (!reopenLost(state, run, row, verdict, effects, lossesInCompany(ending))) {
-        endTask(state, run, group, row, Task.FAILED, at, effects);
-        moved.add(group);
-      }
+      if (!reopenLost(state, run, row, verdict, effects, lossesInCompany(ending)))
+        endTask(state, run, group, row, Task.FAILED, at, effects, moved);
       continue;
     }
     if (ending >= Ending.CANCELED) {
@@ -235,8 +231,7 @@ const applyColumns = (
       } else effects.ready(run, row, 1);
       continue;
     }
-    endTask(state, run, group, row, Task.FAILED, at, effects);
-    moved.add(group);
+    endTask(state, run, group, row, Task.FAILED, at, effects, moved);
   }
   settle();
   if (any) enforceMaxFails(state, run, at, effects);
@@ -252,10 +247,10 @@ export const enforceMaxFails = (state: State, run: Run, at: number, effects: Eff
 /** Cancels every task of a run that has not ended. */
 export const cancelAll = (state: State, run: Run, reason: string, at: number, effects: Effects): void => {
   run.canceled = reason;
-  for (const group of run.groups) {
-    cancelRows(state, run, group, group.first, group.first + group.count, reason, 0, at, effects);
-  }
-  cascade(state, run, run.groups, at, effects);
+  const moved = newMoved();
+  for (const group of run.groups)
+    cancelRows(state, run, group, group.first, group.first + group.count, reason, 0, at, effects, moved);
+  cascade(state, run, moved, at, effects);
 };
 
 export const applyEnded: Apply<TasksEnded> = (state, event, effects) => {
@@ -330,20 +325,18 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
   const where = whereOf(state, gone);
   for (const run of state.runs.values()) {
     if (isFinishedRun(run)) continue;
-    const moved = new Set<Group>();
-    const lose = (row: Row, page: Page, slot: number): void => {
-      const group = loseRow(state, run, row, page, slot, event, verdict, effects);
-      if (group !== undefined) moved.add(group);
-    };
+    const moved = newMoved();
+    const lose = (row: Row, page: Page, slot: number): void =>
+      loseRow(state, run, row, page, slot, event, verdict, effects, moved);
     forEachAt(run, gone, lose, where);
     for (const row of crippled.get(run) ?? []) lose(row, touch(run.table, row), row % run.table.pageRows);
-    if (moved.size === 0) continue;
-    cascade(state, run, [...moved], event.at, effects);
+    if (!hasMoved(moved)) continue;
+    cascade(state, run, moved, event.at, effects);
     enforceMaxFails(state, run, event.at, effects);
   }
 };
 
-/** One task lost with its agent: runs again, or fails if lost too often. Returns its group if the group has ended. */
+/** One task lost with its agent: runs again, or fails if lost too often. */
 const loseRow = (
   state: State,
   run: Run,
@@ -353,18 +346,18 @@ const loseRow = (
   { at, reason }: AgentsLost,
   verdict: Verdict,
   effects: Effects,
-): Group | undefined => {
+  moved: Moved,
+): void => {
   const group = groupOf(run.groups, row);
   if (!isAhead(page, slot)) leave(state, run, row, page.agent[slot]!, effects);
   page.finished[slot] = at;
   if ((page.flags[slot]! & Flag.CANCEL) !== 0) {
-    endTask(state, run, group, row, Task.CANCELED, at, effects);
-    return group;
+    endTask(state, run, group, row, Task.CANCELED, at, effects, moved);
+    return;
   }
   page.reason[slot] = internReason(run, reason);
-  if (reopenLost(state, run, row, verdict, effects)) return undefined;
-  endTask(state, run, group, row, Task.FAILED, at, effects);
-  return group;
+  if (reopenLost(state, run, row, verdict, effects)) return;
+  endTask(state, run, group, row, Task.FAILED, at, effects, moved);
 };
 
 /** Whether this agent has this attempt of a task and the attempt has not ended. */

@@ -151,6 +151,7 @@ const compareRuns = (a: Run, b: Run, compare: Found): void => {
     for (const key of GROUP) compare(`run ${a.id}, group ${group.spec.name}: ${key}`, group[key], other?.[key]);
     compare(`run ${a.id}, group ${group.spec.name}: items`, itemsOf(group.items), itemsOf(other?.items));
     compare(`run ${a.id}, group ${group.spec.name}: later amounts`, laterOf(group), laterOf(other));
+    compare(`run ${a.id}, group ${group.spec.name}: links`, linksIn(group), linksIn(other));
     compare(`run ${a.id}, group ${group.spec.name}: learned amounts`, learnedOf(group), learnedOf(other));
     compare(`run ${a.id}, group ${group.spec.name}: amounts of a retry`, setsOf(group), setsOf(other));
   }
@@ -167,6 +168,12 @@ const compareRuns = (a: Run, b: Run, compare: Found): void => {
 };
 
 const itemsOf = (items: Iterable<string> | undefined): string[] | null => (items === undefined ? null : [...items]);
+
+/** Whom its tasks wait for one by one, and what has ended of that. */
+const linksIn = (group: Group | undefined): unknown =>
+  group?.links.map(({ before, pairing }) =>
+    pairing.kind === "keyed" ? [before, pairing.ended, pairing.bad] : [before, pairing.kind],
+  );
 
 /** What later attempts ask for, by row. */
 const laterOf = (group: Group | undefined): [Row, string][] =>

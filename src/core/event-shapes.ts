@@ -76,13 +76,16 @@ const items: Shape = (value, path) => {
 };
 
 const condition = oneOf("ok", "any", "failed");
+const match = either(oneOf("same"), object({ by: text }));
 const resources = tableOf(number);
 
 const group = object({
   name: text,
   command: either(text, listOf(text)),
   items,
-  after: listOf(either(object({ group: id, on: condition }), object({ run: id, on: condition }))),
+  after: listOf(
+    either(object({ group: id, on: condition, items: optional(match) }), object({ run: id, on: condition })),
+  ),
   resources,
   itemResources: optional(tableOf(text)),
   attemptResources: optional(tableOf(text)),

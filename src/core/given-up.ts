@@ -1,7 +1,8 @@
 import { enforceMaxFails } from "./attempts.ts";
 import type { TasksFailed } from "./events.ts";
 import { cascade, endTask } from "./outcomes.ts";
-import { type Group, groupOf, internReason } from "./run.ts";
+import { hasMoved, newMoved } from "./moved.ts";
+import { groupOf, internReason } from "./run.ts";
 import type { Apply } from "./state.ts";
 import { Task } from "./states.ts";
 import { isReady, rangeEnd, touch } from "./table.ts";
@@ -11,7 +12,7 @@ export const applyFailed: Apply<TasksFailed> = (state, event, effects) => {
   for (const { run: id, ranges } of event.parts) {
     const run = state.runs.get(id);
     if (run === undefined) continue;
-    const moved = new Set<Group>();
+    const moved = newMoved();
     const reason = internReason(run, event.reason);
     for (let i = 0; i < ranges.length; i += 2)
       for (let row = ranges[i]!, end = rangeEnd(run.table, ranges, i); row < end; row += 1) {
@@ -21,11 +22,10 @@ export const applyFailed: Apply<TasksFailed> = (state, event, effects) => {
         const group = groupOf(run.groups, row);
         page.reason[slot] = reason;
         page.finished[slot] = event.at;
-        endTask(state, run, group, row, Task.FAILED, event.at, effects);
-        moved.add(group);
+        endTask(state, run, group, row, Task.FAILED, event.at, effects, moved);
       }
-    if (moved.size === 0) continue;
-    cascade(state, run, [...moved], event.at, effects);
+    if (!hasMoved(moved)) continue;
+    cascade(state, run, moved, event.at, effects);
     enforceMaxFails(state, run, event.at, effects);
   }
 };

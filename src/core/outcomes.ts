@@ -1,34 +1,49 @@
+import { type Verdict, forEachEnded, isFree, resetLinks, verdictOn } from "./item-links.ts";
 import { type Group, type Run, internReason, isFinishedRun, runState } from "./run.ts";
 import type { Condition } from "./spec.ts";
+import { type Moved, newMoved, noteRows } from "./moved.ts";
 import { advance, advanceUntouched } from "./moves.ts";
+import { type Settled, followRows, giveOut, newSettled } from "./settled-rows.ts";
 import { isAhead } from "./held.ts";
 import { Task, isFinalTask } from "./states.ts";
 import type { Effects, State } from "./state.ts";
-import { Flag, peek, touch } from "./table.ts";
+import { Flag, peek, stateOf, touch } from "./table.ts";
 import type { Row } from "./ids.ts";
 
 /**
  * How the end of a task moves everything that waits for it. A dependency on a group is one barrier: groups count their
- * ended tasks, and their dependents are examined when the count is full, or at the first failure. Cascades run from a
- * work list, so that a chain of 100,000 tasks needs no stack.
+ * ended tasks, and their dependents are examined when the count is full, or at the first failure. Dependencies by item
+ * are examined task by task (settled-rows.ts). Cascades run from a work list, so that a chain of 100,000 tasks needs no
+ * stack.
  */
 
 const groupEnded = (group: Group): boolean => group.done + group.failed + group.canceled === group.count;
 
 /** Whether a dependency on a group is met, can never be met, or is still open. */
-export const judge = (group: Group, on: Condition): "met" | "never" | "open" => {
-  const bad = group.failed + group.canceled > 0;
-  if (on === "ok") return bad ? "never" : groupEnded(group) ? "met" : "open";
-  if (!groupEnded(group)) return "open";
-  return on === "any" || bad ? "met" : "never";
-};
+export const judge = (group: Group, on: Condition): Verdict =>
+  verdictOn(on, groupEnded(group), group.failed + group.canceled > 0);
 
 /** The same for a dependency on a whole run, once it has ended. */
 export const judgeRun = (outcome: "DONE" | "FAILED" | "CANCELED", on: Condition): "met" | "never" =>
   on === "any" || (on === "ok") === (outcome === "DONE") ? "met" : "never";
 
+/** Whole groups and runs keep the tasks of a group waiting no more: those go whose own predecessors have ended. */
+const releaseFree = (state: State, run: Run, group: Group, effects: Effects): void => {
+  let from = -1;
+  const end = group.first + group.count;
+  for (let row = group.first; row <= end; row += 1) {
+    const goes = row < end && stateOf(run.table, row) === Task.NEW && isFree(run, group, row);
+    if (goes) advance(state, run, row, Task.PENDING);
+    if (goes && from < 0) from = row;
+    if (goes || from < 0) continue;
+    effects.ready(run, from, row - from);
+    from = -1;
+  }
+};
+
 /** All rows of a group become placeable; one that was handed ahead is with its agent already. */
 const release = (state: State, run: Run, group: Group, effects: Effects): void => {
+  if (group.links.length > 0) return releaseFree(state, run, group, effects);
   const { table } = run;
   let untouched = 0;
   let from = -1;
@@ -71,11 +86,18 @@ export const cancelRows = (
   flags: number,
   at: number,
   effects: Effects,
+  moved: Moved,
 ): number => {
   const reasonId = internReason(run, reason);
   const { table } = run;
   let ended = 0;
   let first = -1;
+  const tell = (until: number): void => {
+    if (first < 0) return;
+    effects.canceled(run, first, until - first);
+    noteRows(moved, group, first, until - first);
+    first = -1;
+  };
   for (let row = from; row < to; row += 1) {
     const page = touch(table, row);
     const slot = row % table.pageRows;
@@ -87,8 +109,7 @@ export const cancelRows = (
         page.reason[slot] = reasonId;
         effects.stop(page.agent[slot]!, run, row, page.attempt[slot]!);
       }
-      if (first >= 0) effects.canceled(run, first, row - first);
-      first = -1;
+      tell(row);
       continue;
     }
     advance(state, run, row, Task.CANCELED);
@@ -98,57 +119,84 @@ export const cancelRows = (
     ended += 1;
     if (first < 0) first = row;
   }
-  if (first >= 0) effects.canceled(run, first, to - first);
+  tell(to);
   if ((flags & Flag.UNNEEDED) === 0) group.canceled += ended;
   else {
     // an unneeded handler is not a failure: whatever waits for it may proceed
     group.done += ended;
     run.unneeded += ended;
   }
+  if (ended > 0) moved.groups.add(group);
   return ended;
 };
 
-const cancelGroup = (
+/** Ends a group whose dependency on something else, by this name, can never be met. */
+const giveUpGroup = (
   state: State,
   run: Run,
   group: Group,
-  reason: string,
-  flags: number,
+  { name, on, failed }: { readonly name: string; readonly on: Condition; readonly failed: boolean },
   at: number,
   effects: Effects,
-): number => cancelRows(state, run, group, group.first, group.first + group.count, reason, flags, at, effects);
+  moved: Moved,
+): void => {
+  group.waits = -1;
+  const end = group.first + group.count;
+  const [reason, flags] =
+    on === "failed"
+      ? [`not needed: ${name} did not fail`, Flag.UNNEEDED]
+      : [`${name} ${failed ? "failed" : "was cancelled"}`, 0];
+  cancelRows(state, run, group, group.first, end, reason, flags, at, effects, moved);
+};
 
-/** Examines every group that depends on one of these, and continues from there. */
-export const cascade = (state: State, run: Run, start: readonly Group[], at: number, effects: Effects): void => {
-  const work = [...start];
-  for (let group = work.pop(); group !== undefined; group = work.pop()) {
-    for (const { group: index, on } of group.dependents) {
-      const waiting = run.groups[index]!;
-      if (waiting.base !== Task.NEW || waiting.waits <= 0) continue;
-      const verdict = judge(group, on);
-      if (verdict === "open") continue;
-      if (verdict === "met") {
-        // a barrier is met only once: at the full count, or never
-        waiting.waits -= 1;
-        if (waiting.waits === 0) release(state, run, waiting, effects);
-        continue;
-      }
-      waiting.waits = -1;
-      const ended =
-        on === "failed"
-          ? cancelGroup(state, run, waiting, `not needed: ${group.spec.name} did not fail`, Flag.UNNEEDED, at, effects)
-          : cancelGroup(
-              state,
-              run,
-              waiting,
-              `${group.spec.name} ${group.failed > 0 ? "failed" : "was cancelled"}`,
-              0,
-              at,
-              effects,
-            );
-      if (ended > 0) work.push(waiting);
+/** Examines the groups that wait for all of this one. */
+const examine = (state: State, run: Run, group: Group, at: number, effects: Effects, moved: Moved): void => {
+  for (const { group: index, on, link } of group.dependents) {
+    if (link !== undefined) continue;
+    const waiting = run.groups[index]!;
+    if (waiting.base !== Task.NEW || waiting.waits <= 0) continue;
+    const verdict = judge(group, on);
+    if (verdict === "open") continue;
+    if (verdict === "met") {
+      // a barrier is met only once: at the full count, or never
+      waiting.waits -= 1;
+      if (waiting.waits === 0) release(state, run, waiting, effects);
+      continue;
     }
+    giveUpGroup(state, run, waiting, { name: group.spec.name, on, failed: group.failed > 0 }, at, effects, moved);
   }
+};
+
+/** What of the tasks that wait for these, one by one, can never run. */
+const giveUpRows = (state: State, run: Run, { never }: Settled, at: number, effects: Effects, moved: Moved): void => {
+  for (const { link, from, count, failed } of never.splice(0)) {
+    const { name } = run.groups[link.before]!.spec;
+    const which = link.match === "same" ? "this item" : `this ${link.match.by}`;
+    const [reason, flags] =
+      link.on === "failed"
+        ? [`not needed: ${name} did not fail for ${which}`, Flag.UNNEEDED]
+        : [`${name} ${failed ? "failed" : "was cancelled"} for ${which}`, 0];
+    cancelRows(state, run, run.groups[link.after]!, from, from + count, reason, flags, at, effects, moved);
+  }
+};
+
+/** Examines everything that waits for what has moved, and continues from there. */
+export const cascade = (state: State, run: Run, moved: Moved, at: number, effects: Effects): void => {
+  const { rows, groups } = moved;
+  const settled = newSettled();
+  const work: Group[] = [];
+  for (;;) {
+    while (rows.length > 0) {
+      followRows(state, run, rows.splice(0), settled, effects);
+      giveUpRows(state, run, settled, at, effects, moved);
+    }
+    work.push(...groups);
+    groups.clear();
+    const group = work.pop();
+    if (group === undefined) break;
+    examine(state, run, group, at, effects, moved);
+  }
+  giveOut(run, settled, effects);
   finishIfEnded(state, run, at, effects);
 };
 
@@ -184,23 +232,12 @@ export const settleRunDependency = (
     if (group.waits === 0) release(state, run, group, effects);
     return;
   }
-  group.waits = -1;
-  const ended =
-    on === "failed"
-      ? cancelGroup(state, run, group, `not needed: run ${other} did not fail`, Flag.UNNEEDED, at, effects)
-      : cancelGroup(
-          state,
-          run,
-          group,
-          `run ${other} ${outcome === "FAILED" ? "failed" : "was cancelled"}`,
-          0,
-          at,
-          effects,
-        );
-  if (ended > 0) cascade(state, run, [group], at, effects);
+  const moved = newMoved();
+  giveUpGroup(state, run, group, { name: `run ${other}`, on, failed: outcome === "FAILED" }, at, effects, moved);
+  if (moved.groups.size > 0) cascade(state, run, moved, at, effects);
 };
 
-/** Ends a task for good. Returns the group if something may depend on what just happened, else undefined. */
+/** Ends a task for good, and notes whom that may move. */
 export const endTask = (
   state: State,
   run: Run,
@@ -209,8 +246,9 @@ export const endTask = (
   to: number,
   at: number,
   effects: Effects,
-): Group | undefined => {
-  if (!advance(state, run, row, to)) return undefined;
+  moved: Moved,
+): void => {
+  if (!advance(state, run, row, to)) return;
   const page = touch(run.table, row);
   const slot = row % run.table.pageRows;
   if (page.finished[slot] === 0) page.finished[slot] = at;
@@ -218,7 +256,8 @@ export const endTask = (
   if (to === Task.DONE) group.done += 1;
   else if (to === Task.FAILED) group.failed += 1;
   else group.canceled += 1;
-  return groupEnded(group) || to !== Task.DONE ? group : undefined;
+  noteRows(moved, group, row, 1);
+  if (groupEnded(group) || to !== Task.DONE) moved.groups.add(group);
 };
 
 /** How an earlier run ended, or undefined while it has not. */
@@ -246,13 +285,20 @@ const unlink = (state: State, run: Run): void => {
 /** Groups without open dependencies start; dependencies on what has ended, in this run or another, are settled. */
 export const openRun = (state: State, run: Run, at: number, effects: Effects): void => {
   unlink(state, run);
-  // an empty group ends at once; after a retry, groups whose tasks are all done have ended too, and what waits for one
-  // that still holds failures waits in vain
-  const ended = run.groups.filter((group) => groupEnded(group) || group.failed + group.canceled > 0);
+  resetLinks(run);
+  const moved = newMoved();
+  for (const group of run.groups) {
+    const bad = group.failed + group.canceled;
+    // an empty group ends at once; after a retry, groups whose tasks are all done have ended too, and what waits for one
+    // that still holds failures waits in vain
+    if (groupEnded(group) || bad > 0) moved.groups.add(group);
+    if (group.followers.length > 0 && group.done + bad > 0)
+      forEachEnded(run, group, (from, count) => noteRows(moved, group, from, count));
+  }
   for (const group of run.groups) {
     if (group.base !== Task.NEW) continue;
     if (group.waits === 0) {
-      release(state, run, group, effects);
+      if (group.links.length === 0) release(state, run, group, effects);
       continue;
     }
     for (const dependency of group.spec.after) {
@@ -265,5 +311,5 @@ export const openRun = (state: State, run: Run, at: number, effects: Effects): v
       } else settleRunDependency(state, run, group, dependency.run, outcome, dependency.on, at, effects);
     }
   }
-  cascade(state, run, ended, at, effects);
+  cascade(state, run, moved, at, effects);
 };

@@ -79,6 +79,6 @@ const recount = (run: Run): void => {
       else if (now === Task.FAILED) group.failed += 1;
       else if (now === Task.CANCELED) group.canceled += 1;
     }
-    group.waits = group.spec.after.length;
+    group.waits = group.spec.after.length - group.links.length;
   }
 };

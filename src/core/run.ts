@@ -16,6 +16,7 @@ import { type CpuTime, noCpuTime } from "./cpu-time.ts";
 import { type Peak, type PeakPage, peakOf } from "./peak.ts";
 import { type RankPlaces, noPlaces } from "./rank-places.ts";
 import { type Usage, type UsagePage, usageAt } from "./usage.ts";
+import { type ItemLink, type Pairings, linkGroups } from "./item-links.ts";
 import type { PackedItems } from "./items.ts";
 import { type RetrySets, setOf } from "./retry-set.ts";
 import { type Table, createTable, touch } from "./table.ts";
@@ -112,10 +113,14 @@ export interface Group {
   sets: RetrySets | undefined;
   /** What its tasks that ended well kept busy. */
   readonly cpu: CpuTime;
-  readonly dependents: { readonly group: number; readonly on: Condition }[];
-  /** State of untouched rows: NEW while dependencies are open, then PENDING. */
+  /** Groups that wait for it: for all of it, or task by task where there is a link. */
+  readonly dependents: { readonly group: number; readonly on: Condition; readonly link: ItemLink | undefined }[];
+  /** What its tasks wait for one by one, each for those of its item; and the other ends of such links. */
+  readonly links: ItemLink[];
+  readonly followers: ItemLink[];
+  /** State of untouched rows: NEW while dependencies are open, then PENDING; with links always NEW. */
   base: number;
-  /** Dependencies not yet met. */
+  /** Dependencies on whole groups and runs that are not yet met; -1: one never will be. */
   waits: number;
   done: number;
   failed: number;
@@ -246,6 +251,7 @@ export const createRun = (
   submitted: number,
   inputs: ReadonlyMap<number, GroupInput>,
   shapes = createShapeSet(),
+  pairings: Pairings = new Map(),
 ): Run => {
   let first = 0;
   // not the set of the first shapes: it would be kept for as long as the run, and there may be a million
@@ -268,6 +274,8 @@ export const createRun = (
       sets: undefined,
       cpu: noCpuTime(),
       dependents: [],
+      links: [],
+      followers: [],
       base: Task.NEW,
       waits: group.after.length,
       done: 0,
@@ -278,9 +286,7 @@ export const createRun = (
     first += count;
     return made;
   });
-  for (const group of groups)
-    for (const dependency of group.spec.after)
-      if ("group" in dependency) groups[dependency.group]!.dependents.push({ group: group.index, on: dependency.on });
+  linkGroups(groups, pairings);
   const counts = new Float64Array(TASK_STATES.length);
   counts[Task.NEW] = first;
   const total = taskCount(spec);

@@ -4,6 +4,7 @@ import { readEvent } from "./check.ts";
 import type { Event, RanksEnded } from "./events.ts";
 import { type Gang, type RankOutput, gangKey } from "./gangs.ts";
 import { PackedItems, evaluateItemResources } from "./items.ts";
+import { countLinks } from "./item-links.ts";
 import { setLaterShapes } from "./later-shapes.ts";
 import type { Launch } from "./launch.ts";
 import { outcomeOf } from "./outcomes.ts";
@@ -322,6 +323,7 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
         const done = build();
         done.outputBytes = header!.outputBytes ?? sumOutput(done);
         setLaterShapes(done);
+        countLinks(done);
         run = undefined;
         header = undefined;
         return done;

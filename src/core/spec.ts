@@ -24,8 +24,12 @@ export interface RunSpec {
 /** What a dependency waits for: all tasks DONE, all final, or at least one that did not succeed. */
 export type Condition = "ok" | "any" | "failed";
 
+/** How the tasks of two groups are matched by their items: by the item's text, or by the text of one of its fields. */
+export type ItemMatch = "same" | { readonly by: string };
+
+/** With `items` each task waits for those that match its own item; without, for all of the group. */
 export type Dependency =
-  | { readonly group: number; readonly on: Condition }
+  | { readonly group: number; readonly on: Condition; readonly items?: ItemMatch }
   | { readonly run: RunId; readonly on: Condition };
 
 /** A command: a list is executed unchanged, a string by /bin/sh -c. Both may hold placeholders. */

@@ -4,7 +4,8 @@ import { PackedItems } from "./items.ts";
 import type { Launch } from "./launch.ts";
 import type { Resources } from "./resources.ts";
 import type { Attempt, Run, Shape, ShapeSet } from "./run.ts";
-import type { Condition } from "./spec.ts";
+import type { Pairing } from "./pairing.ts";
+import type { Condition, Dependency } from "./spec.ts";
 import type { PilotState } from "./states.ts";
 import type { TaskJob } from "./task-job.ts";
 import type { AgentId, LaunchId, PilotId, Row, RunId, TaskJobId } from "./ids.ts";
@@ -82,6 +83,8 @@ export interface Draft {
   /** For groups whose tasks ask for what their items say: one shape per item. */
   readonly rowShapes: Map<number, Shape[]>;
   readonly shapes: ShapeSet;
+  /** How groups are paired by their items, where that is known already. */
+  readonly pairings: Map<Dependency, Pairing>;
 }
 
 /** When a server started, by its own clock and by its host's uptime. */

@@ -28,7 +28,8 @@ import { type SegmentId, baseName } from "./names.ts";
  *   3   results say how much memory attempts had (`peak`) and which get more (`grown`);
  *       requests are learned (`run.requests`); snapshots hold all three
  *   4   tasks may be handed ahead (`ahead` of `tasks.assigned`): an agent may have one that waits for another
- *   5   snapshots hold what attempts used beside memory, and where their ranks were
+ *   5   snapshots hold what attempts used beside memory, and where their ranks were;
+ *       tasks may wait for others item by item (`items` of a dependency)
  */
 export const FORMAT_VERSION = 5;
 export const HEADER_BYTES = 40;

@@ -1,4 +1,4 @@
-import { followerOf, mayBeFollowed, mayGoAhead, neverLost } from "../core/ahead.ts";
+import { followerOf, mayBeFollowed, mayGoBehind, neverLost, rowsAfter } from "../core/ahead.ts";
 import { type Group, type Run, type Shape, expectedMs, groupOf, shapeOfRow } from "../core/run.ts";
 import type { Row } from "../core/ids.ts";
 import type { AgentLoad } from "./agent-load.ts";
@@ -22,8 +22,6 @@ export interface Head {
 
 /** No more than this many lie behind one task, however short they are. */
 const MOST_BEHIND = 512;
-/** How many of those that wait for one task are looked at. */
-const MOST_LOOKED = 256;
 
 export interface Around {
   readonly pool: AgentPool;
@@ -34,13 +32,15 @@ export interface Around {
 }
 
 /** The task that should come next behind one, of all that could. */
-const nextBehind = (order: Order, run: Run, { dependents, spec }: Group, shape: Shape): Group | undefined => {
-  let best: Group | undefined;
-  for (const { group: index, on } of dependents.length > MOST_LOOKED ? dependents.slice(0, MOST_LOOKED) : dependents) {
-    const group = run.groups[index]!;
-    if (on !== "ok" || group.spec.priority !== spec.priority || !mayGoAhead(run, group)) continue;
-    if (shapeOfRow(group, group.first).key !== shape.key) continue;
-    if (best === undefined || order.rankOf(run, group).pressure > order.rankOf(run, best).pressure) best = group;
+const nextBehind = (order: Order, run: Run, last: Group, row: Row, shape: Shape): Row | undefined => {
+  let best: Row | undefined;
+  let most = -1;
+  for (const after of rowsAfter(run, last, row)) {
+    const group = groupOf(run.groups, after);
+    if (group.spec.priority !== last.spec.priority || !mayGoBehind(run, row, group, after)) continue;
+    if (shapeOfRow(group, after).key !== shape.key) continue;
+    const { pressure } = order.rankOf(run, group);
+    if (pressure > most) [best, most] = [after, pressure];
   }
   return best;
 };
@@ -60,7 +60,8 @@ const isPassed = ({ pool, waiting, order }: Around, agent: AgentLoad, run: Run, 
 const mostInTime = ({ now }: Around, agent: AgentLoad, { timeRequest }: Shape): number =>
   timeRequest === 0 ? Infinity : Math.floor(secondsLeft(agent, now) / timeRequest);
 
-const takesNothing = ({ paused, ahead, backlog }: AgentLoad): boolean => paused || !ahead || backlog > 0;
+/** Whether nothing may be handed to an agent ahead. */
+export const takesNothing = ({ paused, ahead, backlog }: AgentLoad): boolean => paused || !ahead || backlog > 0;
 
 /**
  * The rows to hand ahead behind a task, in order. Like a backlog they are bounded in expected seconds, and refilled when
@@ -70,28 +71,36 @@ export const rowsBehind = (around: Around, { run, row, agent }: Head, isNew: boo
   if (takesNothing(agent)) return [];
   const { id } = agent.offer;
   let last = groupOf(run.groups, row);
+  let lastRow = row;
   const shape = shapeOfRow(last, row);
-  if (last.count !== 1 || shape.ranks !== undefined || !neverLost(run, row)) return [];
+  if (last.dependents.length === 0 || shape.ranks !== undefined || !neverLost(run, row)) return [];
   if (!isNew && !mayBeFollowed(run, row, id)) return [];
   const budget = around.prefetch.seconds * 1000;
   const most = Math.min(MOST_BEHIND, mostInTime(around, agent, shape) - 1);
   let depth = 0;
   let ms = 0;
-  const lengthen = (group: Group): void => {
-    const expected = expectedMs(run, group);
+  const lengthen = (next: Row): void => {
+    last = groupOf(run.groups, next);
+    lastRow = next;
+    const expected = expectedMs(run, last);
     ms += expected < 0 ? Infinity : expected;
     depth += 1;
-    last = group;
   };
-  for (let next = followerOf(run, last, id); next !== undefined; next = followerOf(run, last, id)) lengthen(next);
+  for (;;) {
+    const next = followerOf(run, last, lastRow, id);
+    if (next === undefined) break;
+    lengthen(next);
+  }
   if (depth > 0 && (depth > most / 2 || ms > budget / 2)) return [];
   const rows: Row[] = [];
   while (depth < most && (depth === 0 || ms < budget)) {
-    const next = nextBehind(around.order, run, last, shape);
+    const next = nextBehind(around.order, run, last, lastRow, shape);
+    if (next === undefined) break;
+    const group = groupOf(run.groups, next);
     // a round trip is nothing to a long one
-    if (next === undefined || expectedMs(run, next) > around.prefetch.longSeconds * 1000) break;
-    if (isPassed(around, agent, run, next)) break;
-    rows.push(next.first);
+    if (expectedMs(run, group) > around.prefetch.longSeconds * 1000) break;
+    if (isPassed(around, agent, run, group)) break;
+    rows.push(next);
     lengthen(next);
   }
   return rows;

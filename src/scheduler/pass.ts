@@ -3,7 +3,7 @@ import type { RowRanges } from "../core/events.ts";
 import type { Resources } from "../core/resources.ts";
 import { type AgentLoad, type Placed, knownOf, newPlaced } from "./agent-load.ts";
 import { type AgentPool, secondsLeft } from "./agent-pool.ts";
-import { type Around, type Head, rowsBehind } from "./ahead.ts";
+import { type Around, type Head, rowsBehind, takesNothing } from "./ahead.ts";
 import type { Batch } from "./batch.ts";
 import { type PrefetchPolicy, concurrency, prefetchLoad } from "./capacity.ts";
 import type { Room } from "./fit-list.ts";
@@ -36,7 +36,12 @@ export interface Pass {
   readonly out: Map<number, Assignment>;
   readonly gangs: Assignment[];
   /** Tasks that others may be handed ahead behind. */
-  readonly heads: Head[];
+  readonly heads: PlacedRows[];
+}
+
+/** Rows that an agent was given together. */
+export interface PlacedRows extends Head {
+  readonly count: number;
 }
 
 /** How many entries that give an agent nothing are tried before its backlog, or its slots, count as full. */
@@ -92,7 +97,8 @@ const handOut = (
   agent.givenAt = now;
   pool.give(agent, placed, count, fitting);
   addRows(assignmentOf(out, agent.offer.id).parts, run.id, from, count);
-  if (group.count === 1 && group.dependents.length > 0) heads.push({ run, row: from, agent });
+  if (group.dependents.length > 0 && (group.count === 1 || group.followers.length > 0))
+    heads.push({ run, row: from, count, agent });
 };
 
 /** Fills one agent's slots with what comes before `end` in order. */
@@ -228,7 +234,7 @@ export const fillBacklogs = (pass: Pass, active: readonly AgentLoad[]): void => 
 export const handAhead = (
   around: Around,
   out: Map<number, Assignment>,
-  placed: readonly Head[],
+  placed: readonly PlacedRows[],
   arrived: readonly Head[],
 ): void => {
   const behind = (head: Head, isNew: boolean): void => {
@@ -239,6 +245,7 @@ export const handAhead = (
     out.set(id, { ...assignment, ahead });
     for (const row of rows) addRows(ahead, head.run.id, row, 1);
   };
-  for (const head of placed) behind(head, true);
+  for (const { run, row, count, agent } of placed)
+    if (!takesNothing(agent)) for (let i = 0; i < count; i += 1) behind({ run, row: row + i, agent }, true);
   for (const head of arrived) behind(head, false);
 };

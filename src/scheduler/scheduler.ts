@@ -9,7 +9,7 @@ import { type JobQueue, createJobQueue } from "./job-queue.ts";
 import { createKept } from "./keeping.ts";
 import type { Order, Rank } from "./order.ts";
 import type { Around, Head } from "./ahead.ts";
-import { type Assignment, type Pass, fillBacklogs, fillSlots, handAhead } from "./pass.ts";
+import { type Assignment, type Pass, type PlacedRows, fillBacklogs, fillSlots, handAhead } from "./pass.ts";
 import { createPressureOrder } from "./pressure-order.ts";
 import { type Reservations, createReservations } from "./reservations.ts";
 import { NOTHING_TO_ASK, type Rebalance, takeBacks } from "./take-back.ts";
@@ -144,8 +144,8 @@ const createPass = (parts: PassParts, since: Since): ((now: number) => Assignmen
   const kept = createKept(pool);
 
   /** Places what waits, and returns what others may be handed ahead behind. */
-  const place = (now: number, out: Map<number, Assignment>): { gangs: Assignment[]; heads: Head[] } => {
-    const heads: Head[] = [];
+  const place = (now: number, out: Map<number, Assignment>): { gangs: Assignment[]; heads: PlacedRows[] } => {
+    const heads: PlacedRows[] = [];
     const gangs: Assignment[] = [];
     unfolding.unfold(UNFOLDED);
     asJobs.unfolding.unfold(UNFOLDED);

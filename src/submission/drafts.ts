@@ -4,6 +4,7 @@ import { SlipwayError } from "../errors.ts";
 import type { Engine } from "../server/engine.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { FitCheck } from "./fits.ts";
+import { matchItems } from "./match-items.ts";
 import type { Patience } from "./patience.ts";
 import type { RunId } from "../core/ids.ts";
 
@@ -140,6 +141,7 @@ export const createDrafts = (options: DraftsOptions): Drafts => {
         checkLists(draft);
         options.mayTake();
         const run = opened(draft);
+        await matchItems(state.drafts.get(run)!);
         // a large submission is on disk before its commit: until then "nothing was submitted" is true
         if (!draft.isShort) await patiently(journal.appended);
         const skipped = await options.skipped(draft);

@@ -121,7 +121,12 @@ export const summaryView = (summary: RunSummary): RunView => {
 export const dependencyNames = (run: Run, group: Group): string[] =>
   group.spec.after.map((dependency) => {
     const name = "group" in dependency ? run.groups[dependency.group]!.spec.name : `run:${dependency.run}`;
-    return dependency.on === "ok" ? name : `${name} (${dependency.on})`;
+    const match = "group" in dependency ? dependency.items : undefined;
+    const how = [
+      ...(match === undefined ? [] : [match === "same" ? "same" : `by ${match.by}`]),
+      ...(dependency.on === "ok" ? [] : [dependency.on]),
+    ];
+    return how.length === 0 ? name : `${name} (${how.join(", ")})`;
   });
 
 /** At most this many groups are shown with a run; a file of 100,000 entries has as many. */

@@ -1,4 +1,5 @@
 import { isAhead } from "../core/held.ts";
+import { Outcome, judgeLink, outcomeOfRow, placeBefore } from "../core/item-links.ts";
 import { KILLED_FOR_MEMORY } from "../core/memory-retry.ts";
 import { formatDuration, formatResource } from "../core/quantities.ts";
 import { type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
@@ -9,6 +10,7 @@ import { Flag, peek, stateOf } from "../core/table.ts";
 import type { WhyView } from "../api/schemas.ts";
 import type { AgentId, Row } from "../core/ids.ts";
 import type { Basis } from "../learned/expected.ts";
+import { taskName } from "./views.ts";
 import { type JobSurroundings, whyJob } from "./why-job.ts";
 
 /** Why a run or a task is not running, or why it failed, and what would help: in words that need no expert. */
@@ -74,16 +76,50 @@ const shapeText = (group: Group, row: Row): string =>
     .map(([name, units]) => `${name} ${formatResource(name, units)}`)
     .join(", ");
 
-/** Dependencies that are still open, and how far along they are. */
-const openDependencies = (run: Run, group: Group): string[] =>
+/** Dependencies that are still open, and how far along they are; of one task, or of all. */
+const openDependencies = (run: Run, group: Group, row?: Row): string[] => [
+  ...(row === undefined ? [] : openLinks(run, group, row)),
+  ...openWholes(run, group, row !== undefined),
+];
+
+const openWholes = (run: Run, group: Group, isOne: boolean): string[] =>
   group.spec.after.flatMap((dependency) => {
     if ("run" in dependency) return [`run ${dependency.run}`];
+    if (isOne && dependency.items !== undefined) return [];
     const other = run.groups[dependency.group]!;
     const ended = other.done + other.failed + other.canceled;
     return ended === other.count && dependency.on !== "failed"
       ? []
       : [`${other.spec.name} (${ended} of ${other.count} ended)`];
   });
+
+/** The tasks that one waits for because of its item. */
+const openLinks = (run: Run, group: Group, row: Row): string[] =>
+  group.links.flatMap((link) => {
+    if (judgeLink(run, link, row - group.first) === "met") return [];
+    const before = run.groups[link.before]!;
+    const { pairing, match } = link;
+    if (pairing.kind !== "keyed") return [whichTask(run, before.first + placeBefore(pairing, row - group.first))];
+    const key = pairing.after[row - group.first]!;
+    const open = pairing.before.findIndex(
+      (number, place) => number === key && outcomeOfRow(run, before.first + place) === Outcome.OPEN,
+    );
+    const example = open < 0 ? "" : `, such as ${whichTask(run, before.first + open)}`;
+    const by = match === "same" ? "item" : match.by;
+    return [`${before.spec.name} with its ${by} (${pairing.ended[key]} of ${pairing.size[key]} ended${example})`];
+  });
+
+/** `3.17 (align[s1])` */
+const whichTask = (run: Run, row: Row): string => `${run.id}.${indexOfRow(run, row)} (${taskName(run, row)})`;
+
+/** The task whose end another was cancelled for, because of its item. */
+const cancelledFor = (run: Run, group: Group, row: Row): string => {
+  for (const link of group.links) {
+    if (link.pairing.kind === "keyed" || judgeLink(run, link, row - group.first) !== "never") continue;
+    return `: ${whichTask(run, run.groups[link.before]!.first + placeBefore(link.pairing, row - group.first))}`;
+  }
+  return "";
+};
 
 const whyWaits = ({ waitingPilots }: Surroundings, what: string): WhyView =>
   why(
@@ -187,14 +223,18 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
   if (state === Task.CANCELED) {
     if ((page!.flags[slot]! & Flag.UNNEEDED) !== 0)
       return why("not-needed", reason, "Nothing to do: it is a handler for a failure that did not happen.");
-    return why("canceled", reason, `\`slipway retry ${run.id}\` runs cancelled and failed tasks again.`);
+    return why(
+      "canceled",
+      `${reason}${cancelledFor(run, group, row)}`,
+      `\`slipway retry ${run.id}\` runs cancelled and failed tasks again.`,
+    );
   }
   if (state === Task.NEW) {
     const ahead =
       page === undefined || !isAhead(page, slot) ? "" : `; agent ${page.agent[slot]} has it and begins it then`;
     return why(
       "dependencies",
-      `it waits for ${openDependencies(run, group).join(", ")}${ahead}`,
+      `it waits for ${openDependencies(run, group, row).join(", ")}${ahead}`,
       "It starts when these have ended.",
     );
   }
@@ -289,7 +329,10 @@ export const whyRun = (around: Surroundings, run: Run): WhyView => {
   if (running > 0) return why("running", `${running} tasks run; ${text}`, "Nothing to do.");
   if (run.counts[Task.PENDING]! + run.counts[Task.SCHEDULING]! > 0)
     return whyReady(around, `tasks are ready (${text})`);
-  const waiting = run.groups.find((group) => group.base === Task.NEW && group.waits > 0);
+  const waiting = run.groups.find(
+    ({ base, waits, links, done, failed, canceled, count }) =>
+      base === Task.NEW && (waits > 0 || (links.length > 0 && done + failed + canceled < count)),
+  );
   if (waiting !== undefined)
     return why(
       "dependencies",

@@ -3,6 +3,7 @@ import { readArchiveSync } from "../../archive/archive.ts";
 import { nearest } from "../../config/nearest.ts";
 import { readRetrySet, refuseUnknown } from "../../config/retry-set.ts";
 import type { Source } from "../../config/source.ts";
+import { rowsBehind } from "../../core/item-links.ts";
 import { resourcesAt } from "../../core/items.ts";
 import { type RetrySet, freeSet, withSet } from "../../core/retry-set.ts";
 import { type Group, type Run, type Shape, baseShapeOf, groupOf, indexOfRow, isFinishedRun } from "../../core/run.ts";
@@ -45,19 +46,47 @@ const groupsNamed = (run: Run, names: readonly string[]): Set<Group> => {
   return found;
 };
 
-/** Groups that wait for one of these, directly or not. */
-const behind = (run: Run, groups: Iterable<Group>): Set<Group> => {
-  const found = new Set<Group>();
-  const work = [...groups];
-  for (let group = work.pop(); group !== undefined; group = work.pop())
-    for (const { group: index } of group.dependents) {
+/** Rows of one group. */
+interface Part {
+  readonly group: Group;
+  readonly rows: "all" | readonly Row[];
+}
+
+/** What waits for one of these rows, directly or not: whole groups, and item by item single rows. */
+function* behind(run: Run, chosen: readonly Row[]): Generator<Part> {
+  const whole = new Set<Group>();
+  const seen = new Set<Row>();
+  const work: Part[] = [];
+  const add = (group: Group, rows: Part["rows"]): void => {
+    if (rows.length > 0) work.push({ group, rows });
+  };
+  const byGroup = new Map<Group, Row[]>();
+  for (const row of chosen) {
+    const group = groupOf(run.groups, row);
+    const rows = byGroup.get(group);
+    if (rows === undefined) byGroup.set(group, [row]);
+    else rows.push(row);
+  }
+  for (const [group, rows] of byGroup) add(group, rows);
+  for (let part = work.pop(); part !== undefined; part = work.pop())
+    for (const { group: index, link } of part.group.dependents) {
       const next = run.groups[index]!;
-      if (found.has(next)) continue;
-      found.add(next);
-      work.push(next);
+      if (whole.has(next)) continue;
+      let rows: Part["rows"] = "all";
+      if (link !== undefined && part.rows !== "all") {
+        const found: Row[] = [];
+        for (const row of part.rows)
+          for (const after of rowsBehind(run, link, row))
+            if (!seen.has(after)) {
+              seen.add(after);
+              found.push(after);
+            }
+        rows = found;
+      } else whole.add(next);
+      add(next, rows);
+      yield { group: next, rows };
     }
-  return found;
-};
+}
 
 const isUnneeded = (run: Run, row: Row): boolean =>
   (touch(run.table, row).flags[row % run.table.pageRows]! & Flag.UNNEEDED) !== 0;
@@ -81,12 +110,14 @@ function* chosenRows(run: Run, { which, tasks, states, names }: RetryOptions): G
 
 /** With what was cancelled behind them, which waits for them again. Ascending ranges `[from, count, …]`. */
 const withCancelled = (run: Run, chosen: readonly Row[]): number[] => {
-  const groups = new Set<Group>();
-  for (const row of chosen) groups.add(groupOf(run.groups, row));
   const rows = new Set(chosen);
-  for (const group of behind(run, groups))
-    for (let row = group.first; row < group.first + group.count; row += 1)
-      if (stateOf(run.table, row) === Task.CANCELED) rows.add(row);
+  const take = (row: Row): void => {
+    if (stateOf(run.table, row) === Task.CANCELED) rows.add(row);
+  };
+  for (const { group, rows: found } of behind(run, chosen)) {
+    if (found !== "all") found.forEach(take);
+    else for (let row = group.first; row < group.first + group.count; row += 1) take(row);
+  }
   const ranges: number[] = [];
   for (const row of [...rows].toSorted((a, b) => a - b))
     if (ranges.length > 0 && ranges.at(-2)! + ranges.at(-1)! === row) ranges[ranges.length - 1]! += 1;

@@ -189,6 +189,46 @@ tasks:
     expect(spec.groups[1]!.after).toEqual([...runs, { group: 0, on: "ok" }, { run: 9, on: "ok" }]);
   });
 
+  it("tasks wait item by item: same, by a field, and on which outcome", () => {
+    const { spec } = build(`
+tasks:
+  - { name: a, each: { values: [{ s: x, n: 1 }, { s: y, n: 2 }] }, run: a }
+  - { name: b, each: { values: [{ s: y, n: 2 }, { s: x, n: 1 }] }, run: b, after: { a: same } }
+  - { name: c, each: { values: [{ s: x }] }, run: c, after: [{ a: { items: { by: s } } }, { b: { when: any } }] }
+  - { name: d, each: { values: [{ s: x }] }, run: c, after: { c: { items: same, when: failed } } }
+`);
+    expect(spec.groups.map(({ after }) => after)).toEqual([
+      [],
+      [{ group: 0, on: "ok", items: "same" }],
+      [
+        { group: 0, on: "ok", items: { by: "s" } },
+        { group: 1, on: "any" },
+      ],
+      [{ group: 2, on: "failed", items: "same" }],
+    ]);
+  });
+
+  it.each([
+    ["{ a: smae }", "did you mean"],
+    ["{ a: { items: same, wen: any } }", 'not "wen"'],
+    ["{ a: { items: same, when: maybe } }", "when of 'a' must be ok, any or failed"],
+    ["{ a: { items: { by: [s] } } }", "must be same, or {by: KEY}"],
+    ["{ a: { items: { by: 's s' } } }", "must be same, or {by: KEY}"],
+    ["{ 'run:3': same }", "inside one run only"],
+    ["[{ a: same }, { a: any }]", "named with both"],
+    ["{ a: same }", `a has no item "z", which b has`],
+    ["{ a: { items: { by: s } } }", "item 0 of a: no field 's'"],
+    ["{ one: same }", "'one' has no items"],
+  ])("after: %s is refused: %s", (after, said) => {
+    const file = `
+tasks:
+  - { name: a, each: { values: [x, y] }, run: a }
+  - { name: one, run: a }
+  - { name: b, each: { values: [x, z] }, run: b, after: ${after} }
+`;
+    expect(() => build(file)).toThrow(said);
+  });
+
   it("anchors and merges work", () => {
     const { spec } = build(`
 x-base: &base { cpus: 4, env: { A: x } }

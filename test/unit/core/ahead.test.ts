@@ -32,8 +32,8 @@ describe("a task that was handed ahead", () => {
     const world = start(3);
     const { driver, run, agent } = world;
     expect(statesOf(world)).toEqual([Task.SCHEDULING, Task.NEW, Task.NEW]);
-    expect(oneBefore(run, run.groups[2]!)).toBe(run.groups[1]);
-    expect(followerOf(run, run.groups[1]!, agent)).toBe(run.groups[2]);
+    expect(oneBefore(run, run.groups[2]!, 2)).toBe(1);
+    expect(followerOf(run, run.groups[1]!, 1, agent)).toBe(2);
     driver.end(agent, run.id, [0], 0);
     expect(statesOf(world)).toEqual([Task.DONE, Task.SCHEDULING, Task.NEW]);
     expect(driver.ready.get(run.id)?.size).toBe(0);

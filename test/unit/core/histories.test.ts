@@ -8,11 +8,11 @@ import { PeakBy } from "../../../src/core/peak.ts";
 import { FRACTION } from "../../../src/core/resources.ts";
 import { isSkipped } from "../../../src/core/skipped.ts";
 import { retriesOf, setOf } from "../../../src/core/retry-set.ts";
-import { type Shape, groupOf, runState, shapeOfRow } from "../../../src/core/run.ts";
+import { type Run, type Shape, groupOf, runState, shapeOfRow } from "../../../src/core/run.ts";
 import type { StateRecord } from "../../../src/core/snapshot.ts";
 import type { Dependency } from "../../../src/core/spec.ts";
 import { TASK_STATES, Task, isFinalTask, mayAdvanceTask } from "../../../src/core/states.ts";
-import { followerOf, mayGoAhead } from "../../../src/core/ahead.ts";
+import { followerOf, mayGoBehind, oneBefore, rowsAfter } from "../../../src/core/ahead.ts";
 import { isAhead } from "../../../src/core/held.ts";
 import { Flag, isReady, peek } from "../../../src/core/table.ts";
 import { carrierOf, carries, isOver, waits } from "../../../src/core/task-job.ts";
@@ -56,6 +56,57 @@ const checkJobs = (driver: Driver): void => {
       const places = Number(ready.get(run.id)?.has(row) ?? false) + Number(carried.has(key));
       expect(places, `${key} waits in ${places} places`).toBe(1);
     }
+};
+
+/** The item of a row as this test has made it: a number, or `{"n": …, "k": …}`. */
+const itemOfRow = (run: Run, row: number): { text: string; key: string | undefined } => {
+  const { spec: of, items, first } = groupOf(run.groups, row);
+  const text = items?.get(row - first) ?? (of.items.kind === "range" ? String(row - first) : "");
+  return { text, key: text.startsWith("{") ? (JSON.parse(text) as { k: string }).k : undefined };
+};
+
+/** Looks at every task of the other group for each that waits by item. */
+const checkLinks = (driver: Driver, run: Run): void => {
+  const outcome = (row: number): "open" | "good" | "bad" => {
+    const state = driver.stateOf(run, row);
+    if (!isFinalTask(state)) return "open";
+    const unneeded = ((peek(run.table, row)?.flags[row % run.table.pageRows] ?? 0) & Flag.UNNEEDED) !== 0;
+    return TASK_STATES[state] === "DONE" || unneeded ? "good" : "bad";
+  };
+  for (const group of run.groups) {
+    const links = group.spec.after.flatMap((each) => ("group" in each && each.items !== undefined ? [each] : []));
+    if (links.length === 0) continue;
+    for (let row = group.first; row < group.first + group.count; row += 1) {
+      const own = itemOfRow(run, row);
+      const verdicts = links.map(({ group: index, on, items }) => {
+        const before = run.groups[index]!;
+        const ends = Array.from({ length: before.count }, (_, i) => before.first + i)
+          .filter((other) => {
+            const item = itemOfRow(run, other);
+            return items === "same" ? item.text === own.text : item.key === own.key;
+          })
+          .map(outcome);
+        expect(ends.length, "each waits for something").toBeGreaterThan(0);
+        const [bad, open] = [ends.includes("bad"), ends.includes("open")];
+        if (on === "ok") return bad ? "never" : open ? "open" : "met";
+        return open ? "open" : on === "any" || bad ? "met" : "never";
+      });
+      const state = driver.stateOf(run, row);
+      const page = peek(run.table, row);
+      const slot = row % run.table.pageRows;
+      const isStopped = ((page?.flags[slot] ?? 0) & Flag.CANCEL) !== 0;
+      const at = `${run.id}.${row} (${TASK_STATES[state]}): ${verdicts.join()}, waits ${group.waits}`;
+      if (state > 0 && !isFinalTask(state))
+        expect(
+          verdicts.every((each) => each === "met"),
+          at,
+        ).toBe(true);
+      if (state === 0 && !isStopped) {
+        expect(verdicts.includes("never"), at).toBe(false);
+        expect(group.waits === 0 && verdicts.every((each) => each === "met"), at).toBe(false);
+      }
+    }
+  }
 };
 
 /** What must hold after every event. */
@@ -117,12 +168,13 @@ const check = (driver: Driver, before: Map<string, Seen>): void => {
       const state = driver.stateOf(run, row);
       if (state > 0 && !isFinalTask(state)) expect(waits, "what began waits for nothing").toBe(0);
       if (page !== undefined && isAhead(page, slot) && (page.flags[slot]! & Flag.CANCEL) === 0)
-        expect(waits, "handed ahead behind one task").toBe(1);
+        expect(oneBefore(run, groupOf(run.groups, row), row), "handed ahead behind one task").not.toBe(undefined);
       const carried = driver.state.carried.get(run.id)?.has(row) === true;
       expect(driver.ready.get(run.id)?.has(row) === true, `row ${row} is queued exactly while it may be placed`).toBe(
         isReady(state, page?.agent[slot] ?? 0) && !carried,
       );
     }
+    checkLinks(driver, run);
     expect([...run.counts]).toEqual(counted);
     const skipped = Array.from({ length: run.total }, (_, row) => row).filter((row) => isSkipped(run, row));
     expect(run.skipped).toBe(skipped.length);
@@ -155,6 +207,14 @@ const groups = fc.array(
     /** One task behind the one before it: it may be handed ahead. */
     link: fc.boolean(),
     deps: fc.array(fc.tuple(fc.nat(), condition), { maxLength: 2 }),
+    /** Its tasks wait one by one, each for those of its item in earlier groups. */
+    byItem: fc.option(
+      fc.record({
+        to: fc.array(fc.tuple(fc.nat(), condition), { minLength: 1, maxLength: 2 }),
+        how: fc.constantFrom("alike" as const, "reversed" as const, "keyed" as const),
+      }),
+      { nil: undefined },
+    ),
     /** On earlier runs. */
     runs: fc.array(fc.tuple(fc.nat(3), condition), { maxLength: 2 }),
   }),
@@ -252,24 +312,63 @@ const heldBy = (driver: Driver): { run: number; row: number; agent: number }[] =
 const behind = (driver: Driver, { run: id, row, agent }: { run: number; row: number; agent: number }): number[] => {
   const run = driver.state.runs.get(id)!;
   const rows: number[] = [];
-  let last = groupOf(run.groups, row);
-  if (last.count > 1) return rows;
-  for (let next = followerOf(run, last, agent); next !== undefined; next = followerOf(run, last, agent)) {
-    rows.push(next.first);
+  for (let last = row; ;) {
+    const next = followerOf(run, groupOf(run.groups, last), last, agent);
+    if (next === undefined) return rows;
+    rows.push(next);
     last = next;
   }
-  return rows;
 };
 
 /** Hands tasks ahead, behind those that are there already. */
 const handAhead = (driver: Driver, head: { run: number; row: number; agent: number }, deep: number): void => {
   const run = driver.state.runs.get(head.run)!;
   for (let nth = 0; nth <= deep; nth += 1) {
-    const last = groupOf(run.groups, behind(driver, head).at(-1) ?? head.row);
-    const next = last.dependents.find(({ group: index, on }) => on === "ok" && mayGoAhead(run, run.groups[index]!));
-    if (last.count > 1 || last.spec.ranks !== undefined || next === undefined) return;
-    driver.ahead(head.agent, run.id, run.groups[next.group]!.first);
+    const row = behind(driver, head).at(-1) ?? head.row;
+    const last = groupOf(run.groups, row);
+    const next = rowsAfter(run, last, row).find((each) => mayGoBehind(run, row, groupOf(run.groups, each), each));
+    if (last.spec.ranks !== undefined || next === undefined) return;
+    driver.ahead(head.agent, run.id, next);
   }
+};
+
+type Drawn = (typeof groups extends fc.Arbitrary<infer T> ? T : never)[number];
+
+/** The items of each group, and which of them wait item by item: for groups with as many items, or the same keys. */
+const drawItems = (list: readonly Drawn[]): { texts: (string[] | undefined)[]; links: Dependency[][] } => {
+  const texts: (string[] | undefined)[] = [];
+  const links: Dependency[][] = [];
+  for (const [i, { byItem, link, count }] of list.entries()) {
+    const counted = link || count === 1 ? undefined : Array.from({ length: count }, (_, n) => String(n));
+    const earlier = new Map(
+      (byItem?.to ?? []).map(([n, on]) => [n % Math.max(1, i), on] as const).filter(([n]) => texts[n] !== undefined),
+    );
+    const [first] = earlier.keys();
+    if (link || byItem === undefined || first === undefined) {
+      // items with keys, for others to wait by
+      texts.push(
+        byItem?.how === "keyed" ? counted?.map((n) => JSON.stringify({ n, k: `k${Number(n) % 3}` })) : counted,
+      );
+      links.push([]);
+      continue;
+    }
+    const isKeyed = byItem.how === "keyed" && texts[first]![0]!.startsWith("{");
+    const keys = texts[first]!.map((text) => (isKeyed ? (JSON.parse(text) as { k: string }).k : ""));
+    const own = isKeyed
+      ? Array.from({ length: count }, (_, n) => JSON.stringify({ m: n, k: keys[(n * 7) % keys.length] }))
+      : byItem.how === "reversed"
+        ? texts[first]!.toReversed()
+        : [...texts[first]!];
+    texts.push(own);
+    const fits = (n: number): boolean =>
+      n === first || (!isKeyed && texts[n]!.toSorted().join() === own.toSorted().join());
+    links.push(
+      [...earlier]
+        .filter(([n]) => fits(n))
+        .map(([n, on]): Dependency => ({ group: n, on, items: isKeyed ? { by: "k" } : "same" })),
+    );
+  }
+  return { texts, links };
 };
 
 const play = (
@@ -280,6 +379,9 @@ const play = (
   const driver = createDriver(format1 === null ? {} : { format1 });
   const before = new Map<string, Seen>();
   const submit = (list: typeof first, maxFails: number | null, skipped: readonly number[] = []): void => {
+    const { texts, links } = drawItems(list);
+    const isCounted = (each: readonly string[]): boolean => each.every((text, n) => text === String(n));
+    const lists = new Map(texts.flatMap((each, i) => (each === undefined || isCounted(each) ? [] : [[i, each]])));
     driver.submit(
       spec(
         list.map((each, i) => {
@@ -287,10 +389,15 @@ const play = (
           const newest = driver.state.nextRun - 1;
           const earlier = new Map(each.runs.filter(([back]) => back < newest).map(([back, on]) => [newest - back, on]));
           const runs = [...earlier].map(([run, on]): Dependency => ({ run, on }));
-          const seen = new Map(each.deps.filter(() => i > 0).map(([n, on]) => [n % Math.max(1, i), on]));
-          return group(`g${i}`, each.link ? 1 : each.count, {
+          const mine = links[i]!;
+          const others = each.deps.filter(([n]) => i > 0 && mine.every((one) => "group" in one && one.group !== n % i));
+          const seen = new Map(others.map(([n, on]) => [n % Math.max(1, i), on]));
+          // few wait for whole groups as well, so that there are many that wait for their items alone
+          const whole = mine.length > 0 && each.retries > 0 ? [] : [...after(...seen), ...runs];
+          return group(`g${i}`, each.link ? 1 : (texts[i]?.length ?? each.count), {
+            ...(lists.has(i) ? { items: { kind: "list", count: 0 } } : {}),
             retries: each.retries,
-            after: each.link ? after(...(i === 0 ? [] : [i - 1])) : [...after(...seen), ...runs],
+            after: each.link ? after(...(i === 0 ? [] : [i - 1])) : [...whole, ...mine],
             ...(each.grows
               ? { resources: { cpus: FRACTION, mem: 4 }, attemptResources: { mem: "{attempt * 4}B" } }
               : {}),
@@ -304,7 +411,7 @@ const play = (
         }),
         maxFails === null ? {} : { maxFails },
       ),
-      skipped.flatMap((row) => [row, 1]),
+      { skipped: skipped.flatMap((row) => [row, 1]), items: lists, json: true },
     );
   };
   submit(first, null);
@@ -328,9 +435,10 @@ const play = (
         break;
       case "ahead": {
         const heads = list.filter(({ run, row }) => {
-          const { count, dependents, spec: of } = groupOf(driver.state.runs.get(run)!.groups, row);
+          const held = driver.state.runs.get(run)!;
+          const of = groupOf(held.groups, row);
           // nothing else comes to the agent of a task's own job
-          return count === 1 && dependents.length > 0 && of.job === undefined;
+          return of.spec.job === undefined && rowsAfter(held, of, row).length > 0;
         });
         const head = heads[each.pick % Math.max(1, heads.length)];
         if (head !== undefined) handAhead(driver, head, each.deep);

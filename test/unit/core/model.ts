@@ -49,8 +49,11 @@ export interface Driver {
   send(event: Event): void;
   /** Another server takes over, with another limit on losses. */
   restart(losses: number): void;
-  /** `skipped`: ranges of rows that an earlier run has done. */
-  submit(spec: RunSpec, skipped?: readonly number[]): Run;
+  /** `skipped`: ranges of rows that an earlier run has done; `items`: those of its lists, by group. */
+  submit(
+    spec: RunSpec,
+    more?: { skipped?: readonly number[]; items?: ReadonlyMap<number, readonly string[]>; json?: boolean },
+  ): Run;
   join(taskJob?: { id: number; element: number }): number;
   /** Asks for a job that carries these. */
   request(run: number, rows: readonly number[]): TaskJob;
@@ -93,6 +96,7 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
     ...NO_EFFECTS,
     // as the server does: what a job carries waits there
     ready: (run, from, count) => {
+      told.ready?.(run, from, count);
       for (const part of uncarried(state, run.id, from, count))
         for (let row = part.from; row < part.from + part.count; row += 1) readyOf(run.id).add(row);
     },
@@ -131,9 +135,10 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
       send({ type: "server.started", at: (at += 1), epoch, host: "h", pid: 1, version: "1" });
       if (state.undecided > 0) send({ type: "losses.judged", at: (at += 1), limit: state.lossLimit });
     },
-    submit: (runSpec, skipped) => {
+    submit: (runSpec, { skipped, items = new Map(), json = false } = {}) => {
       const run = state.nextRun;
       send({ type: "run.opened", at: (at += 1), run, uuid: `u${run}`, spec: runSpec });
+      for (const [index, list] of items) send({ type: "run.items", run, group: index, json, items: list });
       send({ type: "run.committed", at: (at += 1), run, ...(skipped === undefined ? {} : { skipped }) });
       return state.runs.get(run)!;
     },

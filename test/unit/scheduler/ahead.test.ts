@@ -215,4 +215,19 @@ describe("what is handed ahead", () => {
     world.pass();
     expect(counts()).toEqual([0, 2]);
   });
+
+  it("item by item in arrays, each behind its own, where no backlog waits for the slots", () => {
+    const world = createWorld();
+    const agent = world.join(cpus(4));
+    const by = (index: number) => ({ after: [{ group: index, on: "ok", items: "same" } as const] });
+    const run = world.submit([group("a", 3), group("b", 3, by(0)), group("c", 3, by(1))]);
+    expect(aheadOf(world.pass())).toEqual([3, 6, 4, 7, 5, 8]);
+    world.end(agent, run, [1, 4, 0]);
+    world.end(agent, run, [7, 2, 5, 8, 3, 6]);
+    expect([run.finished > 0, world.scheduler.loadOf(agent)?.count]).toEqual([true, 0]);
+    const crowd = world.submit([group("a", 300), group("b", 300, by(0))]);
+    const made = world.pass();
+    expect([rowsOf(made[0]?.parts).length > 4, aheadOf(made)]).toEqual([true, []]);
+    expect(crowd.groups[1]!.done).toBe(0);
+  });
 });

@@ -301,4 +301,26 @@ describe("mem: auto", () => {
     expect(first!.shape.resources).toEqual({ cpus: FRACTION, mem: 3 * 2 ** 30 });
     expect(second!.shape.resources).toEqual({ cpus: FRACTION });
   });
+
+  it("lists that wait for each other item by item are matched before the commit, and again after a restart", async () => {
+    const tasks = [
+      { name: "a", run: "true", each: { stream: "lines" } },
+      { name: "b", run: "true", each: { stream: "lines" }, after: { a: "same" } },
+    ];
+    const texts = items(0, 5000);
+    const send = (second: readonly string[]) =>
+      submit(whole(document(randomUUID(), { tasks }), { group: 0, items: texts }, { group: 1, items: second }));
+    await expect(send([...texts.slice(1), "other"])).rejects.toMatchObject({
+      code: "bad-value",
+      facts: { where: "tasks.b", key: "after", detail: 'a has no item "other", which b has' },
+    });
+    expect([state.runs.size, state.drafts.size]).toEqual([0, 0]);
+    const { run } = await send(texts.toReversed());
+    await send(texts);
+    const kinds = (): unknown[] => [run, run + 1].map((id) => state.runs.get(id)!.groups[1]!.links[0]!.pairing.kind);
+    expect(kinds()).toEqual(["permuted", "alike"]);
+    await journal.close();
+    await start();
+    expect(kinds()).toEqual(["permuted", "alike"]);
+  });
 });

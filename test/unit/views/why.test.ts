@@ -45,4 +45,34 @@ describe("why", () => {
     kill();
     expect(why()).toBe(`over its memory limit after 2 attempts; ${said}`);
   });
+
+  it("names the one task that another waits for because of its item, or was cancelled for", () => {
+    const driver = createDriver();
+    const same = { group: 0, on: "ok", items: "same" } as const;
+    const run = driver.submit(spec([group("align", 3), group("call", 3, { after: [same] })]));
+    const agent = driver.join();
+    const why = (row: number): string => whyTask(around(driver.state), run, row, null).detail;
+    expect(why(4)).toBe("it waits for 1.1 (align[1])");
+    driver.assign(agent, run.id, 1);
+    driver.end(agent, run.id, [1], 1);
+    expect(why(4)).toBe("align failed for this item: 1.1 (align[1])");
+    const keyed = driver.submit(
+      spec([
+        group("align", 2, { items: { kind: "list", count: 0 } }),
+        group("call", 1, { items: { kind: "list", count: 0 }, after: [{ ...same, items: { by: "s" } }] }),
+      ]),
+      {
+        json: true,
+        items: new Map([
+          [0, ['{"s":"x","n":1}', '{"s":"x","n":2}']],
+          [1, ['{"s":"x"}']],
+        ]),
+      },
+    );
+    driver.assign(agent, keyed.id, 0);
+    driver.end(agent, keyed.id, [0], 0);
+    expect(whyTask(around(driver.state), keyed, 2, null).detail).toBe(
+      'it waits for align with its s (1 of 2 ended, such as 2.1 (align[{"s":"x","n":2}]))',
+    );
+  });
 });
