@@ -21,6 +21,7 @@ const EXPERIMENTS = {
   "login-node": ["login-node", "measureLoginNode"],
   shapes: ["shapes", "measureShapes"],
   graphs: ["graphs", "measureGraphs"],
+  stages: ["stages", "measureStages"],
   latency: ["latency", "measureLatency"],
   scheduler: ["scheduler", "measureScheduler"],
   eta: ["eta", "measureEta"],
