@@ -135,7 +135,7 @@ describe("what is refused, where, and how it is said", () => {
     [
       "a condition",
       "tasks: [{name: a, run: x}, {run: y, after: {a: fail}}]",
-      /must be ok, any or failed, not "fail"; did you mean 'failed'\?/,
+      /must be ok, any, failed or same, not "fail"; did you mean 'failed'\?/,
     ],
     [
       "an unknown task",
