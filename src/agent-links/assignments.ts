@@ -1,6 +1,7 @@
 import { oneBefore } from "../core/ahead.ts";
 import type { RowRanges } from "../core/events.ts";
 import { isAhead } from "../core/held.ts";
+import { isJsonItems, itemsOf, storedAt } from "../core/item-source.ts";
 import { setOf, timeLimitOf } from "../core/retry-set.ts";
 import { type Group, type Run, groupOf, isUniform, shapeOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
@@ -28,7 +29,8 @@ const template = (group: Group): Define["groups"][number] => ({
   priority: group.spec.priority,
   resources: group.shape.resources,
   range: group.spec.items.kind === "range" ? { from: group.spec.items.from, step: group.spec.items.step } : undefined,
-  json: group.items?.json ?? false,
+  json: isJsonItems(itemsOf(group.spec, group.items)),
+  ...(group.spec.colsep === undefined ? {} : { colsep: group.spec.colsep }),
 });
 
 interface Definition {
@@ -109,14 +111,16 @@ const assignRows = (
       for (let row = ranges[i]!; row < ranges[i]! + ranges[i + 1]!; row += 1) out.push(row);
     return out;
   };
-  const { items } = group;
+  const items = itemsOf(group.spec, group.items);
+  // numbers of a range are counted there
+  const isSent = group.items !== undefined || group.spec.items.kind === "matrix";
   const message: Assign = {
     t: "assign",
     run: run.id,
     group: group.index,
     ranges,
     attempts: attempts.every((attempt) => attempt === attempts[0]) ? attempts[0]! : attempts,
-    ...(items === undefined ? {} : { items: rows().map((row) => items.get(row - group.first)) }),
+    ...(isSent ? { items: rows().map((row) => storedAt(items, row - group.first)!) } : {}),
     ...(isUniform(group) ? {} : { resources: rows().map((row) => shapeOfRow(group, row).resources) }),
     ...timeLimits(group, rows),
     ...(alone.length === 0 ? {} : { alone }),

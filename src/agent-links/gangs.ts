@@ -1,6 +1,7 @@
 import { Ending, type RanksEnded } from "../core/events.ts";
 import { type Gang, gangKey } from "../core/gangs.ts";
 import { setOf } from "../core/retry-set.ts";
+import { itemsOf, storedAt } from "../core/item-source.ts";
 import { groupOf, shapeOfRow } from "../core/run.ts";
 import { Flag, touch } from "../core/table.ts";
 import type { HeldTasks, RanksDone, RanksEndedMessage } from "../protocol/messages.ts";
@@ -46,7 +47,11 @@ export const createGangs = (engine: Engine, linkOf: (agent: AgentId) => AgentLin
       t: "ranks",
       ...nameOf(gang),
       group: group.index,
-      item: group.items?.get(gang.row - group.first),
+      // numbers of a range are counted there
+      item:
+        group.spec.items.kind === "range" && group.items === undefined
+          ? undefined
+          : storedAt(itemsOf(group.spec, group.items), gang.row - group.first),
       resources: shapeOfRow(group, gang.row).resources,
       node: nth,
       hosts: gang.agents.map((agent) => state.agents.get(agent)?.host ?? ""),

@@ -66,8 +66,8 @@ export const expandTask = (
   attempt: number,
   stored: string | undefined,
 ): ExpandedTask => {
-  const { first, json, range } = group.source;
-  const item = itemAt(row - first, stored, json, range);
+  const { first, json, range, colsep } = group.source;
+  const item = itemAt(row - first, stored, json, range, colsep);
   const { constant } = group;
   if (constant !== undefined) {
     const { argv, env, cwd, stdout, stderr } = constant;

@@ -35,7 +35,13 @@ export const defineSubmission = (command: Command): Command =>
     .optionsGroup("Tasks:")
     .option("--name <name>", "the run's name")
     .option("--array <range>", "a task for each number: 1-100, 1-100:2, 1-3,7; {item} is the number")
+    .option(
+      "--each <name=values>",
+      "a task for each combination: --each seed=1-10 --each model=a,b; {item.seed}, {item.model}; the last varies fastest",
+      collect,
+    )
     .option("--each-line <file>", "a task for each line of a file; {item} is the line")
+    .option("--colsep <sep>", "what separates the columns of each line: {item.0}, {item.1}; \\t is a tab")
     .option("--from-json <file>", "a task for each value: a JSON array, or one value per line; {item}, {item.key}")
     .option("--stdin", "a task for each line of standard input")
     .optionsGroup("Resources:")

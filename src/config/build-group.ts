@@ -7,6 +7,7 @@ import { type Entry, valueOf, wholeNumber } from "./task-entry.ts";
 import { readJob } from "./task-job-keys.ts";
 import { readRanks } from "./task-ranks.ts";
 import type { Problems } from "./problems.ts";
+import { matrixItem, telling } from "../core/matrix.ts";
 import { badValue, parsed, type Path, type Source } from "./source.ts";
 import { readEach, type ItemsInput, type TaskItems } from "./task-items.ts";
 import { AUTO, collectAmounts, dependsOnItem, readResources, type TaskResources } from "./task-resources.ts";
@@ -164,6 +165,7 @@ export const readGroup = (
     name,
     command: take(() => readCommand(source, ["tasks", index, "run"], entry.task.run, each.kind)) ?? [],
     items: each.items,
+    colsep: each.colsep,
     after,
     resources: amounts.resources,
     itemResources: amounts.itemResources,
@@ -194,6 +196,10 @@ export const readGroup = (
 
 /** Values that are written out are checked here; everything that is streamed is checked where it arrives. */
 const checkValues = (source: Source, path: Path, group: GroupSpec, input: ItemsInput | undefined): void => {
+  const { items } = group;
+  if (items.kind === "matrix")
+    for (const place of telling(items))
+      parsed(source, [...path.slice(0, -1), "matrix"], () => checkItem(group, matrixItem(items, place), true, place));
   if (input?.kind !== "values" || !Array.isArray(input.values)) return;
   for (const [i, stored] of (input.values as readonly string[]).entries()) {
     parsed(source, [...path, i], () => checkItem(group, stored, input.json, i));

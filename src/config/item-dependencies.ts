@@ -1,4 +1,4 @@
-import { countOfItems } from "../core/item-source.ts";
+import { countOfItems, itemsOf } from "../core/item-source.ts";
 import { PackedItems } from "../core/packed-items.ts";
 import { type Paired, atOnce, pair } from "../core/pairing.ts";
 import type { Dependency, GroupSpec } from "../core/spec.ts";
@@ -9,12 +9,13 @@ import type { ItemsInput } from "./task-items.ts";
 const MOST_HERE = 10_000;
 
 /** The items of a group as far as they are known here; undefined while they are still to be read. */
-const knownItems = ({ name, items: source }: GroupSpec, input: ItemsInput | undefined): Paired | undefined => {
-  if (input === undefined) return { name, source, packed: undefined };
+const knownItems = (group: GroupSpec, input: ItemsInput | undefined): Paired | undefined => {
+  const { name } = group;
+  if (input === undefined) return { name, ...itemsOf(group, undefined) };
   if (input.kind !== "values" || input.count > MOST_HERE) return undefined;
   const packed = new PackedItems(input.json);
   for (const text of input.values) packed.add(text);
-  return { name, source, packed };
+  return { name, ...itemsOf(group, packed) };
 };
 
 const checkOne = (

@@ -15,7 +15,9 @@ export const requestBody = (document: RunDocument, spec: RunSpec, uuid: string):
     environment: { ...spec.env },
     uuid,
     tasks: value.tasks.map((task) => {
-      if (task.each?.lines !== undefined) return { ...task, each: { stream: "lines" } };
+      const { colsep } = task.each ?? {};
+      if (task.each?.lines !== undefined)
+        return { ...task, each: { stream: "lines", ...(colsep === undefined ? {} : { colsep }) } };
       return task.each?.json === undefined ? task : { ...task, each: { stream: "json" } };
     }),
   };

@@ -11,6 +11,8 @@ import { nameFrom } from "./text-rules.ts";
 export interface CommandOptions {
   readonly name?: string;
   readonly array?: string;
+  readonly each?: readonly string[];
+  readonly colsep?: string;
   readonly "each-line"?: string;
   readonly "from-json"?: string;
   readonly stdin?: boolean;
@@ -23,7 +25,7 @@ export interface CommandOptions {
   readonly [task: string]: unknown;
 }
 
-const ITEM_OPTIONS = ["array", "each-line", "from-json", "stdin"] as const;
+const ITEM_OPTIONS = ["array", "each", "each-line", "from-json", "stdin"] as const;
 /** What managers alone understand is typed with `--backend`. */
 const TASK_OPTIONS = Object.keys(DefaultsInput.shape).filter(
   (key) => key !== "resources" && key !== "env" && !(MANAGER_KEYS as readonly string[]).includes(key),
@@ -59,13 +61,33 @@ const pairs = (flag: string, given: readonly string[]): Record<string, string> =
 const typed = (key: string, value: unknown): unknown =>
   WHOLE.includes(key) && typeof value === "string" && /^[-+]?\d{1,15}$/.test(value.trim()) ? Number(value) : value;
 
+/** `--each seed=1-10 --each model=a,b`: ranges of numbers, everything else is a list. */
+const matrixOf = (given: readonly string[]): NonNullable<EachInput["matrix"]> => {
+  const matrix: Record<string, string | string[]> = {};
+  for (const text of given) {
+    const at = text.indexOf("=");
+    if (at < 1) usage(`--each takes NAME=1-10 or NAME=a,b,c, not '${text.slice(0, 60)}'`);
+    const [name, values] = [text.slice(0, at), text.slice(at + 1)];
+    if (Object.hasOwn(matrix, name)) usage(`--each ${name} is given twice; write all its values in one: ${name}=a,b,c`);
+    const list = values.split(",");
+    if (list.includes("")) usage(`--each ${name} has an empty value: '${text.slice(0, 60)}'`);
+    matrix[name] = /^[\d,:\s-]+$/.test(values) ? values : list;
+  }
+  return matrix;
+};
+
 const eachOf = (options: CommandOptions): EachInput | undefined => {
   const given = ITEM_OPTIONS.filter((key) => options[key] !== undefined && options[key] !== false);
   if (given.length > 1) usage(`--${given.join(" and --")} cannot be used together`);
+  const { colsep } = options;
+  const columns = colsep === undefined ? {} : { colsep };
+  if (colsep !== undefined && options["each-line"] === undefined && options.stdin !== true)
+    usage("--colsep goes with --each-line or --stdin");
   if (options.array !== undefined) return { array: options.array };
-  if (options["each-line"] !== undefined) return { lines: options["each-line"] };
+  if (options.each !== undefined) return { matrix: matrixOf(list(options.each)) };
+  if (options["each-line"] !== undefined) return { lines: options["each-line"], ...columns };
   if (options["from-json"] !== undefined) return { json: options["from-json"] };
-  return options.stdin === true ? { lines: "-" } : undefined;
+  return options.stdin === true ? { lines: "-", ...columns } : undefined;
 };
 
 /** Keys that go into a task. */
@@ -92,14 +114,21 @@ const runPart = (options: CommandOptions): Record<string, unknown> => {
   };
 };
 
-const FLAGS: Readonly<Record<string, string>> = { lines: "--each-line", json: "--from-json", array: "--array" };
+const FLAGS: Readonly<Record<string, string>> = {
+  lines: "--each-line",
+  json: "--from-json",
+  array: "--array",
+  matrix: "--each",
+  colsep: "--colsep",
+};
 
 const flagOf = (path: Path): string => {
-  const [key, name] = path[0] === "tasks" ? path.slice(2) : path;
+  const [key, name, inner] = path[0] === "tasks" ? path.slice(2) : path;
   if (key === undefined || key === "run") return "COMMAND";
   if (key === "resources") return `--resource ${name ?? ""}`.trim();
   if (key === "env") return `--env ${name ?? ""}`.trim();
-  return key === "each" ? (FLAGS[name ?? ""] ?? "items") : `--${key}`;
+  if (key !== "each") return `--${key}`;
+  return `${FLAGS[name ?? ""] ?? "items"}${name === "matrix" && inner !== undefined ? ` ${inner}` : ""}`;
 };
 
 /** Problems of options name the flag. */
@@ -115,7 +144,7 @@ export const runFromCommand = (command: readonly string[], options: CommandOptio
 
 /** A file with options: what is typed overrides the file, in every task. */
 export const withOptions = (document: RunDocument, options: CommandOptions): RunDocument => {
-  for (const key of ITEM_OPTIONS) {
+  for (const key of [...ITEM_OPTIONS, "colsep"]) {
     if (options[key] !== undefined && options[key] !== false) {
       usage(`--${key} goes with a command; in a file, write \`each\` in the task`);
     }

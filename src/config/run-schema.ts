@@ -33,10 +33,17 @@ export const EachInput = z.strictObject(
     lines: words("must be the path of a file").optional(),
     json: words("must be the path of a file").optional(),
     values: z.array(z.unknown(), { error: "must be a list" }).optional(),
+    matrix: z
+      .record(z.string(), z.union([z.string(), z.number(), z.array(z.unknown())]), {
+        error: "must be a map of names, each with a range such as 1-10 or a list of values",
+      })
+      .optional(),
+    /** With lines: what separates their columns. */
+    colsep: words("must be text").optional(),
     /** Only in requests: the items follow in the request's stream, as lines (`true`) or one JSON value per line. */
     stream: z.union([z.literal(true), z.enum(["lines", "json"])], { error: "must be true, lines or json" }).optional(),
   },
-  { error: "must be a map with one of array, lines, json, values" },
+  { error: "must be a map with one of array, lines, json, values, matrix" },
 );
 
 export const RANK_LAUNCHERS = ["agents", "mpiexec", "srun"] as const;
@@ -168,7 +175,16 @@ export const RUN_PLAN: TextPlan = {
           name: asText,
           run: textList,
           after: textList,
-          each: { keys: { array: asText, lines: asText, json: asText, values: { items: asText } } },
+          each: {
+            keys: {
+              array: asText,
+              lines: asText,
+              json: asText,
+              values: { items: asText },
+              matrix: { rest: textList },
+              colsep: asText,
+            },
+          },
         },
       },
     },

@@ -1,5 +1,5 @@
 import { compile, PLACEHOLDERS, type Template } from "../core/template.ts";
-import { nearest } from "./nearest.ts";
+import { nearest, suggest } from "./nearest.ts";
 import { badValue, refuse, type Path, type Source } from "./source.ts";
 
 /** Rules for text that ends up in processes, paths and on screens. */
@@ -12,7 +12,7 @@ const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029]/; // oxlint-disable-li
 const UNPAIRED = /\p{Surrogate}/u;
 
 /** What the items of a task are, as far as placeholders care. */
-export type ItemKind = "none" | "plain" | "json";
+export type ItemKind = "none" | "plain" | "json" | "columns" | { readonly keys: readonly string[] };
 
 /** Valid text without NUL that fits an argument. */
 export const checkText = (source: Source, path: Path, text: string): string => {
@@ -77,12 +77,32 @@ export const refuseItem = (
       source,
       path,
       "{item} has no value: the task has no `each`",
-      "Add `each` (or --array, --each-line, --from-json), or write {{item}} for literal braces.",
+      "Add `each` (or --array, --each, --each-line, --from-json), or write {{item}} for literal braces.",
     );
+  }
+  if (items === "columns") {
+    const odd = fields.find((field) => field.length !== 1 || !/^(?:0|[1-9]\d*)$/.test(field[0]!));
+    if (odd !== undefined)
+      badValue(source, path, `{item.${odd.join(".")}} is not a column`, "Columns are {item.0}, {item.1} and so on.");
+  }
+  if (typeof items === "object") {
+    const odd = fields.find(([key, ...more]) => more.length > 0 || !items.keys.includes(key!));
+    if (odd !== undefined)
+      badValue(
+        source,
+        path,
+        `{item.${odd.join(".")}}: the matrix has no key '${odd.join(".")}'${suggest(odd.join("."), items.keys)}`,
+        `Its keys: ${items.keys.join(", ")}.`,
+      );
   }
   if (items === "plain" && fields.length > 0) {
     const detail = `{item.${fields[0]!.join(".")}} needs items with fields; these are plain text`;
-    badValue(source, path, detail, "Use `each: {json: FILE}` or a list of maps under `values`.");
+    badValue(
+      source,
+      path,
+      detail,
+      "Use `each: {json: FILE}`, `matrix`, or a list of maps under `values`; columns of lines need `colsep`.",
+    );
   }
 };
 

@@ -69,10 +69,17 @@ const results: Shape = (value, path) => {
   })(value, path);
 };
 
+const axis = object({
+  name: text,
+  ranges: optional(listOf(object({ from: number, step: number, count: row }))),
+  values: optional(listOf(text)),
+});
+
 const items: Shape = (value, path) => {
-  const kind = object({ kind: oneOf("one", "range", "list") })(value, path);
+  const kind = object({ kind: oneOf("one", "range", "list", "matrix") })(value, path);
   if (kind !== undefined || (value as { kind: string }).kind === "one") return kind;
-  return object({ count: row })(value, path);
+  const isMatrix = (value as { kind: string }).kind === "matrix";
+  return object({ count: row, ...(isMatrix ? { axes: listOf(axis) } : {}) })(value, path);
 };
 
 const condition = oneOf("ok", "any", "failed");
@@ -83,6 +90,7 @@ const group = object({
   name: text,
   command: either(text, listOf(text)),
   items,
+  colsep: optional(text),
   after: listOf(
     either(object({ group: id, on: condition, items: optional(match) }), object({ run: id, on: condition })),
   ),

@@ -1,3 +1,4 @@
+import { itemsOf } from "./item-source.ts";
 import { type Paired, type Pairing, NO_PLACE, atOnce, pair } from "./pairing.ts";
 import type { Group, Run } from "./run.ts";
 import type { Condition, Dependency, ItemMatch } from "./spec.ts";
@@ -39,7 +40,7 @@ const pairingOf = (before: Group, after: Group, match: ItemMatch): Pairing | und
   }
 };
 
-const pairedOf = ({ spec, items }: Group): Paired => ({ name: spec.name, source: spec.items, packed: items });
+const pairedOf = ({ spec, items }: Group): Paired => ({ name: spec.name, ...itemsOf(spec, items) });
 
 /** Tells groups who waits for them, and how many dependencies are left that are on all of a group or a run. */
 export const linkGroups = (groups: readonly Group[], pairings: Pairings): void => {

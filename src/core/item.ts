@@ -4,13 +4,19 @@ import { quoted } from "./quantities.ts";
 export interface Item {
   readonly text: string;
   readonly json: boolean;
+  /** What separates its columns. */
+  readonly colsep?: string;
   /** Parsed when a field is first needed. */
   value?: unknown;
 }
 
 /** An item from its stored text: the line itself, or the JSON text. */
-export const itemOf = (stored: string, json: boolean): Item =>
-  json && stored.charCodeAt(0) === 34 ? { text: JSON.parse(stored) as string, json: false } : { text: stored, json };
+export const itemOf = (stored: string, json: boolean, colsep?: string): Item => {
+  if (colsep !== undefined && !json) return { text: stored, json, colsep };
+  return json && stored.charCodeAt(0) === 34
+    ? { text: JSON.parse(stored) as string, json: false }
+    : { text: stored, json };
+};
 
 const MAX_ITEM_DEPTH = 100;
 
@@ -26,9 +32,10 @@ export const storedJson = (value: unknown): string => {
   return JSON.stringify(value);
 };
 
-/** `{item.a.b}`: own keys of objects, positions of arrays. Throws a RangeError that names the missing field. */
+/** `{item.a.b}`: own keys of objects, positions of arrays and columns. Throws a RangeError that names the missing field. */
 export const fieldOf = (item: Item, path: readonly string[]): string => {
   if (item.value === undefined && item.json) item.value = JSON.parse(item.text);
+  if (item.value === undefined && item.colsep !== undefined) item.value = item.text.split(item.colsep);
   let value: unknown = item.value;
   for (const key of path) {
     if (

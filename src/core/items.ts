@@ -104,13 +104,13 @@ const rulesOf = (group: GroupSpec): ItemRules => {
   return rules;
 };
 
-const contextFor = (stored: string, json: boolean): TemplateContext => ({
+const contextFor = ({ colsep }: GroupSpec, stored: string, json: boolean): TemplateContext => ({
   run: "",
   task: "",
   name: "",
   attempt: "",
   cwd: "",
-  item: itemOf(stored, json),
+  item: itemOf(stored, json, colsep),
 });
 
 /** The units of these amounts, in their order; an error names the resource and the attempt. */
@@ -172,7 +172,7 @@ export const evaluateItemResources = (group: GroupSpec, items: PackedItems, inde
     if (rules.amounts.length === 0) return group.resources;
     const stored = items.get(index);
     const checked = rules.checked.get(stored);
-    if (checked === undefined) return amountsFor(group, rules, itemOf(stored, items.json));
+    if (checked === undefined) return amountsFor(group, rules, itemOf(stored, items.json, group.colsep));
     rules.checked.delete(stored);
     return checked;
   } catch {
@@ -193,7 +193,7 @@ export const resourcesAt = (
 ): Resources => {
   const { attempts } = rulesOf(group);
   if (attempts.length === 0 || attempt === 1) return first;
-  const item = stored === undefined ? undefined : itemOf(stored, json);
+  const item = stored === undefined ? undefined : itemOf(stored, json, group.colsep);
   return withUnits(first, attempts, unitsOf(attempts, item, attempt));
 };
 
@@ -219,7 +219,7 @@ export const checkItem = (group: GroupSpec, stored: string, json: boolean, index
     if (problem !== undefined) throw new RangeError(problem);
     const rules = rulesOf(group);
     if (rules.fields.length === 0 && rules.amounts.length === 0 && rules.shell === undefined) return [group.resources];
-    const context = contextFor(stored, json);
+    const context = contextFor(group, stored, json);
     for (const path of rules.fields) fieldOf(context.item!, path);
     if (rules.shell !== undefined) expand(rules.shell, context);
     if (rules.amounts.length === 0) return [group.resources];

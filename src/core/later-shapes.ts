@@ -1,3 +1,4 @@
+import { isJsonItems, itemsOf, storedAt } from "./item-source.ts";
 import { resourcesAt } from "./items.ts";
 import type { Resources } from "./resources.ts";
 import { dropSet, retriesOf, setOf, withSet } from "./retry-set.ts";
@@ -13,7 +14,8 @@ import type { Row } from "./ids.ts";
 
 const laterResources = ({ spec, items, first }: Group, row: Row, asked: Resources, attempt: number): Resources => {
   try {
-    return resourcesAt(spec, asked, items?.get(row - first), items?.json ?? false, attempt);
+    const of = itemsOf(spec, items);
+    return resourcesAt(spec, asked, storedAt(of, row - first), isJsonItems(of), attempt);
   } catch {
     // only what another version took in can fail here; it keeps what it asks for
     return asked;

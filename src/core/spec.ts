@@ -39,17 +39,30 @@ export type Command = readonly string[] | string;
 export const argvOf = (command: Command): readonly string[] =>
   typeof command === "string" ? ["/bin/sh", "-c", command] : command;
 
-/** How many tasks a group has and what `{item}` is in each. Values of a list may be strings or JSON values. */
+/**
+ * How many tasks a group has and what `{item}` is in each. Values of a list may be strings or JSON values; those of a matrix
+ * are made when they are needed.
+ */
 export type ItemSource =
   | { readonly kind: "one" }
   | { readonly kind: "range"; readonly from: number; readonly step: number; readonly count: number }
+  | { readonly kind: "matrix"; readonly axes: readonly Axis[]; readonly count: number }
   | { readonly kind: "list"; readonly count: number };
+
+/** One key of a matrix, and its values: those of ranges, one after the other, are numbers; all others are texts. */
+export interface Axis {
+  readonly name: string;
+  readonly ranges?: readonly { readonly from: number; readonly step: number; readonly count: number }[];
+  readonly values?: readonly string[];
+}
 
 /** One entry of a run's file: a template shared by all its tasks. */
 export interface GroupSpec {
   readonly name: string;
   readonly command: Command;
   readonly items: ItemSource;
+  /** What separates the columns of a line: `{item.0}`, `{item.1}`… */
+  readonly colsep?: string;
   readonly after: readonly Dependency[];
   /** Requested amounts in integer units. */
   readonly resources: Resources;

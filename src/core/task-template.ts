@@ -65,8 +65,9 @@ export const itemAt = (
   stored: string | undefined,
   json: boolean,
   range: { readonly from: number; readonly step: number } | undefined,
+  colsep?: string,
 ): Item | undefined => {
-  if (stored !== undefined) return itemOf(stored, json);
+  if (stored !== undefined) return itemOf(stored, json, colsep);
   return range === undefined ? undefined : { text: String(range.from + place * range.step), json: false };
 };
 

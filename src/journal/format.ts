@@ -29,7 +29,7 @@ import { type SegmentId, baseName } from "./names.ts";
  *       requests are learned (`run.requests`); snapshots hold all three
  *   4   tasks may be handed ahead (`ahead` of `tasks.assigned`): an agent may have one that waits for another
  *   5   snapshots hold what attempts used beside memory, and where their ranks were;
- *       tasks may wait for others item by item (`items` of a dependency)
+ *       tasks may wait for others item by item (`items` of a dependency); items may be a product, or have columns
  */
 export const FORMAT_VERSION = 5;
 export const HEADER_BYTES = 40;

@@ -1,3 +1,4 @@
+import { itemsOf, storedAt } from "../core/item-source.ts";
 import type { Group, Run } from "../core/run.ts";
 import type { GroupSpec } from "../core/spec.ts";
 import type { Row } from "../core/ids.ts";
@@ -41,10 +42,7 @@ export const keysOf = ({ groups }: Run, defaultCluster: string): RunKeys => {
   return { lanes, numbers };
 };
 
-const itemText = ({ spec, items, first }: Group, row: Row): string => {
-  if (items !== undefined) return items.get(row - first);
-  return spec.items.kind === "range" ? String(spec.items.from + (row - first) * spec.items.step) : "";
-};
+const itemText = ({ spec, items, first }: Group, row: Row): string => storedAt(itemsOf(spec, items), row - first) ?? "";
 
 /** The hash of one task's identity. */
 export const identityOf = ({ lanes }: RunKeys, group: Group, row: Row, into: Lanes): void => {

@@ -179,6 +179,8 @@ export interface GroupTemplate {
   readonly range: { readonly from: number; readonly step: number } | undefined;
   /** Items of a list are JSON texts. */
   readonly json: boolean;
+  /** What separates the columns of items that are lines. */
+  readonly colsep?: string | undefined;
 }
 
 export interface Define {

@@ -1,5 +1,5 @@
 import { type PackedItems, checkItem } from "../core/items.ts";
-import type { RunSpec } from "../core/spec.ts";
+import { type RunSpec, itemCount } from "../core/spec.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Engine } from "../server/engine.ts";
 import type { Journal } from "../journal/journal.ts";
@@ -65,7 +65,7 @@ const SHORT_RUN = 64 * 1024;
 
 /** Tasks that the document itself names; those of lists arrive with their items. */
 const countNamed = ({ groups }: RunSpec): number =>
-  groups.reduce((sum, { items }) => sum + (items.kind === "one" ? 1 : items.kind === "range" ? items.count : 0), 0);
+  groups.reduce((sum, { items }) => sum + (items.kind === "list" ? 0 : itemCount(items)), 0);
 
 const NO_ITEMS: ReadonlyMap<number, PackedItems> = new Map();
 

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { itemsOf } from "../core/item-source.ts";
 import { type Paired, pair } from "../core/pairing.ts";
 import type { Draft } from "../core/state.ts";
 import { SlipwayError } from "../errors.ts";
@@ -13,8 +14,8 @@ const TURN_MS = 10;
 export const matchItems = async ({ opened, items, pairings }: Draft): Promise<void> => {
   const { groups } = opened.spec;
   const paired = (index: number): Paired => {
-    const { name, items: source } = groups[index]!;
-    return { name, source, packed: items.get(index) };
+    const group = groups[index]!;
+    return { name: group.name, ...itemsOf(group, items.get(index)) };
   };
   let since = performance.now();
   for (const [index, { name, after }] of groups.entries())

@@ -1,6 +1,7 @@
 import { constants } from "node:os";
 import { MOST_TIME } from "../core/bounds.ts";
 import type { Item } from "../core/item.ts";
+import { itemIn, itemsOf } from "../core/item-source.ts";
 import { LOST_REASONS, type OutputLost } from "../core/output-lost.ts";
 import { PEAK_SOURCES, type Peak } from "../core/peak.ts";
 import { attemptsOf, droppedOf } from "../core/past-attempts.ts";
@@ -15,7 +16,7 @@ import { peek, stateOf } from "../core/table.ts";
 import { usedBy } from "../core/usage.ts";
 import { isSkipped } from "../core/skipped.ts";
 import { agentOf } from "../core/task-job.ts";
-import { type CompiledTask, compileTask, expandTask, itemAt } from "../core/task-template.ts";
+import { type CompiledTask, compileTask, expandTask } from "../core/task-template.ts";
 import { expand, type Template, type TemplateContext } from "../core/template.ts";
 import type { Estimate } from "../eta/estimate.ts";
 import type { AttemptView, OutputLostView, PeakMemoryView, RanksView, RunView, TaskView } from "../api/schemas.ts";
@@ -209,8 +210,8 @@ const attemptView = (state: State, run: Run, attempt: Attempt): AttemptView => {
   };
 };
 
-const itemOfRow = ({ spec: { items: of }, items, first }: Group, row: Row): Item | undefined =>
-  itemAt(row - first, items?.get(row - first), items?.json ?? false, of.kind === "range" ? of : undefined);
+const itemOfRow = ({ spec, items, first }: Group, row: Row): Item | undefined =>
+  itemIn(itemsOf(spec, items), row - first);
 
 export const itemTextOf = (group: Group, row: Row): string | null => itemOfRow(group, row)?.text ?? null;
 

@@ -1,4 +1,4 @@
-import { cp, readFile } from "node:fs/promises";
+import { cp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RunView } from "../../src/api/schemas.ts";
@@ -9,6 +9,9 @@ import { processesUnder } from "./processes-under.ts";
 
 /** What 240 processes of Node may take where other tests run beside them. */
 const BUSY_MS = 240_000;
+
+/** What was put into the samples' reads. */
+const VARIANTS = "12 T A: eva\n31 C G: ada, cleo, finn\n90 C G: cleo, dev\n140 G A: eva\n";
 
 let slipway: SlipwayHome;
 
@@ -88,5 +91,16 @@ describe("examples", () => {
 
     const total = [...expected.values()].reduce((sum, times) => sum + times, 0);
     expect(stdout).toMatch(`${total} words, ${expected.size} different ones; the longest is "forgiveness"\n  56 the\n`);
+  });
+
+  it("variants: each sample's calls are found, and one that fails costs its own line alone", async () => {
+    const { status, stdout, stderr } = await slipway.run(["run", "examples/variants.yaml"]);
+    expect(status, stderr).toBe(0);
+    expect(stdout).toBe(VARIANTS);
+    await rm(join(slipway.cwd, "out"), { recursive: true });
+    await rm(join(slipway.cwd, "examples/variants/reads/cleo.txt"));
+    const run = await slipway.json<RunView>(["run", "examples/variants.yaml"], { statuses: [1] });
+    expect(run.counts).toEqual({ DONE: 11, FAILED: 1, CANCELED: 1 });
+    expect(await result("variants/table.txt")).toBe(VARIANTS.replaceAll(/, cleo|cleo, /g, ""));
   });
 });

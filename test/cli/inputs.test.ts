@@ -37,6 +37,37 @@ const linesOf = async (args: string[], options?: RunOptions): Promise<string[]> 
   (await outputOf(args, options)).lines;
 const task = (id: string): Promise<TaskView> => slipway.json<TaskView>(["show", id]);
 
+describe("--each and --colsep", () => {
+  it("a task for each combination, the last key fastest; {item} and SLIPWAY_ITEM are the combination", async () => {
+    const args = ["--each", "seed=1-2", "--each", "model=a b,c", "--", "sh", "-c", 'echo "$1 $SLIPWAY_ITEM"'];
+    expect(await linesOf([...args, "sh", "{item.model}{item.seed}"])).toEqual([
+      '0: a b1 {"seed":1,"model":"a b"}',
+      '1: c1 {"seed":1,"model":"c"}',
+      '2: a b2 {"seed":2,"model":"a b"}',
+      '3: c2 {"seed":2,"model":"c"}',
+    ]);
+  });
+
+  it("columns of lines, of a file and of standard input", async () => {
+    const file = await write("pairs.csv", "a,b c\nd,e\n");
+    const args = ["--colsep", ",", "--", "echo", "{item.1}", "{item.0}", "{item}"];
+    const expected = ["0: b c a a,b c", "1: e d d,e"];
+    expect(await linesOf(["--each-line", file, ...args])).toEqual(expected);
+    expect(await linesOf(["--stdin", ...args], { stdin: "a,b c\nd,e\n" })).toEqual(expected);
+    const { status, stderr } = await slipway.run([
+      "run",
+      "--each-line",
+      file,
+      "--colsep",
+      ",",
+      "--",
+      "echo",
+      "{item.2}",
+    ]);
+    expect([status, stderr]).toEqual([2, expect.stringContaining("pairs.csv:1")]);
+  });
+});
+
 describe("--array", () => {
   it.each([
     ["7", ["7: 7"]],

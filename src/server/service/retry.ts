@@ -4,6 +4,7 @@ import { nearest } from "../../config/nearest.ts";
 import { readRetrySet, refuseUnknown } from "../../config/retry-set.ts";
 import type { Source } from "../../config/source.ts";
 import { rowsBehind } from "../../core/item-links.ts";
+import { isJsonItems, itemsOf, storedAt } from "../../core/item-source.ts";
 import { resourcesAt } from "../../core/items.ts";
 import { type RetrySet, freeSet, withSet } from "../../core/retry-set.ts";
 import { type Group, type Run, type Shape, baseShapeOf, groupOf, indexOfRow, isFinishedRun } from "../../core/run.ts";
@@ -167,8 +168,8 @@ const checkSet = (context: ServiceContext, run: Run, ranges: readonly number[], 
 
 const amountsAt = (group: Group, row: Row, first: Shape["resources"], attempt: number): Shape["resources"] => {
   try {
-    const { items } = group;
-    return resourcesAt(group.spec, first, items?.get(row - group.first), items?.json ?? false, attempt);
+    const items = itemsOf(group.spec, group.items);
+    return resourcesAt(group.spec, first, storedAt(items, row - group.first), isJsonItems(items), attempt);
   } catch (error) {
     return bad((error as Error).message);
   }

@@ -229,6 +229,53 @@ tasks:
     expect(() => build(file)).toThrow(said);
   });
 
+  it("a matrix is computed; with amounts from its items it is a list", () => {
+    const each = "each: { matrix: { seed: '1-3,7', lr: [0.10, 1e3] } }";
+    const { spec, items } = build(`tasks: [{ ${each}, run: "fit {item.seed} {item.lr}" }]`);
+    const axes = [
+      {
+        name: "seed",
+        ranges: [
+          { from: 1, step: 1, count: 3 },
+          { from: 7, step: 1, count: 1 },
+        ],
+      },
+      { name: "lr", values: ["0.10", "1e3"] },
+    ];
+    expect([spec.groups[0]!.items, items.size]).toEqual([{ kind: "matrix", axes, count: 8 }, 0]);
+    const sized = build(`tasks: [{ ${each}, run: fit, mem: "{item.seed}G" }]`);
+    const input = sized.items.get(0);
+    expect(sized.spec.groups[0]!.items).toEqual({ kind: "list", count: 8 });
+    expect(input?.kind === "values" ? [...input.values].slice(0, 2) : []).toEqual([
+      '{"seed":1,"lr":"0.10"}',
+      '{"seed":1,"lr":"1e3"}',
+    ]);
+  });
+
+  it.each([
+    ["matrix: {}", "has no keys"],
+    ["matrix: { a: [] }", "has no values"],
+    ["matrix: { a: [x, x] }", 'has the value "x" twice'],
+    ["matrix: { a: '1-3,2' }", "overlap"],
+    ["matrix: { a: x }", "other values go into a list"],
+    ["matrix: { a: [{ b: 1 }] }", "must be text or a number"],
+    ["matrix: { 'a b': 1-3 }", "is not a name"],
+    ["matrix: { a: 1-100000, b: 1-101 }", "10100000"],
+    ["matrix: { a: 1-3 }, array: 1-3", "has both"],
+    ["matrix: { seed: 1-3 }", "the matrix has no key 'a'"],
+    ["array: 1-3, colsep: ','", "goes with lines"],
+    ["lines: f, colsep: ''", "1 to 100 characters"],
+    ["lines: f, colsep: ','", "{item.a} is not a column"],
+  ])("each: {%s} is refused: %s", (each, said) => {
+    expect(() => build(`tasks: [{ each: { ${each} }, run: "fit {item.a}" }]`)).toThrow(said);
+  });
+
+  it("a value that no quoting can place is refused, whichever key it belongs to", () => {
+    const file = String.raw`tasks: [{ each: { matrix: { a: [x, "y\nz"], b: 1-3 } }, run: "cat <<E\n{item.KEY}\nE" }]`;
+    expect(() => build(file.replace("KEY", "a"))).toThrow("a value with a line break cannot go into a here-document");
+    expect(build(file.replace("KEY", "b")).spec.groups[0]!.items).toMatchObject({ count: 6 });
+  });
+
   it("anchors and merges work", () => {
     const { spec } = build(`
 x-base: &base { cpus: 4, env: { A: x } }

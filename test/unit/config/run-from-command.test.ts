@@ -7,6 +7,27 @@ const built = (command: string[], options: CommandOptions = {}) =>
   buildRun(runFromCommand(command, options), { cwd: "/work", env: {} });
 
 describe("runFromCommand", () => {
+  it("--each NAME=VALUES, repeated, is a matrix: ranges of numbers, everything else is a list", () => {
+    const { spec } = built(["fit", "{item.seed}"], { each: ["seed=1-3,7", "model=a,b", "one=5"] });
+    expect(spec.groups[0]!.items).toMatchObject({
+      count: 8,
+      axes: [{ name: "seed" }, { name: "model", values: ["a", "b"] }, { name: "one", ranges: [{ from: 5, count: 1 }] }],
+    });
+    for (const [each, said] of [
+      [["seed"], "--each takes NAME=1-10"],
+      [["a=1", "a=2"], "given twice"],
+      [["a=x,,y"], "empty value"],
+      [["a=x,x"], "--each a"],
+    ] as const)
+      expect(() => built(["fit"], { each })).toThrow(said);
+  });
+
+  it("--colsep goes with lines", () => {
+    const { spec } = built(["cmp", "{item.0}", "{item.1}"], { stdin: true, colsep: String.raw`\t` });
+    expect(spec.groups[0]).toMatchObject({ items: { kind: "list" }, colsep: "\t" });
+    expect(() => built(["cmp"], { array: "1-3", colsep: "," })).toThrow("--colsep goes with --each-line or --stdin");
+  });
+
   it("is a file with one task", () => {
     const { spec } = built(["/usr/bin/dock", "--cpus", "9", "{item}"], {
       array: "1-10:3",
