@@ -27,7 +27,7 @@ import { type Group, type Run, groupOf, internReason, isFinishedRun } from "./ru
 import type { Apply, Effects, State } from "./state.ts";
 import { Task, isFinalTask } from "./states.ts";
 import { spend } from "./task-job.ts";
-import { Flag, MOST_LOSSES, type Page, isReady, peek, rangeEnd, touch } from "./table.ts";
+import { Flag, MOST_LOSSES, type Page, isReady, peek, rangeEnd, setOutput, touch } from "./table.ts";
 import type { AgentId, Row } from "./ids.ts";
 
 /** The life of attempts: assigned, returned, ended, lost. */
@@ -172,9 +172,9 @@ const applyColumns = (
     const started = valueAt(columns.started, i);
     page.started[slot] = started;
     page.finished[slot] = valueAt(columns.finished, i);
-    page.outAt[slot] = valueAt(columns.outAt, i);
-    page.outBytes[slot] = valueAt(columns.outBytes, i);
-    page.errBytes[slot] = valueAt(columns.errBytes, i);
+    setOutput(page, "outAt", slot, valueAt(columns.outAt, i));
+    setOutput(page, "outBytes", slot, valueAt(columns.outBytes, i));
+    setOutput(page, "errBytes", slot, valueAt(columns.errBytes, i));
     run.outputBytes += page.outBytes[slot]! + page.errBytes[slot]!;
     if (lost.has(i)) addLost(run, row, lost.get(i)!);
     raisePeak(run, row, valueAt(peak, i), valueAt(peakBy, i));
@@ -318,7 +318,7 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
       if (page === undefined || began === undefined || isFinalTask(page.state[slot]!)) continue;
       if (!gone.has(page.agent[slot]!) && crippled.get(run)?.includes(row) !== true) continue;
       page.started[slot] = began;
-      page.outAt[slot] = outAt?.[i] ?? page.outAt[slot]!;
+      setOutput(page, "outAt", slot, outAt?.[i] ?? page.outAt[slot]!);
       noteStart(run, began);
     }
   }

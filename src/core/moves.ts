@@ -16,7 +16,7 @@ import {
   mayReopenTask,
   taskStateName,
 } from "./states.ts";
-import { Flag, touch } from "./table.ts";
+import { Flag, setOutput, touch } from "./table.ts";
 import type { Row } from "./ids.ts";
 
 /**
@@ -72,9 +72,9 @@ export const reopen = (
   page.assigned[slot] = 0;
   page.started[slot] = 0;
   page.finished[slot] = 0;
-  page.outAt[slot] = -1;
-  page.outBytes[slot] = 0;
-  page.errBytes[slot] = 0;
+  setOutput(page, "outAt", slot, -1);
+  setOutput(page, "outBytes", slot, 0);
+  setOutput(page, "errBytes", slot, 0);
   clearLost(run, row);
   clearPeak(run, row);
   clearUsage(run, row);

@@ -19,7 +19,7 @@ import type { Condition, RunSpec } from "./spec.ts";
 import { type Agent, type Effects, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
 import { Task } from "./states.ts";
 import { type TaskJob, addTaskJob, isForgotten, isForgottenAgent } from "./task-job.ts";
-import { restorePage } from "./table.ts";
+import { bytesOfPage, restorePage } from "./table.ts";
 import type { Row, RunId } from "./ids.ts";
 
 /**
@@ -118,7 +118,7 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
       for (const block of group.items.serialise())
         yield record(Part.ITEMS, { group: group.index, json: group.items.json, block });
   for (const [index, page] of run.table.pages.entries())
-    if (page !== undefined) yield record(Part.PAGE, { index, bytes: pages.pack(new Uint8Array(page.buffer)) });
+    if (page !== undefined) yield record(Part.PAGE, { index, bytes: pages.pack(bytesOfPage(page)) });
   let entries: [number, Attempt[]][] = [];
   for (const entry of run.history) {
     entries.push(entry);

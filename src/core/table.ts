@@ -3,7 +3,8 @@ import type { AgentId, Row } from "./ids.ts";
 
 /**
  * The rows of a run's tasks, one column per fact, in pages that are made when the first of their rows is touched.
- * A million waiting tasks hold no page at all; a touched row costs ROW_BYTES.
+ * A million waiting tasks hold no page at all; a touched row costs at most ROW_BYTES. Columns about output are made when the
+ * first of their page's tasks has some: until then all pages share one that says there is none.
  */
 
 const PAGE_BITS = 13;
@@ -31,6 +32,13 @@ const COLUMNS = [
 /** The most losses the column can hold; a task that is lost once more is given up, whatever the limit. */
 export const MOST_LOSSES = 255;
 
+/** What the columns say that a page has only when it needs them. */
+const QUIET = { outAt: -1, outBytes: 0, errBytes: 0 } as const;
+
+type QuietName = keyof typeof QUIET;
+
+const isQuiet = (name: string): name is QuietName => Object.hasOwn(QUIET, name);
+
 export const ROW_BYTES = COLUMNS.reduce((sum, [, , bytes]) => sum + bytes, 0);
 
 export const Flag = {
@@ -45,15 +53,14 @@ export const Flag = {
 } as const;
 
 export interface Page {
-  readonly buffer: ArrayBuffer;
   /** Epoch milliseconds; 0 means not yet. */
   readonly assigned: Float64Array;
   readonly started: Float64Array;
   readonly finished: Float64Array;
-  /** Where the last chunk of output starts in the agent's stream; -1 means no output. */
-  readonly outAt: Float64Array;
-  readonly outBytes: Float64Array;
-  readonly errBytes: Float64Array;
+  /** Where the last chunk of output starts in the agent's stream; -1 means no output. These three change with `setOutput`. */
+  readonly outAt: ArrayLike<number>;
+  readonly outBytes: ArrayLike<number>;
+  readonly errBytes: ArrayLike<number>;
   /** The agent that has, or last had, the task; 0 means none. */
   readonly agent: Uint32Array;
   /** Index into the run's reason texts; 0 means none. */
@@ -68,14 +75,55 @@ export interface Page {
   readonly signal: Uint8Array;
 }
 
-const viewPage = (buffer: ArrayBuffer, rows: number): Page => {
-  const page: Record<string, unknown> = { buffer };
+const sharedColumns = new Map<string, Float64Array>();
+const isShared = new WeakSet<object>();
+
+/** The column of all pages of this size that need none of their own. Nobody writes to it. */
+const sharedColumn = (name: QuietName, rows: number): Float64Array => {
+  const key = `${name} ${rows}`;
+  let column = sharedColumns.get(key);
+  if (column === undefined) {
+    sharedColumns.set(key, (column = new Float64Array(rows).fill(QUIET[name])));
+    isShared.add(column);
+  }
+  return column;
+};
+
+/** Notes where a task's output is, or how much it is. */
+export const setOutput = (page: Page, name: QuietName, slot: number, value: number): void => {
+  const column = page[name];
+  if (column[slot] === value) return;
+  let own = column as Float64Array;
+  if (isShared.has(own)) (page as Record<QuietName, unknown>)[name] = own = own.slice();
+  own[slot] = value;
+};
+
+const QUIET_BYTES = COLUMNS.reduce((sum, [name, , bytes]) => (isQuiet(name) ? sum + bytes : sum), 0);
+
+const newPage = (rows: number): Page => {
+  const buffer = new ArrayBuffer((ROW_BYTES - QUIET_BYTES) * rows);
+  const page: Record<string, unknown> = {};
   let offset = 0;
   for (const [name, View, bytes] of COLUMNS) {
-    page[name] = new View(buffer, offset, rows);
-    offset += bytes * rows;
+    if (isQuiet(name)) page[name] = sharedColumn(name, rows);
+    else {
+      page[name] = new View(buffer, offset, rows);
+      offset += bytes * rows;
+    }
   }
   return page as unknown as Page;
+};
+
+/** All columns of a page one after the other, as snapshots hold them. */
+export const bytesOfPage = (page: Page): Uint8Array => {
+  const all = new Uint8Array(ROW_BYTES * page.state.length);
+  let offset = 0;
+  for (const [name] of COLUMNS) {
+    const { buffer, byteOffset, byteLength } = page[name] as Uint8Array;
+    all.set(new Uint8Array(buffer, byteOffset, byteLength), offset);
+    offset += byteLength;
+  }
+  return all;
 };
 
 export interface Table {
@@ -102,8 +150,7 @@ export const touch = (table: Table, row: Row): Page => {
   const index = Math.floor(row / table.pageRows);
   const known = table.pages[index];
   if (known !== undefined) return known;
-  const page = viewPage(new ArrayBuffer(ROW_BYTES * table.pageRows), table.pageRows);
-  page.outAt.fill(-1);
+  const page = newPage(table.pageRows);
   page.exit.fill(-1);
   const first = index * table.pageRows;
   const end = Math.min(table.total, first + table.pageRows);
@@ -127,9 +174,21 @@ export const stateOf = (table: Table, row: Row): number => {
 /** Restores a page from a snapshot. The bytes are copied, so that the source may be a shared buffer. */
 export const restorePage = (table: Table, index: number, bytes: Uint8Array): void => {
   if (bytes.byteLength !== ROW_BYTES * table.pageRows) throw new RangeError("a page of the snapshot has another size");
-  const buffer = new ArrayBuffer(bytes.byteLength);
-  new Uint8Array(buffer).set(bytes);
-  table.pages[index] = viewPage(buffer, table.pageRows);
+  const rows = table.pageRows;
+  const page = newPage(rows);
+  let offset = 0;
+  for (const [name, , width] of COLUMNS) {
+    const part = new Uint8Array(bytes.subarray(offset, offset + width * rows));
+    offset += width * rows;
+    if (isQuiet(name)) {
+      const column = new Float64Array(part.buffer, part.byteOffset, rows);
+      if (column.some((value) => value !== QUIET[name])) (page as Record<QuietName, unknown>)[name] = column;
+    } else {
+      const { buffer, byteOffset, byteLength } = page[name] as Uint8Array;
+      new Uint8Array(buffer, byteOffset, byteLength).set(part);
+    }
+  }
+  table.pages[index] = page;
 };
 
 /** Whether no agent has the task and nothing keeps it from being placed. */
