@@ -87,10 +87,17 @@ export const holdBack = (scheduler: Scheduler, mayGo: MayGo): HoldingScheduler =
     if (held.size > 0) for (const group of run.groups) held.delete(group);
   };
 
+  /** Where tasks become ready one by one, many are not yet. */
+  const countWaiting = (run: Run, from: Row, end: Row): number => {
+    let waiting = 0;
+    for (let row = from; row < end; row += 1) if (isWaiting(run, row)) waiting += 1;
+    return waiting;
+  };
+
   /** How many wait behind the first ones; those that were cancelled meanwhile are few. */
   const counts = (): WaitingShape[] =>
-    [...held].map(([group, { from }]) => {
-      const waiting = endOf(group) - from;
+    [...held].map(([group, { run, from }]) => {
+      const waiting = group.links.length === 0 ? endOf(group) - from : countWaiting(run, from, endOf(group));
       return { shape: waitingShapeOf(group), waiting, sample: { tasks: 0, knownMs: 0, unknown: 0 } };
     });
 

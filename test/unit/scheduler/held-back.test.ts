@@ -73,4 +73,17 @@ describe("groups whose first tasks go alone", () => {
     expect(holding.holds(run.groups[0]!)).toBe(false);
     holding.dropRun(run);
   });
+
+  it("of tasks that wait for their items, only those that are ready count as waiting", () => {
+    const driver = createDriver();
+    const same = { group: 0, on: "ok", items: "same" } as const;
+    const run = driver.submit(spec([group("a", 40), group("b", 40, { after: [same] })]));
+    const holding = holdBack(createScheduler(), (_run, each) => (each.index === 0 ? Infinity : 2));
+    const agent = driver.join();
+    for (const row of [1, 7, 30]) driver.assign(agent, run.id, row);
+    driver.end(agent, run.id, [1, 7, 30], 0);
+    for (const row of [41, 47, 70]) holding.ready(run, row, 1);
+    expect(holding.waiting()).toBe(3);
+    expect([41, 47, 70].map((row) => holding.isHeld(run, row))).toEqual([false, true, true]);
+  });
 });
