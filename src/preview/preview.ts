@@ -4,10 +4,12 @@ import { type ClusterConfig, type ClustersConfig, clusterNamed } from "../config
 import { createProblems, type Problems } from "../config/problems.ts";
 import { createTaskJobs } from "../config/resolve-jobs.ts";
 import type { RunDocument } from "../config/run-file.ts";
+import { itemOf } from "../core/item.ts";
+import { itemIn, itemsOf } from "../core/item-source.ts";
 import { checkItem, resourcesByAttempt } from "../core/items.ts";
 import { fromUnits, type Resources } from "../core/resources.ts";
 import { type GroupSpec, itemCount } from "../core/spec.ts";
-import { compileTask, expandTask, itemAt } from "../core/task-template.ts";
+import { compileTask, expandTask } from "../core/task-template.ts";
 import { SlipwayError } from "../errors.ts";
 import { createFitCheck } from "../submission/fits.ts";
 
@@ -99,7 +101,8 @@ const firstTasks = (built: BuiltRun, group: GroupSpec, row: number, seen: SeenIt
   const { numbering, cwd } = built.spec;
   const json = isJson(built, group);
   return Array.from({ length: Math.min(MOST_SHOWN, many) }, (_, i): TaskPreview => {
-    const item = itemAt(i, seen?.first[i], json, items.kind === "range" ? items : undefined);
+    const stored = seen?.first[i];
+    const item = stored === undefined ? itemIn(itemsOf(group, undefined), i) : itemOf(stored, json, group.colsep);
     const task = numbering.start + (row + i) * numbering.step;
     const facts = { run: SOME_RUN, task, attempt: 1, item, cwd };
     const { argv, cwd: own } = expandTask(compiled, facts, resolve);
