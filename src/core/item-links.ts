@@ -7,7 +7,7 @@ import { Flag, peek } from "./table.ts";
 import type { Row } from "./ids.ts";
 
 /**
- * Dependencies by item (decision 0040): each task of one group waits for its own predecessors in another. What is open follows
+ * Dependencies by item (decision 0042): each task of one group waits for its own predecessors in another. What is open follows
  * from the states of tasks; only keys with several tasks are counted, and the counts can be taken again at any time.
  */
 export interface ItemLink {
