@@ -1,7 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { PackedItems } from "../core/items.ts";
 import { type Run, indexOfRow } from "../core/run.ts";
-import { type GroupSpec, type RunSpec, itemCount } from "../core/spec.ts";
+import { placeBefore } from "../core/item-links.ts";
+import { isJsonItems, itemsOf, storedAt } from "../core/item-source.ts";
+import type { Pairing } from "../core/pairing.ts";
+import { type Dependency, type GroupSpec, type RunSpec, itemCount } from "../core/spec.ts";
 import { Task } from "../core/states.ts";
 import { stateOf } from "../core/table.ts";
 import { compileTask } from "../core/task-template.ts";
@@ -9,7 +12,7 @@ import type { Template } from "../core/template.ts";
 
 /**
  * Which tasks of a new run an earlier one has done: those of equal name, item, command, environment and directory, if
- * all that they wait for is skipped too. The environment is what the file and the options give: what was captured
+ * all that they wait for, which may be the tasks of their item alone, is skipped too. The environment is what the file and the options give: what was captured
  * differs with each login.
  */
 
@@ -17,13 +20,15 @@ import type { Template } from "../core/template.ts";
 export interface NewRun {
   readonly spec: RunSpec;
   readonly items: ReadonlyMap<number, PackedItems>;
+  /** Of dependencies by item: which tasks belong together. */
+  readonly pairings?: ReadonlyMap<Dependency, Pairing>;
 }
 
 /** Rows looked at before others get a turn. */
 const AT_ONCE = 20_000;
 
 /** What a task does, as it was written: equal texts and equal items do the same. */
-const workOf = (cwd: string, { command, env, cwd: own, executor, items }: GroupSpec): string =>
+const workOf = (cwd: string, { command, env, cwd: own, executor, items, colsep }: GroupSpec): string =>
   JSON.stringify([
     cwd,
     command,
@@ -31,6 +36,7 @@ const workOf = (cwd: string, { command, env, cwd: own, executor, items }: GroupS
     own ?? "",
     executor,
     items.kind === "one",
+    ...(colsep === undefined ? [] : [colsep]),
   ]);
 
 const templatesOf = (group: GroupSpec): readonly Template[] => {
@@ -39,9 +45,10 @@ const templatesOf = (group: GroupSpec): readonly Template[] => {
 };
 
 /** The text of an item; JSON is told from text, and a task without items from one with an empty item. */
-const itemAt = ({ items }: GroupSpec, stored: PackedItems | undefined, at: number): string => {
-  if (stored !== undefined) return `${stored.json ? "j" : "t"}${stored.get(at)}`;
-  return items.kind === "range" ? `t${items.from + at * items.step}` : "";
+const itemAt = (spec: GroupSpec, stored: PackedItems | undefined, at: number): string => {
+  const items = itemsOf(spec, stored);
+  const text = storedAt(items, at);
+  return text === undefined ? "" : `${isJsonItems(items) ? "j" : "t"}${text}`;
 };
 
 interface Match {
@@ -82,8 +89,17 @@ async function* doneOf(own: Match, old: Run, before: Match, sameNumber: (i: numb
   }
 }
 
+/** Whether all that the task at a place waits for, item by item, is skipped; `marks` say it of each place before. */
+const allowedBy = (pairing: Pairing, marks: Uint8Array | undefined): ((place: number) => boolean) => {
+  if (marks === undefined) return () => false;
+  if (pairing.kind !== "keyed") return (place) => marks[placeBefore(pairing, place)] === 1;
+  const skipped = new Uint32Array(pairing.size.length);
+  for (const [place, key] of pairing.before.entries()) skipped[key]! += marks[place]!;
+  return (place) => skipped[pairing.after[place]!] === pairing.size[pairing.after[place]!];
+};
+
 /** Ascending ranges `[from, count, …]` of the new run's rows. */
-export const skippedBy = async ({ spec, items }: NewRun, old: Run): Promise<number[]> => {
+export const skippedBy = async ({ spec, items, pairings }: NewRun, old: Run): Promise<number[]> => {
   const ranges: number[] = [];
   const add = (row: number): void => {
     if (ranges.length > 0 && ranges.at(-2)! + ranges.at(-1)! === row) ranges[ranges.length - 1]! += 1;
@@ -98,6 +114,8 @@ export const skippedBy = async ({ spec, items }: NewRun, old: Run): Promise<numb
   }
   const rowsOf = new Map<number, number[]>();
   const whole = new Set<number>();
+  /** Of groups that have some: which places are skipped. */
+  const marksOf = new Map<number, Uint8Array>();
   // a group may stand before those it waits for: each is looked at once all of these are known
   const open = new Set(spec.groups.keys());
   for (let progress = true; progress && open.size > 0;) {
@@ -109,20 +127,32 @@ export const skippedBy = async ({ spec, items }: NewRun, old: Run): Promise<numb
       open.delete(index);
       progress = true;
       const known = earlier.get(group.name);
+      const links = group.after.flatMap((each) => {
+        const pairing = pairings?.get(each);
+        return "group" in each && pairing !== undefined ? [{ group: each.group, pairing }] : [];
+      });
+      const wholes = before.filter((each) => !links.some((link) => link.group === each));
       const uses = templatesOf(group).flatMap((template) => [...template.uses]);
-      if (known === undefined || uses.includes("run") || !before.every((each) => whole.has(each))) continue;
+      if (known === undefined || uses.includes("run") || !wholes.every((each) => whole.has(each))) continue;
       if (workOf(spec.cwd, group) !== workOf(old.spec.cwd, known.spec)) continue;
       const own = { spec: group, first: firsts[index]!, stored: items.get(index) };
       const numbered = uses.includes("task");
       const { start, step } = spec.numbering;
       const sameNumber = (i: number, j: number): boolean =>
         !numbered || start + (own.first + i) * step === indexOfRow(old, known.first + j);
+      const allowed = links.map((link) => allowedBy(link.pairing, marksOf.get(link.group)));
+      const marks = new Uint8Array(itemCount(group.items));
       const rows: number[] = [];
       let row = own.first;
       for await (const done of doneOf(own, old, { ...known, stored: known.items }, sameNumber)) {
-        if (done) rows.push(row);
+        const place = row - own.first;
+        if (done && allowed.every((isAllowed) => isAllowed(place))) {
+          rows.push(row);
+          marks[place] = 1;
+        }
         row += 1;
       }
+      marksOf.set(index, marks);
       rowsOf.set(index, rows);
       if (rows.length === row - own.first) whole.add(index);
     }

@@ -100,14 +100,15 @@ const resumedRun = async (state: State, home: string, id: RunId): Promise<Run> =
 const skippedIn = async (
   state: State,
   home: string,
-  { spec, items }: OpenSubmission,
+  { run, spec, items }: OpenSubmission,
 ): Promise<readonly number[] | undefined> => {
   if (spec.resumes === undefined) return undefined;
   const old = await resumedRun(state, home, spec.resumes);
   const counted = spec.groups.map((group, index) =>
     group.items.kind === "list" ? { ...group, items: { ...group.items, count: items.get(index)?.length ?? 0 } } : group,
   );
-  return skippedBy({ spec: { ...spec, groups: counted }, items }, old);
+  const { pairings } = state.drafts.get(run)!;
+  return skippedBy({ spec: { ...spec, groups: counted }, items, pairings }, old);
 };
 
 export const createSubmission = (options: SubmissionOptions): Submit => {

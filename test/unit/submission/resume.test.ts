@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PackedItems } from "../../../src/core/items.ts";
+import type { Pairing } from "../../../src/core/pairing.ts";
 import type { Run } from "../../../src/core/run.ts";
 import type { Dependency, GroupSpec, RunSpec } from "../../../src/core/spec.ts";
 import { Task } from "../../../src/core/states.ts";
@@ -121,5 +122,30 @@ describe("what a resumed run has done is skipped", () => {
     const range = { kind: "range", from: 0, step: 1, count: 5 } as const;
     const now = { spec: { ...of, groups: [{ ...of.groups[0]!, items: range }] }, items: new Map() };
     expect(rowsOf(await skippedBy(now, old))).toEqual([1, 3]);
+  });
+
+  it("item by item: a line is skipped as far as its own tasks are done, whatever became of the others", async () => {
+    const matrix = { kind: "matrix", axes: [{ name: "s", values: ["x", "y", "z"] }], count: 3 } as const;
+    const same: Dependency = { group: 0, on: "ok", items: "same" };
+    const by: Dependency = { group: 1, on: "ok", items: { by: "s" } };
+    const groups = [
+      group("a", 1, { items: matrix }),
+      group("b", 1, { items: matrix, after: [same] }),
+      group("c", 1, { items: matrix, after: [by] }),
+      group("end", 1, { after: [{ group: 2, on: "ok" }] }),
+    ];
+    const driver = createDriver();
+    // all but the second of the first group, as after `--force`
+    const old = driver.submit(spec(groups), { skipped: [0, 1, 2, 8] });
+    const pairings = new Map<Dependency, Pairing>([
+      [same, old.groups[1]!.links[0]!.pairing],
+      [by, old.groups[2]!.links[0]!.pairing],
+    ]);
+    expect(rowsOf(await skippedBy({ spec: spec(groups), items: new Map(), pairings }, old))).toEqual([
+      0, 2, 3, 5, 6, 8,
+    ]);
+    const other = { ...matrix, axes: [{ name: "s", values: ["z", "q", "x"] }] };
+    const now = spec([group("a", 1, { items: other })]);
+    expect(rowsOf(await skippedBy({ spec: now, items: new Map() }, old))).toEqual([0, 2]);
   });
 });

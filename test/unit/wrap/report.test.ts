@@ -88,8 +88,8 @@ describe("a Dask cluster as a fleet", () => {
       ["a1b2c3d4/2", "hpc", "cpu", null],
     ]);
     const lines = wrapPilotsTable(pilots, PLAIN).split("\n");
-    expect(lines[2]).toMatch(/^a1b2c3d4\/12 .* - +PMGR_ACTIVE_PENDING +12 +0 +queued: PENDING \(Resources\)/);
-    expect(lines[3]).toMatch(/^a1b2c3d4\/1 +hpc +cpu +PMGR_ACTIVE +11 +1$/);
+    expect(lines[2]).toMatch(/^a1b2c3d4\/12 .* - +queued +12 +0 +queued: PENDING \(Resources\)/);
+    expect(lines[3]).toMatch(/^a1b2c3d4\/1 +hpc +cpu +running +11 +1$/);
   });
 
   it("is shown whole by `wrap show`", () => {
