@@ -107,8 +107,8 @@ const skippedIn = async (
   const counted = spec.groups.map((group, index) =>
     group.items.kind === "list" ? { ...group, items: { ...group.items, count: items.get(index)?.length ?? 0 } } : group,
   );
-  const { pairings } = state.drafts.get(run)!;
-  return skippedBy({ spec: { ...spec, groups: counted }, items, pairings }, old);
+  const { pairings } = state.drafts.get(run ?? 0) ?? {};
+  return skippedBy({ spec: { ...spec, groups: counted }, items, ...(pairings && { pairings }) }, old);
 };
 
 export const createSubmission = (options: SubmissionOptions): Submit => {
