@@ -3,7 +3,7 @@ import type { Placed } from "./agent-load.ts";
 
 /**
  * What one agent has, by shape. Where each task asks for memory of its own, entries come and go with every task: a chain
- * for each few hashes costs a third of what a Map does then, and looking one up reads no shape but the one asked for.
+ * for each few hashes is cheaper than a Map then, and looking one up reads no shape but the one asked for.
  */
 export class PlacedTable {
   size = 0;
