@@ -100,10 +100,13 @@ const prologueLines = (lines: readonly string[]): string[] =>
         `  echo "${PROLOGUE_FAILED} with exit status $1\${2:+ at: $2}" >&2`,
         `  exit "$1"`,
         `}`,
+        // some managers run scripts with a shell of their own, whatever the first line says
+        `# shellcheck disable=SC3047,SC3028,SC3054 # only in bash`,
         `[ -z "\${BASH_VERSION-}" ] || trap 'slipway_code=$?; [ "\${#BASH_SOURCE[@]}" -gt 1 ] || slipway_failed "$slipway_code" "$BASH_COMMAND"' ERR`,
         ...lines,
         `slipway_code=$?`,
-        `if [ -n "\${BASH_VERSION-}" ]; then trap - ERR; elif [ "$slipway_code" -ne 0 ]; then slipway_failed "$slipway_code"; fi`,
+        `# shellcheck disable=SC3047 # only in bash`,
+        `if [ -n "\${BASH_VERSION-}" ]; then trap - ERR; elif [ "$slipway_code" -ne 0 ]; then slipway_failed "$slipway_code" ""; fi`,
       ];
 
 const CALLED = "# shellcheck disable=SC2317 # called by the traps";

@@ -208,5 +208,53 @@ describe.skipIf(reason !== undefined)(
       expect(broken.stderr).toMatch(/clusters\.yaml:1:\d+: unknown key 'coers'; did you mean 'cores'\?/);
       await writeFile(join(home.home, "clusters.yaml"), GOOD);
     });
+
+    it("a prologue that fails ends its pilot with its message; a pilot that lives keeps its terms when its queue changes", async () => {
+      const fleet = "fleet: { max: 2, period: 1s }";
+      const write = (walltime: string, logs: string): Promise<void> =>
+        writeFile(
+          join(home.home, "clusters.yaml"),
+          `clusters: { hpc: { type: slurm, queues: {
+            broken: { cores: 1, ${fleet}, prologue: ["echo there is no module foo >&2; (exit 7)", "export A=1"] },
+            lives: { cores: 1, walltime: ${walltime}, log-directory: ${logs}, cleanup: always, ${fleet} } } } }\n`,
+        );
+      const [before, after] = [join(home.root, "logs-before"), join(home.root, "logs-after")];
+      await Promise.all([before, after].map((path) => mkdir(path)));
+      await write("30m", before);
+      expect((await home.run(["clusters", "reload"])).stdout).toContain("hpc/broken: added");
+      const add = async (queue: string): Promise<string> =>
+        (await home.json<PilotView[]>(["pilots", "add", "--cluster", "hpc", "--queue", queue]))[0]!.id;
+      const of = async (id: string): Promise<PilotView> =>
+        (await home.json<PilotView[]>(["pilots", "list"])).find((each) => each.id === id)!;
+      const bad = await add("broken");
+      const failed = await until("the pilot to fail", async () => {
+        const pilot = await of(bad);
+        return pilot.state === "FAILED" ? pilot : undefined;
+      });
+      expect(failed.reason).toMatch(
+        /the prologue failed with exit status 7 at: \( exit 7 \) \(there is no module foo\)/,
+      );
+      const why = await home.json<WhyView>(["why", "pilot", bad]);
+      expect(why).toMatchObject({
+        cause: "failed",
+        detail: expect.stringContaining("there is no module foo") as string,
+      });
+
+      const id = await add("lives");
+      const lives = await until("an agent", async () => {
+        const pilot = await of(id);
+        return pilot.agents.length > 0 ? pilot : undefined;
+      });
+      expect(await home.json<WhyView>(["why", "job", lives.nativeId!])).toMatchObject({ of: { kind: "pilot", id } });
+      expect(await readdir(before)).toHaveLength(1);
+      await write("20m", after);
+      expect((await home.run(["clusters", "reload"])).stdout).toMatch(/hpc\/lives: walltime 30m → 20m/);
+      expect((await of(id)).ends).toBe(lives.ends);
+      expect((await home.run(["pilots", "cancel", id])).status).toBe(0);
+      // its own directory goes, as it was promised
+      await until("its directory to go", async () => (await readdir(before)).length === 0);
+      expect(await readdir(after)).toEqual([]);
+      await writeFile(join(home.home, "clusters.yaml"), GOOD);
+    });
   },
 );
