@@ -347,7 +347,9 @@ const drawItems = (list: readonly Drawn[]): { texts: (string[] | undefined)[]; l
     if (link || byItem === undefined || first === undefined) {
       // items with keys, for others to wait by
       texts.push(
-        byItem?.how === "keyed" ? counted?.map((n) => JSON.stringify({ n, k: `k${Number(n) % 3}` })) : counted,
+        count % 2 === 0 || byItem?.how === "keyed"
+          ? counted?.map((n) => JSON.stringify({ n, k: `k${Number(n) % 3}` }))
+          : counted,
       );
       links.push([]);
       continue;
