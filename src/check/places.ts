@@ -119,8 +119,8 @@ const problemIn = (
   };
   const unknown = description === undefined ? undefined : unknownName(cluster, names, description);
   if (unknown !== undefined || job !== undefined) return unknown;
-  // pilots may have been started by hand
-  if (queue.fleet.max === 0 && !isServed(cluster.name, queue.name))
+  // pilots may have been started by hand; on this machine max: 0 means that agents come by hand, also after the run
+  if (queue.fleet.max === 0 && cluster.type !== "local" && !isServed(cluster.name, queue.name))
     return {
       detail: "its fleet has max: 0, and no pilot of it is there",
       remedy:

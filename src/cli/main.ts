@@ -146,8 +146,9 @@ const report = (error: unknown, argv: readonly string[], { err, env }: Surroundi
   const known = error instanceof CommanderError ? usageError(error) : asSlipwayError(error);
   const style = styleFor(wantsColor(env, err.isTerminal, !hasFlag(argv, "--no-color")));
   const program = programFor(homeIn(argv));
-  const { error: shown } = known.toJSON();
-  if (hasFlag(argv, "--json")) err.line(JSON.stringify({ error: { ...shown, hint: withHome(shown.hint, program) } }));
+  const { error: shown, ...others } = known.toJSON();
+  if (hasFlag(argv, "--json"))
+    err.line(JSON.stringify({ error: { ...shown, hint: withHome(shown.hint, program) }, ...others }));
   else err.line(withHome(errorText(known, style), program));
   if (hasFlag(argv, "--debug")) err.line(debugText(error));
   return known.row.exit;
