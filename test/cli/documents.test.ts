@@ -64,6 +64,25 @@ describe("documents, typed", () => {
     BUSY_MS,
   );
 
+  it(
+    "docs/cookbook.md: every command does what it says",
+    async () => {
+      const parts = await blocks("docs/cookbook.md", "sh");
+      expect(parts).toHaveLength(7);
+      for (const part of parts.slice(1, -1))
+        expect([...part.matchAll(/^# /gm)].length, part).toBeGreaterThanOrEqual(10);
+      const [pipeline] = await blocks("docs/cookbook.md", "yaml");
+      expect(await readFile(join(ROOT, "examples", "cookbook", "pipeline.yaml"), "utf8")).toContain(pipeline);
+      const said = await type(parts.join("\n"));
+      expect(said).toContain("wc -l");
+      const made = join(slipway.cwd, "examples", "cookbook");
+      expect(await readFile(join(made, "log.tsv"), "utf8")).toMatch(/^Seq\tHost\tStarttime\tJobRuntime\t/);
+      expect(await readFile(join(made, "made", "total"), "utf8")).toMatch(/^\d+\n$/);
+      expect(await readFile(join(made, "out", "3.txt"), "utf8")).toMatch(/^3 300 /);
+    },
+    BUSY_MS,
+  );
+
   it("docs/sdk.md: every program runs", async () => {
     await mkdir(join(slipway.cwd, "node_modules"));
     await symlink(ROOT, join(slipway.cwd, "node_modules", "slipway"));
