@@ -66,7 +66,12 @@ const Status = z.looseObject({
   pilots: z.array(z.looseObject({ id: z.string(), state: z.string() })),
   runs: z.array(Run),
 });
-const Why = z.strictObject({ cause: z.string().min(1), detail: z.string().min(1), remedy: z.string().min(1) });
+const Why = z.strictObject({
+  cause: z.string().min(1),
+  detail: z.string().min(1),
+  remedy: z.string().min(1),
+  waits: z.string().min(1).optional(),
+});
 const Failure = z.strictObject({
   error: z.looseObject({ code: z.string().min(1), message: z.string().min(1), hint: z.string().min(1) }),
 });
