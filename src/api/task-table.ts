@@ -68,19 +68,23 @@ export interface TaskTableQuery {
 
 export const MOST_TASKS_A_PAGE = 10_000;
 
-/** A parameter that may be repeated. */
-const several = (most: number) =>
+/** A parameter that may be repeated; `items` is what each must look like, beyond being text. */
+const several = (most: number, items: { readonly enum?: string[]; readonly pattern?: string } = {}) =>
   z
     .union([z.string().max(1000), z.array(z.string().max(1000)).max(most)])
     .optional()
     .transform((value): string[] => (value === undefined ? [] : Array.isArray(value) ? value : [value]))
-    .openapi({ type: "array", items: { type: "string" } });
+    .openapi({ type: "array", maxItems: most, items: { type: "string", maxLength: 1000, ...items } });
+
+/** The row after which a page begins, by what it was sorted (`-`: nothing), and when the first page was asked for. */
+export const TASK_CURSOR = /^[0-9]{1,9}~(-|-?[0-9]{1,20}(\.[0-9]{1,20})?(e[-+]?[0-9]{1,3})?)~[0-9]{1,15}$/;
+const EXIT_CODE = /^[0-9]{1,5}$/;
 
 const TableQuery = z.object({
-  state: several(TASK_STATES.length),
+  state: several(TASK_STATES.length, { enum: [...TASK_STATES] }),
   name: several(1000),
   host: several(1000),
-  exitCode: several(256),
+  exitCode: several(256, { pattern: EXIT_CODE.source }),
   longer: z
     .string()
     .regex(/^\d{1,12}(\.\d{1,6})?$/, "must be a number of seconds")
@@ -93,7 +97,7 @@ const TableQuery = z.object({
   sort: z.enum(["index", "duration"]).default("index"),
   reverse: flag,
   limit: wholeOr(1000, 1, MOST_TASKS_A_PAGE),
-  cursor: z.string().max(200).optional(),
+  cursor: z.string().max(200).regex(TASK_CURSOR, "must be one that a page ended with").optional(),
 });
 
 const stateOf = (text: string): TaskState => {
@@ -103,7 +107,7 @@ const stateOf = (text: string): TaskState => {
 };
 
 const codeOf = (text: string): number => {
-  if (!/^\d{1,5}$/.test(text)) throw new SlipwayError("bad-request", { detail: `'${text}' is not an exit code` });
+  if (!EXIT_CODE.test(text)) throw new SlipwayError("bad-request", { detail: `'${text}' is not an exit code` });
   return Number(text);
 };
 
