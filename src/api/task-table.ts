@@ -74,7 +74,7 @@ const several = (most: number, items: { readonly enum?: string[]; readonly patte
     .union([z.string().max(1000), z.array(z.string().max(1000)).max(most)])
     .optional()
     .transform((value): string[] => (value === undefined ? [] : Array.isArray(value) ? value : [value]))
-    .openapi({ type: "array", maxItems: most, items: { type: "string", maxLength: 1000, ...items } });
+    .openapi({ type: "array", items: { type: "string", ...items } });
 
 /** The row after which a page begins, by what it was sorted (`-`: nothing), and when the first page was asked for. */
 export const TASK_CURSOR = /^[0-9]{1,9}~(-|-?[0-9]{1,20}(\.[0-9]{1,20})?(e[-+]?[0-9]{1,3})?)~[0-9]{1,15}$/;
