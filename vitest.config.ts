@@ -1,6 +1,9 @@
 import { defineConfig } from "vitest/config";
 import LongestFirst from "./test/longest-first.ts";
 
+// every start of Node.js would read them, and no test needs them
+delete process.env["NODE_EXTRA_CA_CERTS"];
+
 /** Tests of one room each that start processes of their own. */
 const PROCESSES = [
   "test/unit/agent/spawner*.test.ts",
@@ -19,8 +22,8 @@ const PROCESSES = [
 /** What a busy machine may cost a test of real processes: another try, which the closing lines name. */
 const SECOND_TRY = 1;
 
-// `unit` needs no processes and stays under 20 s; `processes` starts some; `system` drives the built binaries;
-// `clusters` boots real workload managers. One after the other: each has its own number of files at a time.
+// `unit` needs no processes and stays under 20 s; `processes` starts some; `system` drives the built binaries; `page`
+// looks at the page in a browser; `clusters` boots real workload managers. One after the other: each has its own number of files at a time.
 export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
@@ -52,9 +55,22 @@ export default defineConfig({
           testTimeout: 120_000,
           env: { TEST_PATIENCE_MS: "60000" },
           hookTimeout: 60_000,
-          maxWorkers: 2,
+          // many of them mostly wait
+          maxWorkers: 3,
           retry: SECOND_TRY,
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        test: {
+          name: "page",
+          include: ["test/page/**/*.test.ts"],
+          testTimeout: 60_000,
+          env: { TEST_PATIENCE_MS: "30000" },
+          hookTimeout: 60_000,
+          maxWorkers: 1,
+          retry: SECOND_TRY,
+          sequence: { groupOrder: 3 },
         },
       },
       {
@@ -66,7 +82,7 @@ export default defineConfig({
           hookTimeout: 600_000,
           maxWorkers: 5,
           retry: SECOND_TRY,
-          sequence: { groupOrder: 3 },
+          sequence: { groupOrder: 4 },
         },
       },
     ],

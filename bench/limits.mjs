@@ -7,7 +7,7 @@ import { Skipped } from "./rounds.mjs";
 import { onCores } from "./cores.mjs";
 import { root, scratch } from "./slipway.mjs";
 
-const NAMES = ["spawn-bare", "spawn-full", "spawn-wide"];
+const NAMES = ["spawn-bare", "spawn-full", "spawn-wide", "read-file"];
 
 export const NO_COMPILER = "no C compiler (cc, gcc, clang, or CC) was found";
 
@@ -32,7 +32,7 @@ export const compileLimits = async () => {
     const none = async () => {
       throw new Skipped(NO_COMPILER);
     };
-    return { available: false, bare: none, full: none, wide: none, close: async () => undefined };
+    return { available: false, bare: none, full: none, wide: none, read: none, close: async () => undefined };
   }
   const directory = await mkdtemp(join(tmpdir(), "slipway-limits-"));
   for (const name of NAMES)
@@ -59,6 +59,8 @@ export const compileLimits = async () => {
         if (place !== undefined) await rm(place, { recursive: true, force: true });
       }
     },
+    /** How often a file is opened, read and closed in a second of CPU time. */
+    read: (count, path) => rateOf(join(directory, "read-file"), [count, path]),
     close: () => rm(directory, { recursive: true, force: true }),
   };
 };

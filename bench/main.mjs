@@ -14,6 +14,7 @@ import { closeAll, root, scratch, spawnerHere } from "./slipway.mjs";
 const EXPERIMENTS = {
   process: ["process", "measureProcesses"],
   "process-cores": ["process-cores", "measureProcessCores"],
+  peaks: ["peaks", "measurePeaks"],
   "agent-loop": ["agent-loop", "measureAgentLoop"],
   null: ["null", "measureNull"],
   growth: ["growth", "measureGrowth"],
@@ -23,6 +24,8 @@ const EXPERIMENTS = {
   graphs: ["graphs", "measureGraphs"],
   stages: ["stages", "measureStages"],
   latency: ["latency", "measureLatency"],
+  viewers: ["viewers", "measureViewers"],
+  page: ["page", "measurePage"],
   scheduler: ["scheduler", "measureScheduler"],
   eta: ["eta", "measureEta"],
   pressure: ["pressure", "measurePressure"],

@@ -1,6 +1,6 @@
 // Builds dist/: the CLI in pieces that are read when a verb needs them; the server, the SDK and what managers from
 // outside need as one file each; and the agent as one file that a compute node runs with Node alone. Dependencies are
-// bundled, so that a process starts fast.
+// bundled, so that a process starts fast. The page is built beside them (build-page.mjs).
 import { execFileSync, spawnSync } from "node:child_process";
 import {
   existsSync,
@@ -16,6 +16,8 @@ import {
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { buildPage } from "./build-page.mjs";
+import { packPage } from "./pack-page.mjs";
 import { thirdPartyNotices } from "./third-party.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -32,7 +34,8 @@ const newestSource = () => {
     newest = Math.max(newest, info.mtimeMs);
     if (info.isDirectory()) for (const name of readdirSync(path)) look(join(path, name));
   };
-  for (const name of ["src", "native", "package.json", "package-lock.json", "scripts"]) look(join(root, name));
+  for (const name of ["src", "dashboard", "native", "package.json", "package-lock.json", "scripts"])
+    look(join(root, name));
   return newest;
 };
 
@@ -75,8 +78,16 @@ const bundles = [
   { entryPoints: { cli: "src/cli/main.ts" }, splitting: true, chunkNames: "chunks/[name]-[hash]", sourcemap: "linked" },
   { entryPoints: { server: "src/server/main.ts" }, sourcemap: "linked" },
   { entryPoints: { client: "src/client/index.ts" }, sourcemap: "linked" },
-  // started once for each task that is a job of its own: short text starts faster; names stay for those who read traces
-  { entryPoints: { agent: "src/agent/main.ts" }, minifyWhitespace: true, minifySyntax: true, banner: {} },
+  // started once for each task that is a job of its own: CommonJS starts faster than modules do, and so does short text;
+  // names stay for those who read traces
+  {
+    entryPoints: { agent: "src/agent/main.ts", "agent-quick": "src/agent/quick.ts" },
+    format: "cjs",
+    outExtension: { ".js": ".cjs" },
+    minifyWhitespace: true,
+    minifySyntax: true,
+    banner: {},
+  },
   {
     entryPoints: { provider: "src/managers/outside.ts", "provider-contract": "src/managers/provider-contract.ts" },
     sourcemap: "linked",
@@ -113,32 +124,36 @@ const main = async () => {
   if (process.argv.includes("--if-stale") && existsSync(stamp) && statSync(stamp).mtimeMs >= newestSource()) return;
   const begun = performance.now();
   const began = new Date();
-  const results = await Promise.all(bundles.map((options) => build({ ...common, ...options })));
+  const [page, ...results] = await Promise.all([
+    buildPage(root, dist),
+    ...bundles.map((options) => build({ ...common, ...options })),
+  ]);
   const files = results.flatMap(({ outputFiles }) => outputFiles);
   // Pieces first, then the files that name them.
   for (const { path, contents } of files.toSorted((a, b) => b.path.split("/").length - a.path.split("/").length))
     put(path, contents);
-  const written = new Set(files.map(({ path }) => path));
-  const chunks = join(dist, "chunks");
-  for (const name of existsSync(chunks) ? readdirSync(chunks) : [])
-    if (!written.has(join(chunks, name))) rmSync(join(chunks, name), { force: true });
+  // of older agents
+  for (const name of readdirSync(dist)) if (name === "agent.js" || name.endsWith(".cache")) rmSync(join(dist, name));
+  for (const { path, contents } of page.files) put(path, contents);
+  const written = new Set([...files, ...page.files].map(({ path }) => path));
+  for (const folder of [join(dist, "chunks"), join(dist, "page")])
+    for (const name of existsSync(folder) ? readdirSync(folder) : [])
+      if (!written.has(join(folder, name))) rmSync(join(folder, name), { force: true });
   put(
     join(dist, "THIRD-PARTY.txt"),
-    thirdPartyNotices(
-      root,
-      results.flatMap(({ metafile }) => Object.keys(metafile.inputs)),
-    ),
+    thirdPartyNotices(root, [...page.inputs, ...results.flatMap(({ metafile }) => Object.keys(metafile.inputs))]),
   );
   // run by the user's own Python
   for (const name of ["slipway_dask.py", "slipway_scheduler.py", "slipway_dask_worker.py"])
     put(join(dist, name), readFileSync(join(root, "src", "wrap", "shim", name)));
+  packPage(join(dist, "page"));
   buildTypes();
   spawnSync(process.execPath, [join(root, "scripts", "build-native.mjs")], { stdio: "inherit" });
   put(stamp, `${version}\n`);
   // A source that changed while we built is newer than the stamp.
   utimesSync(stamp, began, began);
   const size = (name) => `${name} ${Math.round(statSync(join(dist, name)).size / 1024)} KB`;
-  const shown = ["cli.js", "server.js", "client.js", "agent.js"].map(size);
+  const shown = ["cli.js", "server.js", "client.js", "agent.cjs"].map(size);
   console.log(
     `built ${relative(process.cwd(), dist) || "."}: ${shown.join(", ")} in ${Math.round(performance.now() - begun)} ms`,
   );

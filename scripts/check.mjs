@@ -9,6 +9,7 @@ const bin = (name) => join(root, "node_modules", ".bin", name);
 
 const CHECKS = [
   ["types", bin("tsc"), "-p", "."],
+  ["types of the page", bin("tsc"), "-p", "dashboard"],
   ["lint and layers", bin("oxlint"), "--deny-warnings"],
   ["format", bin("oxfmt"), "--check"],
   ["documents", process.execPath, join(root, "scripts", "docs.mjs"), "--check"],

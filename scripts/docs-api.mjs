@@ -1,4 +1,5 @@
 // Generates docs/api.md from the server's OpenAPI document, which is made from the schemas that validate requests.
+import { PRELUDE, exampleText } from "./api-examples.mjs";
 import { loadSource } from "./load-source.mjs";
 
 const SOURCE = `
@@ -16,10 +17,14 @@ const shape = (schema, names = new Map()) => {
   return names.get(text) ?? text;
 };
 
+const MOST_VALUES = 40;
+
 const describe = (schema, names) => {
   if (schema === undefined) return "unknown";
   if (schema.$ref !== undefined) return schema.$ref.split("/").at(-1);
   if (schema.const !== undefined) return JSON.stringify(schema.const);
+  // the codes of all errors, which docs/errors.md explains one by one
+  if (schema.enum?.length > MOST_VALUES) return "string";
   if (schema.enum !== undefined) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   const either = schema.anyOf ?? schema.oneOf;
   if (either !== undefined) return either.map((each) => shape(each, names)).join(" | ");
@@ -82,18 +87,23 @@ const section = (path, method, operation, names, access) => {
     ...(operation.parameters === undefined ? [] : [operation.parameters.map(parameter).join("\n")]),
     ...bodyOf("Body", operation.requestBody?.content, names),
     ...bodyOf(`Answer ${status}: ${answer.description ?? ""}`, answer.content, names),
+    exampleText(method.toUpperCase(), path),
   ].join("\n\n");
 };
 
 /** What a program calls instead of a command. Commands that only read or write files of this machine have no operation. */
 const VERBS = [
-  ["run, submit", "`POST /runs`; what follows a run: `GET /runs/{run}/watch`"],
+  [
+    "run, submit",
+    "`POST /runs`, by the text of a run file `POST /run-files`; what follows a run: `GET /runs/{run}/watch`",
+  ],
   ["validate", "`POST /validate`"],
   ["wait, attach", "`GET /runs/{run}/watch`"],
   ["cancel, retry, resume", "`POST /runs/{run}/cancel`, `POST /runs/{run}/retry`"],
   ["launch", "`POST /launches`"],
   ["list", "`GET /runs`"],
   ["show", "`GET /runs/{run}`, `GET /runs/{run}/tasks/{task}`, `GET /runs/{run}/efficiency`, `GET /launches/{launch}`"],
+  ["report", "`GET /runs/{run}/stages`, `/timeline`, `/failures`, `/efficiency`"],
   ["tasks", "`GET /runs/{run}/task-table`"],
   ["logs", "`GET /runs/{run}/logs`, `GET /runs/{run}/tasks/{task}/logs`"],
   [
@@ -102,7 +112,8 @@ const VERBS = [
   ],
   ["why", "`GET /runs/{run}/why`, `GET /runs/{run}/tasks/{task}/why`; of anything by its name: `GET /why`"],
   ["events", "`GET /events`"],
-  ["status, top", "`GET /status`, `GET /overview`"],
+  ["status, top", "`GET /status`, `GET /overview`; as it happens: `GET /live`; over time: `GET /series`"],
+  ["open", "`POST /session/codes`, then `POST /session` by the page"],
   ["down", "`POST /server/stop`"],
   ["pilots", "`GET /pilots`, `POST /pilots`, `POST /pilots/{pilot}/drain`, `POST /pilots/{pilot}/cancel`"],
   ["clusters", "`GET /clusters`, `GET /clusters/{name}`, `POST /clusters/{name}/check`; reload: `POST /server/reload`"],
@@ -123,7 +134,10 @@ export const apiPage = async () => {
     clock: () => 0,
     log: () => undefined,
   });
-  const { paths } = app.getOpenAPI31Document({ openapi: "3.1.0", info: { title: "Slipway", version: "" } });
+  const { paths, components } = app.getOpenAPI31Document({
+    openapi: "3.1.0",
+    info: { title: "Slipway", version: "" },
+  });
 
   // Named in the order they are declared, so that later shapes refer to earlier ones.
   const names = new Map();
@@ -131,6 +145,12 @@ export const apiPage = async () => {
   for (const [name, schema] of Object.entries(schemas)) {
     const text = describe(z.toJSONSchema(schema, { io: "input" }), names);
     if (!text.startsWith("{")) continue;
+    names.set(text, name);
+    declared.push({ name, text });
+  }
+  // what the document itself names
+  for (const [name, schema] of Object.entries(components.schemas)) {
+    const text = describe(schema, names);
     names.set(text, name);
     declared.push({ name, text });
   }
@@ -156,7 +176,7 @@ token. curl does so with \`--pinnedpubkey\`, once its own check of the certifica
 
 \`\`\`sh
 home=\${SLIPWAY_HOME:-$HOME/.slipway}
-curl -s --unix-socket "$(jq -r .socket "$home/server.json")" http://localhost/api/v1/server
+curl -s --unix-socket "$(jq -r .socket "$home/server.json")" http://slipway/api/v1/server
 
 curl -s --insecure --pinnedpubkey "sha256//$(jq -r .keyPin "$home/server.json")" \\
   -H "Authorization: Bearer $(cat "$home/keys/client.token")" \\
@@ -169,7 +189,7 @@ says the same and stays throughout v1. Times are ISO 8601, by the server's
 clock, which each answer gives in the header \`slipway-clock\` (epoch
 milliseconds). Answers of type \`application/x-ndjson\` are streams with one JSON document per line. Fields may be added; those here keep their meaning.
 
-A request that creates something (POST to \`/runs\`, \`/launches\`, \`/pilots\`, \`/tokens\`) may carry the header
+A request that creates something (POST to \`/runs\`, \`/launches\`, \`/pilots\`, \`/tokens\`, \`/session/codes\`) may carry the header
 \`Idempotency-Key\` with a UUID: sent again, it is answered again, and nothing is created twice; the same key with a different
 request is refused. Of runs and launches the key is their \`uuid\`, which is kept as long as they are. Other answers are kept for 24
 hours, in the server's memory: a restart forgets them.
@@ -181,6 +201,8 @@ hours, in the server's memory: a restart forgets them.
 ${VERBS.map(([verb, operation]) => `| ${verb} | ${operation} |`).join("\n")}
 
 ## Paths
+
+${PRELUDE}
 
 ${operations.join("\n\n")}
 

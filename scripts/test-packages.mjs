@@ -3,7 +3,7 @@
 // that need it say so and are skipped.
 import { spawnSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
-import { installDask, installSchemathesis } from "./test-venv.mjs";
+import { installDask, installJupyter, installSchemathesis } from "./test-venv.mjs";
 
 /** What must be there, and the packages that provide it. */
 const NEEDS = [
@@ -53,8 +53,16 @@ const NEEDS = [
   { what: "Podman", has: ["/usr/bin/podman", "/usr/sbin/runc"], packages: ["podman", "runc", "uidmap"] },
   { what: "Charliecloud", has: ["/usr/bin/ch-run"], packages: ["charliecloud-runtime"] },
   { what: "curl and jq", has: ["/usr/bin/curl", "/usr/bin/jq"], packages: ["curl", "jq"] },
+  { what: "GNU parallel", has: ["/usr/bin/parallel"], packages: ["parallel"] },
   { what: "Prometheus", has: ["/usr/bin/prometheus", "/usr/bin/promtool"], packages: ["prometheus"] },
+  { what: "nginx", has: ["/usr/sbin/nginx"], packages: ["nginx"] },
+  {
+    what: "Passenger",
+    has: ["/usr/sbin/apache2", "/usr/lib/apache2/modules/mod_passenger.so"],
+    packages: ["apache2", "passenger", "libapache2-mod-passenger"],
+  },
   { what: "shells", has: ["/usr/bin/zsh", "/usr/bin/fish"], packages: ["zsh", "fish"] },
+  { what: "Chromium", has: ["/usr/bin/chromium"], packages: ["chromium"] },
   { what: "busybox", has: ["/bin/busybox"], packages: ["busybox-static"] },
 ];
 
@@ -82,8 +90,8 @@ const apt = (...args) =>
 /** Installs what is missing if it can; says what it did and what is not there. */
 export const installTestPackages = (args = []) => {
   // unit tests need nothing
-  if (args.includes("--project") && !args.some((word) => ["system", "clusters"].includes(word))) return [];
-  return [...installDebianPackages(), ...installSchemathesis(), ...installDask(aptInstall)];
+  if (args.includes("--project") && !args.some((word) => ["system", "page", "clusters"].includes(word))) return [];
+  return [...installDebianPackages(), ...installSchemathesis(), ...installJupyter(), ...installDask(aptInstall)];
 };
 
 const canApt = () => process.getuid?.() === 0 && existsSync("/usr/bin/apt-get");

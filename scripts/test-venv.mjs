@@ -22,12 +22,16 @@ const SCHEMATHESIS = place("schemathesis", "test-requirements.txt", "-m schemath
 /** A Python with dask, distributed and dask-jobqueue, as a user has it. */
 const DASK = place("dask", "test-requirements-dask.txt", "", ["-c", "import dask_jobqueue"]);
 
+/** A Jupyter server with jupyter-server-proxy. */
+const JUPYTER = place("jupyter", "test-requirements-jupyter.txt", "-m jupyter_server ", ["--version"]);
+
 /** Debian's own, where PyPI cannot be reached: no dask-jobqueue, and an older distributed. */
 const DEBIANS_PYTHON = "/usr/bin/python3";
 const DEBIANS_DASK = join(cache, "dask-debian", "run");
 
 /** What runs it: a script that is there only when all of it is. */
 export const schemathesis = SCHEMATHESIS.script;
+export const jupyter = JUPYTER.script;
 export const daskPython = !existsSync(DASK.script) && existsSync(DEBIANS_DASK) ? DEBIANS_DASK : DASK.script;
 /** Why tests of Dask, and those of dask-jobqueue, are skipped; undefined where they are not. */
 export const noDask = existsSync(daskPython) ? undefined : "neither pip nor apt could install Dask";
@@ -83,6 +87,7 @@ const install = (what) => {
 };
 
 export const installSchemathesis = () => install(SCHEMATHESIS);
+export const installJupyter = () => install(JUPYTER);
 
 /** From PyPI, else with `apt`, a function that installs packages of Debian's where it can. */
 export const installDask = (apt = () => undefined) => {

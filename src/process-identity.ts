@@ -1,6 +1,6 @@
-import { readFile, readlink } from "node:fs/promises";
+import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
-import { isDead, readProcessStat } from "./process-stat.ts";
+import { isDead, readProcessStat, statNow } from "./process-stat.ts";
 
 /** Which process, for readers on this host and on others. Pids mean nothing on another host or in another namespace. */
 export interface ProcessIdentity {
@@ -12,20 +12,20 @@ export interface ProcessIdentity {
   readonly pidStart: string;
 }
 
-const read = async (path: string): Promise<string> => {
+const orNothing = (read: () => string): string => {
   try {
-    return (await readFile(path, "latin1")).trim();
+    return read().trim();
   } catch {
     return "";
   }
 };
 
-export const identify = async (pid: number = process.pid, host: string = hostname()): Promise<ProcessIdentity> => ({
+export const identify = (pid: number = process.pid, host: string = hostname()): ProcessIdentity => ({
   host,
-  bootId: await read("/proc/sys/kernel/random/boot_id"),
-  pidNamespace: await readlink("/proc/self/ns/pid").catch(() => ""),
+  bootId: orNothing(() => readFileSync("/proc/sys/kernel/random/boot_id", "latin1")),
+  pidNamespace: orNothing(() => readlinkSync("/proc/self/ns/pid")),
   pid,
-  pidStart: (await readProcessStat(pid))?.start ?? "",
+  pidStart: statNow(pid)?.start ?? "",
 });
 
 /** Works even if /proc cannot be read for the moment: no file is opened. */

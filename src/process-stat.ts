@@ -18,14 +18,17 @@ const parse = (text: string): ProcessStat | undefined => {
 export const readProcessStat = async (pid: number | string): Promise<ProcessStat | undefined> =>
   parse(await readFile(`/proc/${pid}/stat`, "latin1").catch(() => ""));
 
-/** Whether a process is over, even one that nobody has waited for yet. */
-export const isOver = (pid: number): boolean => {
+/** The same, at once. */
+export const statNow = (pid: number): ProcessStat | undefined => {
   try {
-    return isDead(parse(readFileSync(`/proc/${pid}/stat`, "latin1")));
+    return parse(readFileSync(`/proc/${pid}/stat`, "latin1"));
   } catch {
-    return true;
+    return undefined;
   }
 };
+
+/** Whether a process is over, even one that nobody has waited for yet. */
+export const isOver = (pid: number): boolean => isDead(statNow(pid));
 
 export const isDead = (stat: ProcessStat | undefined): boolean =>
   stat === undefined || stat.state === "Z" || stat.state === "X";

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
  */
 const patienceMs = (): number => Number(process.env["TEST_PATIENCE_MS"] ?? 120_000);
 const LONGEST_PAUSE_MS = 200;
+const MOST_FOR_OTHERS_MS = 1000;
 
 type Answer<T> = T | undefined | false;
 
@@ -20,10 +21,13 @@ export const until = async <T>(
 ): Promise<T> => {
   const start = performance.now();
   for (let round = 1; ; round += 1) {
+    const asked = performance.now();
     const answer = await ask();
+    const now = performance.now();
     if (answer !== undefined && answer !== false) return answer;
-    if (performance.now() - start > limitMs)
+    if (now - start > limitMs)
       throw new Error(`waited ${limitMs / 1000} s in vain: ${typeof what === "string" ? what : what()}`);
-    await sleep(Math.min(LONGEST_PAUSE_MS, round));
+    // whoever asks by starting a process leaves the machine half of its time for what is waited for
+    await sleep(Math.max(Math.min(LONGEST_PAUSE_MS, round), Math.min(MOST_FOR_OTHERS_MS, now - asked)));
   }
 };

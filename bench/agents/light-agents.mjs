@@ -1,8 +1,9 @@
 // Many light agents in one process, for `npm run bench`: each has a connection of its own and speaks the real protocol
 // over TLS, with the agent's own frames and results, but answers every task at once instead of running it. Usage:
-// light-agents.mjs HOME COUNT CPUS answer|hold|vary. Writes "ready" when the server has welcomed all of them; ends when
+// light-agents.mjs HOME COUNT CPUS answer|hold|vary|pace. Writes "ready" when the server has welcomed all of them; ends when
 // its standard input does. With `hold`, it begins tasks and answers them only after the line "finish"; then it writes
-// "finished". With `vary`, times and output sizes differ from task to task as they do in real life.
+// "finished". With `vary`, times and output sizes differ from task to task as they do in real life. With `pace`, all of them
+// together answer 1,000 tasks a second.
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -23,8 +24,14 @@ export { AGENT_PROTOCOL, PROTOCOL_VERSION } from "./src/protocol/version.ts";
 const [home, count, cpus] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])];
 let holding = process.argv[5] === "hold";
 const varied = process.argv[5] === "vary";
+const paced = process.argv[5] === "pace";
 /** What to do with tasks that were held. */
 const releases = [];
+/** Tasks that wait for their time to be answered, and how many of them are in each step. */
+const pending = [];
+const STEP_MS = 20;
+const A_STEP = 20;
+if (paced) setInterval(() => pending.splice(0, A_STEP).forEach((end) => end()), STEP_MS);
 /** Connections being opened at the same time. */
 const AT_ONCE = 32;
 
@@ -83,11 +90,16 @@ const startAgent = (number) =>
       channel.send({ t: "progress", tasks });
       releases.push(() => answer(assigned));
     };
+    const pace = (assigned) => {
+      forEachRow(assigned, (row, attempt) =>
+        pending.push(() => answer({ run: assigned.run, ranges: [row, 1], attempts: attempt })),
+      );
+    };
     const onMessage = (message) => {
       if (message.t === "welcome") {
         setInterval(() => channel.send({ t: "ping" }), message.heartbeatMs);
         welcomed();
-      } else if (message.t === "assign") (holding ? hold : answer)(message);
+      } else if (message.t === "assign") (paced ? pace : holding ? hold : answer)(message);
       else if (message.t === "ack") results.acknowledged(message.seq);
       else if (message.t === "takeback") channel.send({ t: "returned", parts: [] });
       else if (message.t === "refused") gone(message.message);

@@ -38,6 +38,9 @@ const LABELS = {
   layered: "layers with two random edges a task",
 };
 
+/** Microseconds a task. */
+const WANTED = { chain: [{ atMost: 250 }], fan: [], layered: [{ atMost: 15 }] };
+
 export const measureGraphs = async (options, say) => {
   const tasks = options.sized(100_000, 5000, 50);
   const slipway = await openSlipway(options);
@@ -78,7 +81,7 @@ export const measureGraphs = async (options, say) => {
           },
         ],
         skipped: {},
-        wanted: [],
+        wanted: WANTED[kind],
         cpu: Object.fromEntries(["server", "agent"].map((key) => [key, summary(pick("cpu").map((cpu) => cpu[key]))])),
       };
     });

@@ -7,30 +7,47 @@ import { type Group, type Run, groupOf, isUniform, shapeOfRow } from "../core/ru
 import type { State } from "../core/state.ts";
 import { Flag, touch } from "../core/table.ts";
 import { encodeFrame } from "../protocol/frames.ts";
-import type { Assign, Behind, Define, OutputLimits } from "../protocol/messages.ts";
+import type { Assign, Behind, Define, GroupTemplate, OutputLimits } from "../protocol/messages.ts";
 import type { AgentLink } from "./link.ts";
 import type { Row } from "../core/ids.ts";
 
 /** What an agent learns about its tasks: each group's template once per connection, then rows as ranges. */
 
-const template = (group: Group): Define["groups"][number] => ({
-  index: group.index,
-  name: group.spec.name,
-  first: group.first,
-  command: group.spec.command,
-  env: group.spec.env ?? {},
-  cwd: group.spec.cwd,
-  stdout: group.spec.stdout,
-  stderr: group.spec.stderr,
-  append: group.spec.append,
-  timeLimit: group.spec.timeLimit,
-  executor: group.spec.executor,
-  pin: group.spec.pin,
-  priority: group.spec.priority,
-  resources: group.shape.resources,
-  range: group.spec.items.kind === "range" ? { from: group.spec.items.from, step: group.spec.items.step } : undefined,
-  json: isJsonItems(itemsOf(group.spec, group.items)),
-  ...(group.spec.colsep === undefined ? {} : { colsep: group.spec.colsep }),
+/** What most groups do not say is left out: a graph has as many templates as tasks. */
+const template = ({ index, first, spec, shape, items }: Group): GroupTemplate => {
+  const { name, command, env = {}, cwd, stdout, stderr, append, timeLimit, executor, pin, priority, colsep } = spec;
+  const { resources } = shape;
+  const made: { -readonly [K in keyof GroupTemplate]: GroupTemplate[K] } = {
+    index,
+    name,
+    first,
+    command,
+    env,
+    executor,
+    priority,
+    resources,
+    json: isJsonItems(itemsOf(spec, items)),
+  };
+  if (cwd !== undefined) made.cwd = cwd;
+  if (stdout !== undefined) made.stdout = stdout;
+  if (stderr !== undefined) made.stderr = stderr;
+  if (append !== undefined) made.append = append;
+  if (spec.outputs !== undefined) made.outputs = spec.outputs;
+  if (timeLimit !== undefined) made.timeLimit = timeLimit;
+  if (pin !== undefined) made.pin = pin;
+  if (spec.items.kind === "range") made.range = { from: spec.items.from, step: spec.items.step };
+  if (colsep !== undefined) made.colsep = colsep;
+  return made;
+};
+
+const defineMessage = (run: Run, groups: readonly Group[]): Define => ({
+  t: "define",
+  run: run.id,
+  runName: run.spec.name,
+  cwd: run.spec.cwd,
+  env: undefined,
+  numbering: run.spec.numbering,
+  groups: groups.map(template),
 });
 
 interface Definition {
@@ -46,17 +63,7 @@ const encoded = new WeakMap<Run, Definition>();
 const definition = (run: Run, group: Group, first: boolean, output: OutputLimits): Buffer => {
   const known = encoded.get(run);
   if (known?.group === group && known.first === first && known.over === output.over) return known.frame;
-  const message: Define = {
-    t: "define",
-    run: run.id,
-    runName: run.spec.name,
-    cwd: run.spec.cwd,
-    env: first ? run.spec.env : undefined,
-    numbering: run.spec.numbering,
-    groups: [template(group)],
-    ...(first ? { output } : {}),
-  };
-  const frame = encodeFrame(message);
+  const frame = encodeFrame({ ...defineMessage(run, [group]), ...(first ? { env: run.spec.env, output } : {}) });
   encoded.set(run, { group, first, over: output.over, frame });
   return frame;
 };
@@ -68,6 +75,40 @@ export const define = (link: AgentLink, run: Run, group: Group): void => {
   if (known === undefined) link.defined.set(run.id, (known = new Set()));
   known.add(group.index);
   link.channel?.sendFrame(definition(run, group, first, link.limitsOf(run)));
+};
+
+/** In a graph each task may be a group of its own: those that one agent gets together are defined together. */
+const MOST_TOGETHER = 1024;
+/** Characters of commands and environments that go into one message, but for the last group's. */
+const MOST_TEXT = 1_000_000;
+
+const textOf = ({ spec: { command, env } }: Group): number => {
+  let length = command.length;
+  if (typeof command !== "string") for (const word of command) length += word.length;
+  for (const name in env) length += name.length + env[name]!.length;
+  return length;
+};
+
+/** Where the part of these groups ends that begins at `from`. */
+const endOfPart = (groups: readonly Group[], from: number): number => {
+  let end = from;
+  for (let text = 0; end < groups.length && end - from < MOST_TOGETHER && text < MOST_TEXT; end += 1)
+    text += textOf(groups[end]!);
+  return end;
+};
+
+const defineAll = (link: AgentLink, run: Run, groups: readonly Group[]): void => {
+  const unknown = groups.filter(({ index }) => link.defined.get(run.id)?.has(index) !== true);
+  if (unknown.length < 3) return;
+  // the run itself with the first of them
+  define(link, run, unknown[0]!);
+  const known = link.defined.get(run.id)!;
+  for (let from = 1, end; from < unknown.length; from = end) {
+    end = endOfPart(unknown, from);
+    const some = unknown.slice(from, end);
+    for (const { index } of some) known.add(index);
+    link.channel?.sendFrame(encodeFrame(defineMessage(run, some)));
+  }
 };
 
 /** Rows of one group for one agent. */
@@ -182,6 +223,10 @@ export const sendAssignments = (
 ): void => {
   const ahead = [...aheadOf(state, handedAhead)];
   sendParts(state, link, parts, followedIn(ahead));
+  for (const { run: id, ranges } of handedAhead) {
+    const run = state.runs.get(id);
+    if (run !== undefined) defineAll(link, run, groupsIn(run, ranges));
+  }
   for (const { run, group, row, behind } of ahead) {
     const rows: Rows = { group, ranges: [], attempts: [], alone: [] };
     addRows(rows, link, run, row, row + 1);
@@ -197,6 +242,17 @@ const isFollowed = (followed: ReadonlySet<Row> | undefined, ranges: readonly num
   return false;
 };
 
+const groupsIn = (run: Run, ranges: readonly number[]): Group[] => {
+  const found: Group[] = [];
+  for (let i = 0; i < ranges.length; i += 2)
+    for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end;) {
+      const group = groupOf(run.groups, row);
+      if (group !== found.at(-1)) found.push(group);
+      row = group.first + group.count;
+    }
+  return found;
+};
+
 const sendParts = (
   state: State,
   link: AgentLink,
@@ -210,6 +266,7 @@ const sendParts = (
     // of an array all that come together: an agent remembers a little more than it must
     const send = (rows: Rows): void =>
       assignRows(link, run, rows, isFollowed(rowsOfRun, rows.ranges) ? { followed: true } : {});
+    defineAll(link, run, groupsIn(run, ranges));
     let gathered: Rows | undefined;
     for (let i = 0; i < ranges.length; i += 2) {
       for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end;) {

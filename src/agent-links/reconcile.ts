@@ -19,34 +19,38 @@ const hasRow = (state: State, agent: AgentId, id: number, row: Row, attempt: num
 };
 
 /**
- * What it has but should not have. What it should have but never got is placed again, or `missing` where it runs in the
+ * What it has but should not have, and what it has and should `stop`: whether it heard of that before is not known. What it should have but never got is placed again, or `missing` where it runs in the
  * job of that task.
  */
 export const reconcile = (
   engine: Engine,
   agent: AgentId,
   held: readonly HeldTasks[],
-): { readonly drop: HeldTasks[]; readonly missing: readonly RowRanges[] } => {
+): { readonly drop: HeldTasks[]; readonly stop: HeldTasks[]; readonly missing: readonly RowRanges[] } => {
   const drop: HeldTasks[] = [];
+  const stop: HeldTasks[] = [];
   const here = new Map<number, Set<number>>();
   for (const { run, rows, attempts } of held) {
     const bad: { run: RunId; rows: number[]; attempts: number[] } = { run, rows: [], attempts: [] };
+    const canceled: typeof bad = { run, rows: [], attempts: [] };
     const mine = new Set<number>();
     for (const [i, row] of rows.entries()) {
       const attempt = attempts[i] ?? 0;
-      if (hasRow(engine.state, agent, run, row, attempt)) mine.add(row);
-      else {
-        bad.rows.push(row);
-        bad.attempts.push(attempt);
-      }
+      const isHere = hasRow(engine.state, agent, run, row, attempt);
+      if (isHere) mine.add(row);
+      if (isHere && !isCanceled(engine.state, run, row)) continue;
+      const list = isHere ? canceled : bad;
+      list.rows.push(row);
+      list.attempts.push(attempt);
     }
     here.set(run, mine);
     if (bad.rows.length > 0) drop.push(bad);
+    if (canceled.rows.length > 0) stop.push(canceled);
   }
   const missing = engine.state.agents.get(agent)?.taskJob === undefined ? [] : missingAt(engine, agent, here);
   const wanted = missing.filter(({ run, ranges: [row] }) => !isCanceled(engine.state, run, row!));
   if (wanted.length === 0) giveBackAll(engine, agent, here);
-  return { drop, missing: wanted };
+  return { drop, stop, missing: wanted };
 };
 
 const isCanceled = ({ runs }: State, id: RunId, row: Row): boolean => {

@@ -46,7 +46,7 @@ export const welcome = (
   const { id } = link;
   const endsAt = hello.endsInMs === undefined ? Infinity : engine.clock() + hello.endsInMs;
   links.connect(link, channel, endsAt, hello.ahead === true);
-  const { drop, missing } = reconcile(engine, id, hello.held);
+  const { drop, stop, missing } = reconcile(engine, id, hello.held);
   engine.afterDurable(() => {
     // it left again before this was on disk: its next connection gets its own welcome
     if (link.channel !== channel) return;
@@ -59,6 +59,7 @@ export const welcome = (
       heartbeatMs: (link.heartbeatMs = heartbeatFor(links.size)),
       now: engine.clock(),
     });
+    if (stop.length > 0) channel.send({ t: "stop", tasks: stop });
     gangs.welcome(link, hello.parts);
     if (missing.length > 0) engine.listeners.assigned(id, missing, []);
     const pilotEnds = context.pilotEnds.reasonFor(id);

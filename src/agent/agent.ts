@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdir } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { Ending } from "../core/events.ts";
@@ -64,7 +64,7 @@ export interface RunningAgent extends Pick<Departure, "drain" | "ended"> {
 }
 
 const cgroupFor = async (setting: string): Promise<string | null> => {
-  const directory = setting === "auto" ? await delegatedCgroup() : setting === "off" ? null : setting;
+  const directory = setting === "auto" ? delegatedCgroup() : setting === "off" ? null : setting;
   if (directory !== null) await countMemory(directory);
   return directory;
 };
@@ -76,7 +76,7 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
   const { scratch, declared, managerCpus, taskJob } = settings;
   const found = await detectResources({ declared, managerCpus, only: taskJob !== undefined });
   const outputDirectory = join(settings.home, "output");
-  await mkdir(outputDirectory, { recursive: true, mode: 0o700 });
+  mkdirSync(outputDirectory, { recursive: true, mode: 0o700 });
   const output = await openOutputStream(join(outputDirectory, `${uuid}.out`));
   const pilotEnd = createPilotEnd(settings.lifetime, process.env["SLIPWAY_PILOT_START"]);
   const departure = createDeparture(log);
@@ -96,7 +96,7 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
   const doubtful = createDoubtfulEnds<AgentTask>((task, result) => task.owner.ended(task, result));
   const owners = await keepOwners(settings.home, uuid, scratch, log);
   // before it moves to a group of its own
-  const counted = await oomKillsFile();
+  const counted = oomKillsFile();
   const executor = await createExecutor({
     uuid,
     settings,
@@ -201,15 +201,21 @@ const close = async (agent: Agent, reason: string, { settings, log }: AgentOptio
   const { connection, results } = agent;
   agent.pace.stop();
   agent.pilotEnd.stop();
+  const bye = (): Promise<void> => {
+    connection.send({ t: "bye", reason });
+    return connection.stop(BYE_MS);
+  };
+  // where nothing is left to report, the server hears of the end while the rest is put away
+  const told = isDelivered(agent) && connection.open ? bye() : undefined;
   await agent.executor.close();
   await agent.owners.remove();
   await agent.output.close();
+  if (told !== undefined) return told;
   const rest = [...results.unacknowledged, ...results.take()].filter((message, i, all) => all.indexOf(message) === i);
   if (rest.length > 0)
     log(`no server took the results; they are in ${await writeSpool(settings.home, agent.identity.uuid, rest)}`);
   const orderly = agent.assignments.size === 0 && rest.length === 0 && connection.open;
-  if (orderly) connection.send({ t: "bye", reason });
-  await connection.stop(orderly ? BYE_MS : 0);
+  await (orderly ? bye() : connection.stop());
 };
 
 export const startAgent = async (options: AgentOptions): Promise<RunningAgent> => {

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseCpuList } from "./cpu-list.ts";
 
@@ -25,9 +25,10 @@ interface Mount {
 const ABSURD_BYTES = 2 ** 56;
 const DEEPEST = 64;
 
-const readText = async (path: string): Promise<string | undefined> => {
+/** They are small, and of the kernel's: to wait for them costs more than to read them. */
+const readText = (path: string): string | undefined => {
   try {
-    return (await readFile(path, "latin1")).trim();
+    return readFileSync(path, "latin1").trim();
   } catch {
     return undefined;
   }
@@ -84,9 +85,9 @@ interface OwnGroup {
   readonly directories: readonly string[];
 }
 
-const ownGroups = async (root: string): Promise<OwnGroup[]> => {
-  const groups = (await readText(join(root, "proc/self/cgroup"))) ?? "";
-  const mounts = parseMounts((await readText(join(root, "proc/self/mountinfo"))) ?? "");
+const ownGroups = (root: string): OwnGroup[] => {
+  const groups = readText(join(root, "proc/self/cgroup")) ?? "";
+  const mounts = parseMounts(readText(join(root, "proc/self/mountinfo")) ?? "");
   const found: OwnGroup[] = [];
   for (const line of groups.split("\n")) {
     const match = /^(\d+):([^:]*):(\/.*)$/.exec(line);
@@ -106,17 +107,17 @@ const ownGroups = async (root: string): Promise<OwnGroup[]> => {
  * The file in which the kernel counts what it killed for memory in the innermost group of this process, and so of what
  * it starts: memory.oom_control (v1) or memory.events (v2, which also counts the groups below). Undefined if nobody counts.
  */
-export const oomKillsFile = async (root = "/"): Promise<string | undefined> => {
-  for (const { names, directories } of await ownGroups(root)) {
+export const oomKillsFile = (root = "/"): string | undefined => {
+  for (const { names, directories } of ownGroups(root)) {
     if (names?.includes("memory") === false) continue;
     const file = join(root, directories[0]!, names === undefined ? "memory.events" : "memory.oom_control");
-    if (/^oom_kill \d+$/m.test((await readText(file)) ?? "")) return file;
+    if (/^oom_kill \d+$/m.test(readText(file) ?? "")) return file;
   }
   return undefined;
 };
 
 /** `root` is where /proc and the mount points are found: `/` except in tests. */
-export const readCgroupLimits = async (root: string): Promise<CgroupLimits> => {
+export const readCgroupLimits = (root: string): CgroupLimits => {
   let cpus: number | undefined;
   let memBytes: number | undefined;
   let cpuset: readonly number[] | undefined;
@@ -125,21 +126,21 @@ export const readCgroupLimits = async (root: string): Promise<CgroupLimits> => {
     if (list.length > 0 && (cpuset === undefined || list.length < cpuset.length)) cpuset = list;
   };
 
-  for (const { names, directories } of await ownGroups(root)) {
+  for (const { names, directories } of ownGroups(root)) {
     for (const directory of directories) {
-      const read = (file: string): Promise<string | undefined> => readText(join(root, directory, file));
+      const read = (file: string): string | undefined => readText(join(root, directory, file));
       if (names === undefined) {
-        const [quota, period] = ((await read("cpu.max")) ?? "").split(" ");
+        const [quota, period] = (read("cpu.max") ?? "").split(" ");
         cpus = least(cpus, parseQuota(quota, period));
-        memBytes = least(memBytes, parseBytes(await read("memory.max")));
-        narrow(await read("cpuset.cpus.effective"));
+        memBytes = least(memBytes, parseBytes(read("memory.max")));
+        narrow(read("cpuset.cpus.effective"));
         continue;
       }
       if (names.includes("cpu")) {
-        cpus = least(cpus, parseQuota(await read("cpu.cfs_quota_us"), await read("cpu.cfs_period_us")));
+        cpus = least(cpus, parseQuota(read("cpu.cfs_quota_us"), read("cpu.cfs_period_us")));
       }
-      if (names.includes("memory")) memBytes = least(memBytes, parseBytes(await read("memory.limit_in_bytes")));
-      if (names.includes("cpuset")) narrow((await read("cpuset.effective_cpus")) ?? (await read("cpuset.cpus")));
+      if (names.includes("memory")) memBytes = least(memBytes, parseBytes(read("memory.limit_in_bytes")));
+      if (names.includes("cpuset")) narrow(read("cpuset.effective_cpus") ?? read("cpuset.cpus"));
     }
   }
   return {

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 import { MAX_BYTES } from "../core/quantities.ts";
@@ -37,16 +37,16 @@ const NO_GPUS: Gpus = { indices: [], vendor: null };
 
 const devices = (units: number): number => Math.min(MOST_DEVICES, Math.ceil(units / FRACTION));
 
-const readOptional = async (path: string): Promise<string> => {
+const readOptional = (path: string): string => {
   try {
-    return await readFile(path, "latin1");
+    return readFileSync(path, "latin1");
   } catch {
     return "";
   }
 };
 
-const allowedCpus = async (root: string, limits: CgroupLimits): Promise<number[]> => {
-  const status = await readOptional(join(root, "proc/self/status"));
+const allowedCpus = (root: string, limits: CgroupLimits): number[] => {
+  const status = readOptional(join(root, "proc/self/status"));
   let ids = parseCpuList(/^Cpus_allowed_list:\s*(\S+)/m.exec(status)?.[1] ?? "");
   if (ids.length === 0) ids = Array.from({ length: availableParallelism() }, (_, id) => id);
   const cpuset = new Set(limits.cpuset ?? ids);
@@ -56,8 +56,8 @@ const allowedCpus = async (root: string, limits: CgroupLimits): Promise<number[]
   return ids.slice(0, limits.cpus ?? ids.length);
 };
 
-const physicalMemory = async (root: string): Promise<number> => {
-  const kb = /^MemTotal:\s*(\d+) kB/m.exec(await readOptional(join(root, "proc/meminfo")))?.[1];
+const physicalMemory = (root: string): number => {
+  const kb = /^MemTotal:\s*(\d+) kB/m.exec(readOptional(join(root, "proc/meminfo")))?.[1];
   return kb === undefined ? totalmem() : Number(kb) * 1024;
 };
 
@@ -67,12 +67,10 @@ const physicalMemory = async (root: string): Promise<number> => {
 export const detectResources = async (options: DetectOptions): Promise<DetectedResources> => {
   const { declared = {}, root = "/", only = false } = options;
   const declaredGpus = declared["gpus"] ?? (only ? 0 : undefined);
-  const [limits, memory, found] = await Promise.all([
-    readCgroupLimits(root),
-    physicalMemory(root),
-    declaredGpus === 0 ? NO_GPUS : detectGpus(options.env ?? process.env, options.probe),
-  ]);
-  const allowed = (await allowedCpus(root, limits)).slice(0, options.managerCpus);
+  const limits = readCgroupLimits(root);
+  const memory = physicalMemory(root);
+  const found = declaredGpus === 0 ? NO_GPUS : await detectGpus(options.env ?? process.env, options.probe);
+  const allowed = allowedCpus(root, limits).slice(0, options.managerCpus);
   const declaredCpus = declared["cpus"] ?? toUnits("cpus", allowed.length);
   const gpus = declaredGpus === undefined ? found : declareGpus(found, devices(declaredGpus));
   const memBytes = Math.min(memory, limits.memBytes ?? memory);

@@ -10,6 +10,7 @@ import { withMemoryEvidence } from "./out-of-memory.ts";
 import { watchMemory } from "./memory-watch.ts";
 import { type NodeClock, createExitTimes } from "./node-clock.ts";
 import { nodeEnvironment } from "./node-environment.ts";
+import { declaredOutputs, missingOutput, withoutOutput } from "./outputs.ts";
 import { peakAtEnd } from "./peak.ts";
 import type { OutputStream, TaskOutput } from "./output/stream.ts";
 import type { Result } from "./results.ts";
@@ -158,6 +159,12 @@ const createReporter =
     else void ended.flushed.then(report);
   };
 
+const NONE: readonly string[] = [];
+
+const isGoodEnd = ({ ending, code }: ExitOutcome): boolean => ending === Ending.EXIT && code === 0;
+
+const outputsOf = ({ run, group, row, item }: AgentTask): readonly string[] => declaredOutputs(run, group, row, item);
+
 export const createExecutor = async (options: ExecutorOptions): Promise<Executor> => {
   const { settings, output, clock } = options;
   const live = new Map<number, Live>();
@@ -201,7 +208,11 @@ export const createExecutor = async (options: ExecutorOptions): Promise<Executor
       limit: task.resources["mem"],
       pilotKill: oomKills.take,
     });
-    report(task, started, finished, outcome, peak, exit);
+    const outputs = isGoodEnd(outcome) && task.rank === undefined ? outputsOf(task) : NONE;
+    if (outputs.length === 0) return report(task, started, finished, outcome, peak, exit);
+    void missingOutput(outputs).then((missing) =>
+      report(task, started, finished, missing === undefined ? outcome : withoutOutput(missing), peak, exit),
+    );
   };
 
   const onLost = (spawner: Spawner, reason: string): void => {

@@ -75,7 +75,7 @@ const removeOf = async ({ uuid, scratch, pipes }: Owners): Promise<{ removed: nu
 /** Never throws: an agent can work beside what others have left. */
 export const removeLeftovers = async (home: string, log: (text: string) => void): Promise<void> => {
   try {
-    const self = await identify();
+    const self = identify();
     const machine = await machineId();
     const names = await readdir(ownersDirectory(home)).catch(() => []);
     for (const name of names) {

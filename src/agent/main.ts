@@ -1,18 +1,21 @@
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { putBack } from "../extra-authorities.ts";
 import { VERSION } from "../protocol/package-version.ts";
 import { startAgent } from "./agent.ts";
 import { runNodeSpawner } from "./spawner/node-spawner.ts";
 import { onParentGone, runAgents } from "./run-agents.ts";
-import { runStreamed } from "../launch/stream/run-streamed.ts";
 import { readSettings } from "./read-settings.ts";
 
-/** Entry point of dist/agent.js: one file, without native code, that a compute node runs with Node alone. */
+/** Entry point of dist/agent.cjs: one file, without native code, that a compute node runs with Node alone. */
 const main = async (): Promise<void> => {
+  putBack();
   const [mode, settingsFile, dashes, ...command] = process.argv.slice(2);
-  if (mode === "--stream" && settingsFile !== undefined && dashes === "--" && command.length > 0)
+  if (mode === "--stream" && settingsFile !== undefined && dashes === "--" && command.length > 0) {
+    // it speaks HTTP, which agents need not load
+    const { runStreamed } = await import("../launch/stream/run-streamed.ts");
     process.exit(await runStreamed(settingsFile, command));
+  }
   const { values } = parseArgs({
     options: {
       spawner: { type: "boolean" },
@@ -27,7 +30,7 @@ const main = async (): Promise<void> => {
   if (values.spawner === true) return runNodeSpawner(process.stdin, process.stdout);
   const settings = readSettings(values);
   if (values.agents !== undefined) return runAgents(Number(values.agents), JSON.stringify(settings));
-  const bundle = fileURLToPath(import.meta.url);
+  const bundle = process.argv[1]!;
   const log = (text: string): void => {
     process.stderr.write(`${new Date().toISOString()} ${text}\n`);
   };

@@ -69,9 +69,9 @@ export const keepOwners = async (
 ): Promise<OwnersFile> => {
   const path = join(ownersDirectory(home), `${ownersPrefix()}${uuid}.json`);
   const machine = await machineId();
-  const self = await identify();
+  const self = identify();
   let spawners: { readonly process: ProcessIdentity; readonly pipes: string }[] = [];
-  let changes = 1;
+  let changes = 0;
   let written = 0;
   let last: Promise<void> = Promise.resolve();
 
@@ -100,11 +100,10 @@ export const keepOwners = async (
     (last = last.then(write).catch((error: unknown) => log(`${path}: ${(error as Error).message}`)));
 
   await mkdir(ownersDirectory(home), { recursive: true, mode: 0o700 }).catch(() => undefined);
-  await save();
   return {
     add: async (pid, pipes) => {
       if (spawners.length >= MOST_NAMED) await forgetDead();
-      spawners.push({ process: await identify(pid), pipes });
+      spawners.push({ process: identify(pid), pipes });
       changes += 1;
       await save();
     },

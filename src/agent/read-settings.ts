@@ -46,7 +46,7 @@ export const readSettings = (given: GivenSettings, env: Environment = process.en
   const file = given["settings-file"];
   const text = given.settings ?? (file === undefined ? undefined : readFileSync(file, "utf8"));
   if (text === undefined)
-    throw new Error("agent.js is started by a pilot, or by `slipway agent`: --settings or --settings-file is missing");
+    throw new Error("agent.cjs is started by a pilot, or by `slipway agent`: --settings or --settings-file is missing");
   const settings = JSON.parse(text) as AgentSettings;
   const managerCpus = /^[1-9]\d{0,5}$/.test(given.cpus ?? "") ? Number(given.cpus) : undefined;
   const taskJob = taskJobOf(settings, given.element);

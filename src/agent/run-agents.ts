@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 
 /**
  * Several agents on one machine, as one job: what a manager's launcher does on the nodes of a cluster. Signals go to
@@ -11,7 +10,7 @@ export const runAgents = async (count: number, settings: string): Promise<void> 
   const agents: ChildProcess[] = [];
   for (let i = 0; i < count; i += 1)
     agents.push(
-      spawn(process.execPath, [fileURLToPath(import.meta.url), "--settings", settings], {
+      spawn(process.execPath, [process.argv[1]!, "--settings", settings], {
         stdio: ["pipe", "inherit", "inherit"],
         env: { ...process.env, SLIPWAY_AGENT_OF_SEVERAL: String(i) },
       }),

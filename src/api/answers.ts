@@ -26,7 +26,16 @@ const ErrorBody = z
   .openapi("Error");
 
 /** What any request may be answered. */
-const ALWAYS = ["bad-request", "unauthorized", "forbidden", "internal"] as const;
+const ALWAYS = [
+  "bad-request",
+  "unauthorized",
+  "no-session",
+  "forbidden",
+  "origin-refused",
+  "host-refused",
+  "too-many-requests",
+  "internal",
+] as const;
 /** What else a request with a body may be answered. */
 export const OF_BODIES = ["media-type", "too-large", "busy"] as const;
 /** What may be answered where the journal is written. */

@@ -2,8 +2,12 @@ import type { HttpBindings } from "@hono/node-server";
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Caller } from "./caller.ts";
 
+/** Through which a request came: the unix socket, the TLS port, or the listener that `slipway open` opens for browsers. */
+export type Door = "socket" | "port" | "page";
+
 export interface ApiEnv {
-  Bindings: HttpBindings;
+  /** Without a door it is the port, which trusts nobody. */
+  Bindings: HttpBindings & { door?: Door };
   Variables: { caller: Caller };
 }
 

@@ -7,6 +7,8 @@ import { SlipwayError } from "../errors.ts";
 const MB = 1024 * 1024;
 /** For a request that carries no files and no tasks. */
 export const MOST_BODY = MB;
+/** For who has not shown a token yet. */
+export const MOST_SIGN_IN = 4096;
 /** 32 MB of files, as base64, and the rest of a launch. */
 export const MOST_LAUNCH = 48 * MB;
 /** A line of a submission, or a run that comes as one document. */

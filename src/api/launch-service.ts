@@ -1,4 +1,5 @@
 import type { Caller, Role } from "./caller.ts";
+import type { JobDetail } from "./job-details.ts";
 import type { LaunchPreview, LaunchView, NewToken, TokenView } from "./launch-schemas.ts";
 import type { LogQuery } from "./service.ts";
 
@@ -10,6 +11,8 @@ export interface LaunchService {
   list(caller: Caller, query: { state?: string | undefined; limit: number }): LaunchView[];
   /** With `fresh` the manager is asked first. */
   show(caller: Caller, id: number, fresh: boolean): Promise<LaunchView>;
+  /** The same with its states, its script and its output. */
+  detail(caller: Caller, id: number): Promise<JobDetail>;
   /** The launch now, then each time it changes, until it has ended. */
   watch(caller: Caller, id: number, signal: AbortSignal): AsyncIterable<LaunchView>;
   logs(caller: Caller, id: number, query: LogQuery): AsyncIterable<Uint8Array>;

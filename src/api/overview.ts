@@ -50,7 +50,7 @@ export const OverviewView = z
 export type OverviewView = z.infer<typeof OverviewView>;
 export type Sums = Pick<OverviewView, "tasks" | "ended" | "resources">;
 
-const overviewOf = ({ server, fleets, pilots, runs }: Omit<StatusView, "wraps">, sums: Sums): OverviewView => ({
+export const overviewOf = ({ server, fleets, pilots, runs }: Omit<StatusView, "wraps">, sums: Sums): OverviewView => ({
   server,
   ...sums,
   fleets: fleets.map((fleet) => {

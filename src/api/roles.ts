@@ -33,12 +33,17 @@ export const ACCESS: ReadonlyMap<string, Access> = new Map(
     "GET /api/v1/server": USERS_READ,
     "GET /api/v1/status": READ,
     "GET /api/v1/overview": READ,
+    "GET /api/v1/live": READ,
+    "GET /api/v1/live/next": READ,
+    "GET /api/v1/series": READ,
     "POST /api/v1/server/stop": ADMIN,
     "POST /api/v1/server/compact": ADMIN,
     "POST /api/v1/validate": SUBMIT,
+    "POST /api/v1/outputs/known": SUBMIT,
     "POST /api/v1/server/reload": ADMIN,
     "GET /api/v1/runs": READ,
     "POST /api/v1/runs": SUBMIT,
+    "POST /api/v1/run-files": SUBMIT,
     "GET /api/v1/runs/{run}": READ,
     "GET /api/v1/runs/{run}/efficiency": READ,
     "GET /api/v1/runs/{run}/watch": READ,
@@ -47,6 +52,9 @@ export const ACCESS: ReadonlyMap<string, Access> = new Map(
     "POST /api/v1/runs/{run}/cancel": SUBMIT,
     "POST /api/v1/runs/{run}/retry": SUBMIT,
     "GET /api/v1/runs/{run}/task-table": READ,
+    "GET /api/v1/runs/{run}/stages": READ,
+    "GET /api/v1/runs/{run}/timeline": READ,
+    "GET /api/v1/runs/{run}/failures": READ,
     "GET /api/v1/runs/{run}/tasks": READ,
     "GET /api/v1/runs/{run}/tasks/{task}": READ,
     "GET /api/v1/runs/{run}/tasks/{task}/logs": READ,
@@ -54,6 +62,7 @@ export const ACCESS: ReadonlyMap<string, Access> = new Map(
     "GET /api/v1/events": READ,
     "GET /api/v1/pilots": READ,
     "POST /api/v1/pilots": ADMIN,
+    "GET /api/v1/pilots/{pilot}": READ,
     "POST /api/v1/pilots/{pilot}/drain": ADMIN,
     "POST /api/v1/pilots/{pilot}/cancel": ADMIN,
     "GET /api/v1/clusters": READ,
@@ -61,6 +70,7 @@ export const ACCESS: ReadonlyMap<string, Access> = new Map(
     "POST /api/v1/clusters/{name}/check": SUBMIT,
     "GET /api/v1/wraps": READ,
     "GET /api/v1/jobs": USERS_READ,
+    "GET /api/v1/jobs/{job}": USERS_READ,
     "GET /api/v1/why": USERS_READ,
     "GET /api/v1/launches": USERS_READ,
     "POST /api/v1/launches": USERS_SUBMIT,
@@ -70,6 +80,10 @@ export const ACCESS: ReadonlyMap<string, Access> = new Map(
     "DELETE /api/v1/launches/{launch}": USERS_SUBMIT,
     "POST /api/v1/launches/{launch}/clean": USERS_SUBMIT,
     "POST /api/v1/launches/{launch}/output": { role: "admin", jobs: true },
+    "POST /api/v1/session/codes": ADMIN,
+    "POST /api/v1/session": ANYONE,
+    "GET /api/v1/session": USERS_READ,
+    "DELETE /api/v1/session": USERS_READ,
     "GET /api/v1/tokens": ADMIN,
     "POST /api/v1/tokens": ADMIN,
     "DELETE /api/v1/tokens/{user}": ADMIN,
@@ -78,6 +92,14 @@ export const ACCESS: ReadonlyMap<string, Access> = new Map(
 
 export const accessTo = (method: string, template: string): Access =>
   ACCESS.get(`${method === "HEAD" ? "GET" : method.toUpperCase()} ${template}`) ?? ADMIN;
+
+const ALIVE: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
+
+/** Whether it is answered without a token: questions whether the server lives, with any method, and signing in. */
+export const isAnyones = (method: string, path: string): "alive" | "sign-in" | undefined => {
+  if (ALIVE.has(path)) return "alive";
+  return ACCESS.get(`${method} ${path}`)?.anyone === true ? "sign-in" : undefined;
+};
 
 const holds = (role: Role, least: Role): boolean => ROLES.indexOf(role) >= ROLES.indexOf(least);
 

@@ -128,6 +128,8 @@ export const TaskView = z.object({
   state: z.enum(TASK_STATES),
   /** It is DONE without having run, because the run that its own resumes has done it. */
   skipped: z.boolean().optional(),
+  /** It was skipped for its outputs, and not because its run resumes another. */
+  upToDate: z.boolean().optional(),
   exitCode: z.number().nullable(),
   signal: z.string().nullable(),
   reason: z.string().nullable(),
@@ -300,6 +302,8 @@ export const FleetView = z.object({
   problem: z.string().nullable(),
   /** What was said of the last pilot that did not start, until one does. */
   failure: z.string().nullable(),
+  /** What was last decided about it, in a sentence; null before that; a server of an earlier version does not say. */
+  decision: z.string().nullable().optional(),
 });
 
 /** What brings workers to a wrapper's cluster: a pilot, or a job of a class of Python. */

@@ -17,13 +17,19 @@ import type {
   WhyView,
   WrapView,
 } from "./schemas.ts";
+import type { SubmitTextRequest } from "./submit-text.ts";
 import type { ValidateAnswer, ValidateRequest } from "./validate.ts";
+import type { KnownOutputs } from "./outputs.ts";
 import type { Page } from "./pages.ts";
 import type { TaskLine, TaskTableQuery } from "./task-table.ts";
 import type { LaunchView } from "./launch-schemas.ts";
 import type { NamedWhyView } from "./schemas.ts";
 import type { RunId } from "../core/ids.ts";
 import type { OtherJobView } from "./job-schemas.ts";
+import type { FailuresView } from "./failures.ts";
+import type { JobDetail, PilotDetail } from "./job-details.ts";
+import type { TimelineQuery } from "./timeline.ts";
+import type { StagePage, StageQuery } from "./stages.ts";
 
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
 
@@ -37,6 +43,8 @@ export interface Service {
   status(): Omit<StatusView, "wraps">;
   /** Answers when the run is on disk. `lines` is the document, then batches of items, then the end. */
   submit(lines: AsyncIterable<unknown>): Promise<SubmitAnswer>;
+  /** The same by the text of a run file; its files are read on this machine. */
+  submitText(request: SubmitTextRequest, uuid?: string): Promise<SubmitAnswer>;
   /** Newest first; `cursor` is the last one of the page before. */
   runs(query: {
     limit: number;
@@ -52,6 +60,11 @@ export interface Service {
   task(id: number, index: number): Promise<TaskView>;
   /** A page of the table of a run's tasks, then where the next one begins. */
   taskTable(id: number, query: TaskTableQuery, signal: AbortSignal): Promise<AsyncIterable<readonly TaskLine[]>>;
+  /** Its graph by stages. */
+  stages(id: number, query: StageQuery): Promise<StagePage>;
+  /** When its tasks ran, and where: a TimelineView as JSON, in pieces. */
+  timeline(id: number, query: TimelineQuery, signal: AbortSignal): Promise<AsyncIterable<string>>;
+  failures(id: number): Promise<FailuresView>;
   taskLogs(id: number, index: number, options: LogQuery): Promise<AsyncIterable<Uint8Array>>;
   runLogs(id: number, options: LogQuery): Promise<AsyncIterable<LogPiece>>;
   cancel(
@@ -61,6 +74,8 @@ export interface Service {
   ): Promise<{ run: RunId; canceled: number; stopping: number }>;
   /** Looks at a run without taking it in. */
   validate(request: z.infer<typeof ValidateRequest>): DeepReadonly<z.infer<typeof ValidateAnswer>>;
+  /** What files that tasks declare as outputs came from, in their order. */
+  knownOutputs(files: readonly string[]): KnownOutputs;
   retry(id: number, options: RetryOptions): Promise<z.infer<typeof RetryAnswer>>;
   why(id: number, index: number | undefined): Promise<WhyView>;
   /** By whatever it is called; `launches` are those the caller may see, and without `isAdmin` nothing else is there. */
@@ -79,6 +94,10 @@ export interface Service {
   pilots(): PilotView[];
   /** Jobs of tasks, and pilots, that managers have now; newest first. */
   jobs(kind: "task" | "pilot"): OtherJobView[];
+  /** One of them, with its states, its script and its output. */
+  pilot(id: number): Promise<PilotDetail>;
+  /** The same of the job of a task, `3.17`, or of `pilot 4`. */
+  job(id: string): Promise<JobDetail>;
   /** Starts pilots by hand, whatever the fleet's strategy; answers when the intent is on disk. */
   addPilots(query: { cluster?: string | undefined; queue?: string | undefined; count: number }): Promise<PilotView[]>;
   /** It takes no new tasks and ends when it is empty; one that has not begun is cancelled. */

@@ -1,5 +1,6 @@
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import type { LiveViewer } from "./live-service.ts";
 import { MOST_LINE, parseJson, tooLarge } from "./bodies.ts";
 
 /** Bodies that stream, in both directions, with back-pressure and bounds. */
@@ -98,6 +99,53 @@ export const sendGroups = (
 ): Response => {
   const encode = (values: readonly unknown[]): string => values.map((value) => `${JSON.stringify(value)}\n`).join("");
   void pour(outgoing, "application/x-ndjson", source, encode, abort);
+  return RESPONSE_ALREADY_SENT;
+};
+
+/** A text that is made in pieces: none is longer to make than others can wait. */
+export const sendText = (
+  outgoing: Outgoing,
+  type: string,
+  source: AsyncIterable<string>,
+  abort: AbortController,
+): Response => {
+  void pour(outgoing, type, source, (value: string) => value, abort);
+  return RESPONSE_ALREADY_SENT;
+};
+
+/**
+ * Server-Sent Events for a viewer: frames come as they are made, for all viewers the same bytes. Whoever makes them looks
+ * how far behind a viewer is, and lets it go (rule 11). No proxy may hold back what is written. With `seconds`, it ends.
+ */
+export const sendFrames = async (
+  outgoing: Outgoing,
+  open: (viewer: LiveViewer) => Promise<void>,
+  seconds?: number,
+): Promise<Response> => {
+  let begun = false;
+  const begin = (): void => {
+    begun = true;
+    outgoing.writeHead(200, {
+      "content-type": "text/event-stream",
+      "cache-control": "no-store, no-transform",
+      "x-accel-buffering": "no",
+    });
+  };
+  await open({
+    take: (frame) => {
+      if (!begun) begin();
+      outgoing.write(frame);
+    },
+    behind: () => outgoing.writableLength,
+    // what was not read will not be read: nothing is kept to say goodbye
+    drop: () => outgoing.destroy(),
+    onGone: (action) => void outgoing.once("close", action),
+  });
+  if (!begun) begin();
+  outgoing.flushHeaders();
+  if (seconds === undefined) return RESPONSE_ALREADY_SENT;
+  const timer = setTimeout(() => outgoing.end(), seconds * 1000).unref();
+  outgoing.once("close", () => clearTimeout(timer));
   return RESPONSE_ALREADY_SENT;
 };
 

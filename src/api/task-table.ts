@@ -19,6 +19,8 @@ export const TaskRowView = z
     group: z.string(),
     item: z.string().nullable(),
     state: z.enum(TASK_STATES),
+    /** It is DONE without having run. */
+    skipped: z.boolean().optional(),
     exitCode: z.number().nullable(),
     signal: z.string().nullable(),
     reason: z.string().nullable(),
@@ -45,8 +47,8 @@ export const TaskRowView = z
 
 export type TaskRowView = z.infer<typeof TaskRowView>;
 
-/** The last line of a page: where the next one begins, null if this was the last. */
-const PageEnd = z.object({ next: z.string().nullable() }).openapi("TaskPageEnd");
+/** The last line of a page: where the next one begins, null if this was the last; with `offset`, how many there are. */
+const PageEnd = z.object({ next: z.string().nullable(), total: z.number().optional() }).openapi("TaskPageEnd");
 
 export type TaskLine = TaskRowView | z.infer<typeof PageEnd>;
 
@@ -64,6 +66,8 @@ export interface TaskTableQuery {
   readonly reverse: boolean;
   readonly limit: number;
   readonly cursor: string | undefined;
+  /** How many of them come before the page; undefined: the page follows the cursor, or is the first. */
+  readonly offset: number | undefined;
 }
 
 export const MOST_TASKS_A_PAGE = 10_000;
@@ -98,6 +102,8 @@ const TableQuery = z.object({
   reverse: flag,
   limit: wholeOr(1000, 1, MOST_TASKS_A_PAGE),
   cursor: z.string().max(200).regex(TASK_CURSOR, "must be one that a page ended with").optional(),
+  /** Any page at once, without those before it: the order is made once for each state of the run. */
+  offset: wholeQuery().optional(),
 });
 
 const stateOf = (text: string): TaskState => {
@@ -131,6 +137,7 @@ export const addTaskTable = (app: Api, service: Service): void => {
           longer: query.longer,
           endedSince: query.endedSince,
           cursor: query.cursor,
+          offset: query.offset,
           states: state.map(stateOf),
           names: name,
           hosts: host,

@@ -50,6 +50,13 @@ const GroupPreviewView = z.object({
   first: z.array(
     z.object({ task: z.number(), item: z.string().nullable(), command: z.array(z.string()), cwd: z.string() }),
   ),
+  /** Only of a group with outputs whose files were looked at: which tasks would be skipped, and why the others run. */
+  skips: z
+    .object({
+      skipped: z.number(),
+      runs: z.array(z.object({ kind: z.string(), tasks: z.number(), task: z.number(), reason: z.string() })),
+    })
+    .optional(),
 });
 
 export const ValidateAnswer = z

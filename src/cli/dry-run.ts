@@ -3,12 +3,13 @@ import type { ClustersConfig } from "../config/clusters-file.ts";
 import { createProblems } from "../config/problems.ts";
 import { MAX_BYTES, MAX_GPUS } from "../core/quantities.ts";
 import { type Resources, toUnits } from "../core/resources.ts";
-import { storedJson } from "../core/items.ts";
+import { PackedItems, storedJson } from "../core/items.ts";
 import { SlipwayError } from "../errors.ts";
 import { createPreviewer, type Preview, type Previewer } from "../preview/preview.ts";
 import { knownNodes } from "../preview/nodes.ts";
 import type { Context } from "./context.ts";
-import { itemStreams } from "./item-files.ts";
+import { itemStreams } from "../config/item-files.ts";
+import { type ItemLists, withSkips } from "./skip-plan.ts";
 import { previewText } from "./render/preview.ts";
 import type { Checked } from "./submission.ts";
 
@@ -26,7 +27,7 @@ const here = (declared: Resources): Resources => ({
 const nodesOf = (clusters: ClustersConfig): ReadonlyMap<string, Resources> => knownNodes(clusters, here);
 
 /** Items that are written in the file. */
-const addValues = (previewer: Previewer, group: number, values: Iterable<string>): void => {
+const addValues = (previewer: Pick<Previewer, "add">, group: number, values: Iterable<string>): void => {
   let batch: string[] = [];
   for (const value of values) {
     batch.push(value);
@@ -37,9 +38,22 @@ const addValues = (previewer: Previewer, group: number, values: Iterable<string>
   previewer.add(group, batch);
 };
 
-export const previewOf = async ({ document, built, clusters }: Checked): Promise<Preview> => {
+/** What a run would be, and all items of its lists. */
+const readPreview = async ({ document, built, clusters }: Checked): Promise<{ preview: Preview; items: ItemLists }> => {
   const problems = createProblems();
-  const previewer = createPreviewer(document, built, { clusters, largest: nodesOf(clusters), shared: [] }, problems);
+  const preview = createPreviewer(document, built, { clusters, largest: nodesOf(clusters), shared: [] }, problems);
+  const items = new Map<number, PackedItems>();
+  const keeps = built.spec.groups.some(({ outputs }) => outputs !== undefined);
+  const previewer: Pick<Previewer, "add"> = {
+    add: (group, stored) => {
+      preview.add(group, stored);
+      if (!keeps) return;
+      const input = built.items.get(group)!;
+      const list = items.get(group) ?? new PackedItems(input.kind === "values" ? input.json : input.kind === "json");
+      items.set(group, list);
+      for (const item of stored) list.add(item);
+    },
+  };
   for (const [group, input] of built.items) if (input.kind === "values") addValues(previewer, group, input.values);
   for (const [group, input] of built.items) {
     if (input.kind === "values") continue;
@@ -55,12 +69,15 @@ export const previewOf = async ({ document, built, clusters }: Checked): Promise
       problems.add(error);
     }
   }
-  return previewer.end();
+  return { preview: preview.end(), items };
 };
+
+export const previewOf = async (checked: Checked): Promise<Preview> => (await readPreview(checked)).preview;
 
 /** Prints the plan; problems are thrown, all of them. */
 export const dryRun = async (context: Context, checked: Checked): Promise<number> => {
-  const preview = await previewOf(checked);
+  const read = await readPreview(checked);
+  const preview = await withSkips(context, checked.built, read.preview, read.items);
   if (context.json) context.printJson({ valid: true, errors: [], plan: preview });
   else context.out.line(previewText(preview, context.style, context.out.columns()));
   return 0;

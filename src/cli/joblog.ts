@@ -11,7 +11,8 @@ import { commandLine } from "./render/text.ts";
 
 /**
  * `--joblog FILE`: a line for each task that has ended, written while the run goes. GNU parallel's nine columns come
- * first, so that what reads its logs reads this one; then ours. A task that never began has no line.
+ * first, so that what reads its logs reads this one; then ours. A task that never began has no line, unless
+ * it was skipped: that is done.
  */
 
 const PARALLEL = ["Seq", "Host", "Starttime", "JobRuntime", "Send", "Receive", "Exitval", "Signal", "Command"] as const;
@@ -48,7 +49,7 @@ export const joblogLine = (row: TaskRowView, seq: number): string => {
     (row.wall ?? 0).toFixed(3),
     0,
     (row.stdoutBytes ?? 0) + (row.stderrBytes ?? 0),
-    row.exitCode ?? (signal === 0 ? NO_CODE : 0),
+    row.exitCode ?? (signal === 0 && row.skipped !== true ? NO_CODE : 0),
     signal,
     commandField(row.command),
     row.id,
@@ -138,7 +139,7 @@ export const openJoblog = async (client: Client, file: string, warn: (text: stri
         if (broken) return;
         if (row.finished !== null) since = Math.max(since, Date.parse(row.finished));
         const place = Math.round((row.index - numbering.start) / numbering.step);
-        if (row.started === null || !seen.add(place)) continue;
+        if ((row.started === null && row.skipped !== true) || !seen.add(place)) continue;
         text += `${joblogLine(row, place + 1)}\n`;
         if (text.length < AT_ONCE) continue;
         await write(run, text);

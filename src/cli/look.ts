@@ -4,6 +4,7 @@ import http from "node:http";
 import type { Socket } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { setAside } from "../extra-authorities.ts";
 import { openTransport, type Transport } from "../client/transport.ts";
 import { serverBundle } from "./server-process.ts";
 
@@ -22,6 +23,7 @@ export const lookTransport = async (home: string, root: string): Promise<Transpo
   if (!hasJournal(home)) return undefined;
   const child = spawn(process.execPath, [serverBundle(root), "look", "--home", home], {
     stdio: ["ignore", "ignore", "ignore", "pipe"],
+    env: setAside(),
   });
   const socket = child.stdio[3] as unknown as Socket;
   // what goes wrong with it shows as a connection that ends

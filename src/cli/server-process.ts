@@ -6,6 +6,7 @@ import type { Readable } from "node:stream";
 import { readLines } from "../client/lines.ts";
 import type { ProjectLocation } from "../config/load-project.ts";
 import { errorFromJSON, SlipwayError } from "../errors.ts";
+import { setAside } from "../extra-authorities.ts";
 import { makeDirectories } from "../protocol/make-directories.ts";
 
 export interface ServeOptions {
@@ -113,6 +114,7 @@ export const startServer = async (options: ServeOptions): Promise<Started> => {
     const child = spawn(process.execPath, args, {
       detached: true,
       cwd: options.home,
+      env: setAside(),
       // nothing is ever written to it: its end is the message
       stdio: [options.bound === true ? "pipe" : "ignore", log.fd, log.fd, "pipe"],
     });

@@ -68,6 +68,18 @@ export const defineSubmission = (command: Command): Command =>
     .option("--retry-delay <d>", "wait this long before trying again")
     .option("--max-fails <n>", "cancel the rest when more than this many tasks have failed")
     .option("--after <runs>", "start when these runs are done: 3 or 3,4", collect)
+    .optionsGroup("Files, and what need not run:")
+    .option(
+      "--outputs <path>",
+      "a file that each task makes, with {item}; where it is up to date, the task is skipped; may be repeated",
+      collect,
+    )
+    .option("--inputs <path>", "a file that each task reads; may be repeated", collect)
+    .option(
+      "--skip <when>",
+      "newer (default): outputs are no older than inputs and the task is the same; present: they exist; content: inputs hold the same; never",
+    )
+    .option("--force", "run every task, whatever its outputs say")
     .optionsGroup("Environment:")
     .option("--env <k=v>", "a variable for the tasks; may be repeated", collect)
     .option("--export <what>", "variables to pass on: all (default), none, or NAME,NAME")

@@ -15,7 +15,7 @@ import { loadRunFile, type RunDocument } from "../config/run-file.ts";
 import { optionsFrom, runFromCommand, withOptions } from "../config/run-from-command.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Context } from "./context.ts";
-import { itemStreams } from "./item-files.ts";
+import { itemStreams } from "../config/item-files.ts";
 
 /** A run that is ready to be sent: everything that can be checked here was checked. */
 export interface Submission {

@@ -44,6 +44,7 @@ export const VERBS: readonly VerbEntry[] = [
   verb(LOOK, "list", "list the runs, newest first", () => import("./verbs/list.ts")),
   verb(LOOK, "show", "one run or one task in detail", () => import("./verbs/show.ts")),
   verb(LOOK, "tasks", "a table of a run's tasks: filtered, sorted, as CSV or JSON", () => import("./verbs/tasks.ts")),
+  verb(LOOK, "report", "write a run as one HTML file: graph, timeline, failures", () => import("./verbs/report.ts")),
   verb(LOOK, "logs", "what tasks wrote", () => import("./verbs/logs.ts")),
   verb(
     LOOK,
@@ -55,6 +56,7 @@ export const VERBS: readonly VerbEntry[] = [
   verb(LOOK, "events", "what happened, in order", () => import("./verbs/events.ts")),
   verb(LOOK, "status", "one screen: server, fleets, pilots, runs", () => import("./verbs/status.ts")),
   verb(LOOK, "top", "the same, live: throughput, use, fleets, progress", () => import("./verbs/top.ts")),
+  verb(LOOK, "open", "the same and more, as a page in your browser", () => import("./verbs/open.ts")),
   verb(SERVER, "up", "start the server", () => import("./verbs/up.ts")),
   verb(SERVER, "down", "let running tasks end, then stop the server", () => import("./verbs/down.ts")),
   verb(SERVER, "pilots", "the jobs that hold agents and pull tasks", () => import("./verbs/pilots.ts")),

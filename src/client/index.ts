@@ -19,14 +19,24 @@ import type {
   WhyView,
   WrapView,
 } from "../api/schemas.ts";
+import type { Role } from "../api/caller.ts";
+import type { NewCodeView } from "../api/session.ts";
 import type { OverviewView } from "../api/overview.ts";
 import type { JobKind, JobView } from "../api/job-schemas.ts";
 import type { LogPiece } from "../api/service.ts";
+import type { KnownOutputs } from "../api/outputs.ts";
 import type { ValidateAnswer, ValidateRequest } from "../api/validate.ts";
 import type { Endpoint } from "../protocol/endpoint.ts";
 import type { TaskLine, TaskRowView } from "../api/task-table.ts";
+import type { FailuresView } from "../api/failures.ts";
+import type { JobDetail, PilotDetail } from "../api/job-details.ts";
+import type { TimelineView } from "../api/timeline.ts";
+import type { LiveEvent } from "../api/live.ts";
+import type { SeriesView, Span } from "../api/series.ts";
+import type { StagePage } from "../api/stages.ts";
 import { createLaunchClient, type LaunchClient } from "./launches.ts";
 import { readJsonLines } from "./lines.ts";
+import { type LiveOptions, liveEvents } from "./live.ts";
 import { isFinalRun } from "./outcome.ts";
 import { findEndpoint } from "./remote.ts";
 import { createRequests, type Requests, type WithoutServer } from "./requests.ts";
@@ -38,6 +48,7 @@ import type { TaskState } from "../core/states.ts";
 
 export { isFinalView, type LaunchClient, type LaunchDocument, type LaunchLogOptions } from "./launches.ts";
 export { SlipwayError } from "../errors.ts";
+export type { LiveOptions } from "./live.ts";
 export type { FollowOptions } from "./resume.ts";
 export { type ItemStream, inBatches, type RunDocument } from "./submit.ts";
 export { canceledOf, isFinalRun, succeeded } from "./outcome.ts";
@@ -97,6 +108,11 @@ export interface TaskRowsQuery {
   readonly signal?: AbortSignal | undefined;
 }
 
+export interface TaskPage {
+  readonly rows: readonly TaskRowView[];
+  readonly total: number;
+}
+
 export interface EventsQuery extends FollowOptions {
   readonly follow?: boolean;
   readonly run?: RunId | undefined;
@@ -113,22 +129,45 @@ export interface Client extends LaunchClient {
   server(): Promise<ServerView>;
   /** `idle`: only if no run is live; the answer's state says whether it stops. */
   stop(options?: { now?: boolean; idle?: boolean }): Promise<{ state: string }>;
+  /** A one-time code that signs somebody in to the page; with `listen`, a port for browsers on the server's machine. */
+  pageCode(options?: {
+    role?: Role | undefined;
+    listen?: boolean | undefined;
+    port?: number | undefined;
+  }): Promise<NewCodeView>;
   status(): Promise<StatusView>;
   /** Sums over everything, for who looks often. */
   overview(): Promise<OverviewView>;
+  /** Ends, tasks by state, cores and GPUs over time, in columns. */
+  series(span?: Span): Promise<SeriesView>;
+  /**
+   * What happens, as it happens, beginning with how things are: the overview, with `run` that run and its stages, and
+   * events. Continues without gap or repeat after a lost connection; `reset` says that something was missed.
+   */
+  live(options?: LiveOptions): AsyncGenerator<LiveEvent>;
   /** Answers when the run is on the server's disk. A repeated submission (same `uuid`) is the same run. */
   submit(document: RunDocument, items?: readonly ItemStream[]): Promise<z.infer<typeof SubmitAnswer>>;
   /** What is wrong with a run, by line where its text is given, or what it would be. Nothing is submitted. */
   validate(request: z.input<typeof ValidateRequest>): Promise<z.infer<typeof ValidateAnswer>>;
+  /** What is remembered of files that tasks declare as outputs, by absolute path; at most 10,000. */
+  knownOutputs(files: readonly string[]): Promise<KnownOutputs>;
   /** Newest first; `cursor` is the id of the last one of the page before. */
   runs(options?: RunsQuery): Promise<RunView[]>;
   run(id: number): Promise<RunView>;
   /** What its tasks that ended well asked for, used, and would have needed. */
   efficiency(id: number): Promise<EfficiencyView>;
+  /** Its graph by stages; of one with many groups folds, which `level` opens page by page. */
+  stages(id: number, options?: { level?: number; cursor?: number; limit?: number }): Promise<StagePage>;
+  /** When its tasks ran, and where; times are milliseconds since the run began. */
+  timeline(id: number, options?: { from?: number; to?: number; most?: number }): Promise<TimelineView>;
+  /** Its failed tasks, alike with alike. */
+  failures(id: number): Promise<FailuresView>;
   /** The run now, then each time it changes, until it has ended; continues after a restart of the server. */
   watch(id: number, options?: FollowOptions): AsyncGenerator<RunView>;
   tasks(run: RunId, query?: TasksQuery): Promise<TaskView[]>;
   task(run: RunId, index: number): Promise<TaskView>;
+  /** A page of that table, from any place, and how many rows match. */
+  taskPage(run: RunId, query: TaskRowsQuery & { offset: number; limit: number }): Promise<TaskPage>;
   /** The table of a run's tasks, as it is read: a million of them need no more memory than a page. */
   taskRows(run: RunId, query?: TaskRowsQuery): AsyncGenerator<TaskRowView>;
   /** The bytes a task wrote in its last attempt, or in another. */
@@ -144,6 +183,10 @@ export interface Client extends LaunchClient {
   /** Events so far, and with `follow` those to come; continues where it stopped after a restart of the server. */
   events(query?: EventsQuery): AsyncGenerator<EventView>;
   pilots(): Promise<PilotView[]>;
+  /** One pilot: its states and the time in each, its script, what its manager says, and why it was asked for. */
+  pilot(id: number): Promise<PilotDetail>;
+  /** The same of any job: `2` is a launch, `3.17` the job of a task, `pilot 4` a pilot. */
+  job(id: string): Promise<JobDetail>;
   /** What Slipway has in workload managers, newest first. */
   jobs(query?: { kind?: JobKind | undefined; state?: string | undefined; limit?: number }): Promise<JobView[]>;
   /** Starts pilots by hand: of the default cluster, and of its only or first queue, unless named. */
@@ -256,13 +299,18 @@ export const connect = (options: ConnectOptions): Client => {
 
   return {
     ...createLaunchClient(requests),
+    ...createDetails(requests),
     endpoint: requests.find,
     server: () => get("/server"),
     stop: ({ now = false, idle = false } = {}) => post("/server/stop", { now, idle }),
+    pageCode: (options = {}) => post("/session/codes", options),
     status: () => get("/status"),
     overview: () => get("/overview"),
+    series: (span) => get(`/series${query({ span })}`),
+    live: (options) => liveEvents(requests, options),
     submit,
     validate: (request) => post("/validate", request),
+    knownOutputs: (files) => post("/outputs/known", { files }),
     runs: (wanted = {}) => get(`/runs${query({ ...wanted })}`),
     run: (id) => get(`/runs/${id}`),
     efficiency: (id) => get(`/runs/${id}/efficiency`),
@@ -270,6 +318,7 @@ export const connect = (options: ConnectOptions): Client => {
     tasks: (run, { state, offset, limit } = {}) => get(`/runs/${run}/tasks${query({ state, offset, limit })}`),
     task: (run, index) => get(`/runs/${run}/tasks/${index}`),
     taskRows: (run, query) => taskRows(requests, run, query),
+    taskPage: (run, query) => taskPage(requests, run, query),
     taskLogs,
     logs,
     cancel: (run, options = {}) => post(`/runs/${run}/cancel`, options),
@@ -297,12 +346,18 @@ export const connect = (options: ConnectOptions): Client => {
 const ROWS_A_PAGE = 10_000;
 const FIRST_ROWS = 500;
 
-async function* taskRows(
-  { send }: Pick<Requests, "send">,
-  run: RunId,
-  query: TaskRowsQuery = {},
-): AsyncGenerator<TaskRowView> {
-  const { limit = Infinity, signal } = query;
+/** What is asked of one run, one pilot or one job, for whoever looks closely. */
+const createDetails = ({
+  get,
+}: Pick<Requests, "get">): Pick<Client, "stages" | "timeline" | "failures" | "pilot" | "job"> => ({
+  stages: (id, options = {}) => get(`/runs/${id}/stages${query({ ...options })}`),
+  timeline: (id, options = {}) => get(`/runs/${id}/timeline${query({ ...options })}`),
+  failures: (id) => get(`/runs/${id}/failures`),
+  pilot: (id) => get(`/pilots/${id}`),
+  job: (id) => get(`/jobs/${encodeURIComponent(id)}`),
+});
+
+const rowsQuery = (query: TaskRowsQuery): URLSearchParams => {
   const wanted = new URLSearchParams();
   const several = { state: query.states, name: query.names, host: query.hosts, exitCode: query.exitCodes };
   for (const [key, values] of Object.entries(several)) for (const value of values ?? []) wanted.append(key, `${value}`);
@@ -311,6 +366,36 @@ async function* taskRows(
   if (query.lost === true) wanted.set("lost", "1");
   if (query.sort !== undefined) wanted.set("sort", query.sort);
   if (query.reverse === true) wanted.set("reverse", "1");
+  return wanted;
+};
+
+const taskPage = async (
+  { send }: Pick<Requests, "send">,
+  run: RunId,
+  query: TaskRowsQuery & { offset: number; limit: number },
+): Promise<TaskPage> => {
+  const wanted = rowsQuery(query);
+  wanted.set("offset", String(query.offset));
+  wanted.set("limit", String(query.limit));
+  const rows: TaskRowView[] = [];
+  let total = 0;
+  for await (const line of readJsonLines(
+    await send({ path: `/runs/${run}/task-table?${wanted}`, signal: query.signal }),
+  )) {
+    const each = line as TaskLine;
+    if ("next" in each) total = each.total ?? 0;
+    else rows.push(each);
+  }
+  return { rows, total };
+};
+
+async function* taskRows(
+  { send }: Pick<Requests, "send">,
+  run: RunId,
+  query: TaskRowsQuery = {},
+): AsyncGenerator<TaskRowView> {
+  const { limit = Infinity, signal } = query;
+  const wanted = rowsQuery(query);
   for (let left = limit, page = FIRST_ROWS; left > 0; page = ROWS_A_PAGE) {
     wanted.set("limit", String(Math.min(left, page)));
     let next: string | null = null;

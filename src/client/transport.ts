@@ -1,6 +1,7 @@
 import http from "node:http";
 import path from "node:path";
 import { errorFromJSON, SlipwayError } from "../errors.ts";
+import { CLIENT_HOST } from "../protocol/client-host.ts";
 import type { Endpoint } from "../protocol/endpoint.ts";
 import { addressOf, agentFor } from "./dial.ts";
 import { readToken } from "./remote.ts";
@@ -101,7 +102,7 @@ export const openTransport = async (
   const exchange = (wanted: Request): Promise<http.IncomingMessage> =>
     new Promise((resolve, reject) => {
       let answered = false;
-      const headers: http.OutgoingHttpHeaders = { host: "slipway", accept: "application/json, application/x-ndjson" };
+      const headers: http.OutgoingHttpHeaders = { host: CLIENT_HOST, accept: "application/json, application/x-ndjson" };
       if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
       const text = wanted.json === undefined ? undefined : JSON.stringify(wanted.json);
       if (text !== undefined) {

@@ -4,6 +4,7 @@ import { parseDuration } from "../core/quantities.ts";
 import type { Command, Dependency, GroupSpec } from "../core/spec.ts";
 import { LATER, type DefaultsInput, type TaskInput } from "./run-schema.ts";
 import { type Entry, valueOf, wholeNumber } from "./task-entry.ts";
+import { readFiles } from "./task-files.ts";
 import { readJob } from "./task-job-keys.ts";
 import { readRanks } from "./task-ranks.ts";
 import type { Problems } from "./problems.ts";
@@ -161,6 +162,12 @@ export const readGroup = (
   const amounts = readResources(source, written, each.kind, retries, take);
   const read = found.length === rightSoFar ? amounts : undefined;
   const { job, backend } = take(() => readJob(source, entry, index)) ?? { job: undefined, backend: undefined };
+  const files = {
+    outputs: undefined,
+    inputs: undefined,
+    skip: undefined,
+    ...readFiles(source, entry, each.kind, context.problems),
+  };
   const group = without<GroupSpec>({
     name,
     command: take(() => readCommand(source, ["tasks", index, "run"], entry.task.run, each.kind)) ?? [],
@@ -176,6 +183,7 @@ export const readGroup = (
     stdout: text("stdout"),
     stderr: text("stderr"),
     append: valueOf(entry, "append") === true ? true : undefined,
+    ...files,
     timeLimit: time("time-limit"),
     timeRequest: time("time-request"),
     priority: whole("priority", -MAX_PRIORITY, MAX_PRIORITY),

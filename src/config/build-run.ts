@@ -140,6 +140,16 @@ export const buildRun = (document: RunDocument, context: BuildContext): BuiltRun
   const { environment, dropped } = take(() => readEnvironment(document, context)) ?? { environment: {}, dropped: [] };
   const maxFails = take(() => wholeNumber(source, ["max-fails"], value["max-fails"], 0, MAX_FAILS));
   problems.end();
-  const spec = without<RunSpec>({ name, cwd, env: environment, groups, maxFails, resumes: value.resume, numbering });
+  const force = value.force === true ? true : undefined;
+  const spec = without<RunSpec>({
+    name,
+    cwd,
+    env: environment,
+    groups,
+    maxFails,
+    resumes: value.resume,
+    force,
+    numbering,
+  });
   return without<BuiltRun>({ spec, items, backends, dropped, uuid: value.uuid });
 };

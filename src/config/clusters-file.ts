@@ -11,6 +11,7 @@ import { pickKeys, type ReadKeys } from "./key-table.ts";
 import { launchKeys, type LaunchKeys } from "./launch-keys.ts";
 import { DEFAULT_QUEUE, mergeLayers, NOTHING, withTemplates } from "./merge-layers.ts";
 import { suggest } from "./nearest.ts";
+import { NO_PAGE_SETTINGS, type PageSettings } from "./page-keys.ts";
 import { overlay, queueJob, refuseForeign, type QueueJob } from "./queue-job.ts";
 import type { QueueValues } from "./queue-keys.ts";
 import { badValue } from "./source.ts";
@@ -59,6 +60,8 @@ export interface ClustersConfig {
     readonly outputPerTask: number;
     readonly outputPerRun: number;
   };
+  /** How people reach the page. */
+  readonly page: PageSettings;
   /** Compaction deletes nothing, so that all of history can be read again. */
   readonly keepHistory: boolean;
   /** The files that were read, weakest first. */
@@ -97,6 +100,7 @@ export const combineClusters = (layers: readonly Layer[], keys: ClusterKeys = BU
       outputPerTask: limit("outputPerTask") ?? 2 ** 30,
       outputPerRun: limit("outputPerRun") ?? 50 * 2 ** 30,
     },
+    page: layers.findLast((layer) => layer.page !== undefined)?.page ?? NO_PAGE_SETTINGS,
     keepHistory: layers.findLast((layer) => layer.keepHistory !== undefined)?.keepHistory ?? false,
     files: layers.map((layer) => layer.file),
     warnings: [...warnings],

@@ -3,6 +3,7 @@ import type { ClusterInput, ClustersInput, QueueInput } from "./clusters-schema.
 import { readFleet, type FleetLayer } from "./fleet-keys.ts";
 import { readKeys, type ReadKeys, type Written } from "./key-table.ts";
 import { reader } from "./layer-reader.ts";
+import { type PageSettings, readPage } from "./page-keys.ts";
 import type { Path, Source } from "./source.ts";
 import { checkName } from "./text-rules.ts";
 
@@ -19,6 +20,7 @@ export interface Layer {
   readonly keepHistory?: boolean;
   readonly outputPerTask?: number;
   readonly outputPerRun?: number;
+  readonly page?: PageSettings;
 }
 
 export interface ClusterLayer extends Written {
@@ -95,6 +97,7 @@ export const layerOf = (keys: ClusterKeys, input: ClustersInput, source: Source,
     source,
     clusters,
     ...(input.default === undefined ? {} : { default: input.default }),
+    ...(input.page === undefined ? {} : { page: readPage(source, input.page) }),
     ...(out["tasks-per-run"] === undefined ? {} : { tasksPerRun: out["tasks-per-run"] as number }),
     ...(input["keep-history"] === undefined ? {} : { keepHistory: input["keep-history"] }),
     ...(out["losses"] === undefined ? {} : { losses: out["losses"] as number }),

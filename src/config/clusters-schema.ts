@@ -24,6 +24,15 @@ export const LimitsInput = z.strictObject(
   map,
 );
 
+/** How people reach the page; page-keys.ts checks what the values mean. */
+export const PageInput = z.strictObject(
+  {
+    hosts: z.array(text, { error: "must be a list of names" }).optional(),
+    origin: text.optional(),
+  },
+  map,
+);
+
 const asText: TextPlan = { text: true };
 
 const shapesOf = ({ managers, queue, cluster }: ClusterKeys) => {
@@ -49,6 +58,7 @@ const shapesOf = ({ managers, queue, cluster }: ClusterKeys) => {
       clusters: z.record(z.string(), ClusterInput, map).optional(),
       "keep-history": z.boolean({ error: "must be true or false" }).optional(),
       limits: LimitsInput.optional(),
+      page: PageInput.optional(),
     },
     map,
   );
@@ -79,6 +89,7 @@ export const clustersFormat = (keys: ClusterKeys): ClustersFormat => {
       keys: {
         default: asText,
         modules: { items: asText },
+        page: { keys: { hosts: { items: asText }, origin: asText } },
         clusters: {
           rest: {
             keys: {
@@ -93,6 +104,7 @@ export const clustersFormat = (keys: ClusterKeys): ClustersFormat => {
     keysAt: (path) => {
       const last = String(path.at(-1));
       if (last === "limits") return Object.keys(LimitsInput.shape);
+      if (path.length === 1 && last === "page") return Object.keys(PageInput.shape);
       if (last === "fleet") return Object.keys(FleetInput.shape);
       if (path.at(-2) === "partition_overrides") return OVERRIDE_KEYS;
       if (path.length === 4) return ["template", "fleet", ...keys.suggested];

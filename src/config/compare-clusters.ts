@@ -137,6 +137,7 @@ export const compareClusters = (before: ClustersConfig, after: ClustersConfig): 
       touched.add(name);
       gone.push({ cluster: name });
     }
+  changes.push(...differences("page", flat(before.page), flat(after.page)));
   const settings = ({ default: chosen, limits, keepHistory }: ClustersConfig): Flat =>
     flat({ default: chosen, limits, keepHistory });
   later.push(...differences("settings", settings(before), settings(after)));

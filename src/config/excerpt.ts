@@ -60,7 +60,7 @@ export const quoteThis = (line: string): string | undefined => {
   // inside a map or list in braces, only the braces themselves are meant
   const inner = /^[{[]/.test(value) && !BEGINS.test(value);
   if (inner) {
-    const [, placeholder] = /[:,[]\s*(\{[A-Za-z_][\w.]*\}[^,\]}]*)/.exec(value) ?? [];
+    const [, placeholder] = /[:,[]\s*([^\s,:[\]{}"']*\{[A-Za-z_][\w.]*\}[^,\]}]*)/.exec(value) ?? [];
     return placeholder === undefined ? undefined : `Quote this: ${inQuotes(placeholder.trim())}`;
   }
   if (value === "" || /^["']/.test(value)) return undefined;

@@ -17,6 +17,9 @@ export const liveClusters = (first: ClustersConfig): LiveClusters => {
     get limits() {
       return now.limits;
     },
+    get page() {
+      return now.page;
+    },
     get keepHistory() {
       return now.keepHistory;
     },

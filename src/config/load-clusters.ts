@@ -6,6 +6,7 @@ import { combineClusters, readClustersFile, type ClustersConfig } from "./cluste
 import type { Layer } from "./clusters-layer.ts";
 import { loadProject, type ProjectLocation } from "./load-project.ts";
 import { type ClustersText, formatOf } from "./modules.ts";
+import { refusePage } from "./page-keys.ts";
 import { overrideLayers } from "./project-file.ts";
 import { decodeUtf8, reasonOf } from "./run-file.ts";
 import { badValue, pathText, type Path } from "./source.ts";
@@ -62,6 +63,7 @@ const SETTINGS = {
   losses: ["limits", "losses"],
   outputPerTask: ["limits", "output-per-task"],
   outputPerRun: ["limits", "output-per-run"],
+  page: ["page"],
 } as const satisfies Partial<Record<keyof Layer, Path>>;
 
 /** What the files of a home say once: there is no order between them in which one could win. */
@@ -144,10 +146,13 @@ export const loadLayers = async (location: ClustersLocation): Promise<LoadedLaye
   const read = (texts: readonly ClustersText[]): Layer[] =>
     texts.map(({ path, text }) => readClustersFile(text, path, format));
   const declared = read(own);
+  const beside = read(found);
+  for (const [at, { source, page }] of beside.entries())
+    if (page !== undefined && found[at]!.isFound) refusePage(source);
   refuseTwice(declared);
   const { project } = location;
   const overrides = project === undefined ? [] : overrideLayers(loadProject(project).levels);
-  return { layers: [...declared, ...read(found), ...overrides, ...read(named)], keys: format.keys };
+  return { layers: [...declared, ...beside, ...overrides, ...read(named)], keys: format.keys };
 };
 
 /** The layers put together, over built-in defaults. */

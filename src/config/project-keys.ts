@@ -100,6 +100,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   modules: IN_CLUSTERS,
   limits: IN_CLUSTERS,
   "keep-history": IN_CLUSTERS,
+  page: IN_CLUSTERS,
 };
 
 const entriesOf = (value: unknown): [string, unknown][] =>

@@ -95,6 +95,7 @@ const taskPart = (options: CommandOptions): Record<string, unknown> => {
   const part: Record<string, unknown> = {};
   if (namesNodes(options["nodes"] as string | undefined))
     badValue(commandLine, ["nodes"], "must be a whole number", 'Names of nodes go to the manager: -b "-w NAMES".');
+  for (const key of ["outputs", "inputs"]) if (options[key] !== undefined) part[key] = list(options[key]);
   for (const key of TASK_OPTIONS) if (options[key] !== undefined) part[key] = typed(key, options[key]);
   const resources = pairs("--resource", list(options.resource));
   const env = pairs("--env", list(options.env));
@@ -110,6 +111,7 @@ const runPart = (options: CommandOptions): Record<string, unknown> => {
     ...(options.name === undefined ? {} : { name: options.name }),
     ...(options["max-fails"] === undefined ? {} : { "max-fails": typed("max-fails", options["max-fails"]) }),
     ...(options.export === undefined ? {} : { export: options.export }),
+    ...(options["force"] === true ? { force: true } : {}),
     ...(after.length === 0 ? {} : { after }),
   };
 };
@@ -144,10 +146,10 @@ export const runFromCommand = (command: readonly string[], options: CommandOptio
 
 /** A file with options: what is typed overrides the file, in every task. */
 export const withOptions = (document: RunDocument, options: CommandOptions): RunDocument => {
-  for (const key of [...ITEM_OPTIONS, "colsep"]) {
-    if (options[key] !== undefined && options[key] !== false) {
-      usage(`--${key} goes with a command; in a file, write \`each\` in the task`);
-    }
+  for (const key of [...ITEM_OPTIONS, "colsep", "outputs", "inputs"]) {
+    if (options[key] === undefined || options[key] === false) continue;
+    const instead = key === "outputs" || key === "inputs" ? key : "each";
+    usage(`--${key} goes with a command; in a file, write \`${instead}\` in the task`);
   }
   // The options' shape is checked on its own, as is what could later not be told apart from the file's.
   const checked = documentOf(
@@ -165,7 +167,7 @@ export const withOptions = (document: RunDocument, options: CommandOptions): Run
     ...(afters.length === 0 ? {} : { after: afters }),
     tasks: document.value.tasks.map((task) => ({
       ...withoutOther(task, typedTask),
-      ...typedTask,
+      ...typedFor(task, typedTask),
       ...merged("resources", task, typedTask),
       ...merged("env", task, typedTask),
     })),
@@ -192,6 +194,10 @@ const withoutOther = (task: Task, typedTask: Partial<Task>): Task => {
   const { local: _local, ...anywhere } = task;
   return typedTask.local === true ? elsewhere : typedTask.cluster === undefined ? task : anywhere;
 };
+
+/** `--skip` is for tasks that have outputs. */
+const typedFor = ({ outputs }: Task, { skip, ...typedTask }: Partial<Task>): Partial<Task> =>
+  outputs === undefined || skip === undefined ? typedTask : { ...typedTask, skip };
 
 const merged = (key: "resources" | "env", task: Task, typedTask: Partial<Task>): Partial<Task> =>
   typedTask[key] === undefined ? {} : { [key]: { ...task[key], ...typedTask[key] } };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { SKIP_MODES } from "../core/task-files.ts";
 import { MANAGER_KEYS, managerShape } from "./task-job-keys.ts";
 import type { TextPlan } from "./yaml-document.ts";
 
@@ -46,6 +47,8 @@ export const EachInput = z.strictObject(
   { error: "must be a map with one of array, lines, json, values, matrix" },
 );
 
+const files = z.union([text, z.array(text)], { error: "must be a path, or a list of paths" });
+
 export const RANK_LAUNCHERS = ["agents", "mpiexec", "srun"] as const;
 
 /** Keys that tasks and `defaults` share. */
@@ -77,6 +80,7 @@ const shared = {
   stdout: text.optional(),
   stderr: text.optional(),
   append: flag.optional(),
+  skip: z.enum(SKIP_MODES, { error: `must be one of ${SKIP_MODES.join(", ")}` }).optional(),
   cluster: text.optional(),
   queue: text.optional(),
   via: z.enum(["pilot", "job"], { error: "must be pilot or job" }).optional(),
@@ -109,6 +113,8 @@ export const TaskInput = z.strictObject(
     }),
     each: EachInput.optional(),
     after: after.optional(),
+    outputs: files.optional(),
+    inputs: files.optional(),
     ...shared,
   },
   { error: "must be a map of keys and values" },
@@ -127,6 +133,8 @@ export const RunInput = z.strictObject(
     environment: z.record(z.string(), z.string(), { error: "must be a map of names and texts" }).optional(),
     /** Only in requests: a repeated request with the same uuid is the same run. */
     uuid: z.uuid({ error: "must be a UUID" }).optional(),
+    /** Tasks run whatever their outputs say. */
+    force: flag.optional(),
     /** Only in requests: the id of a run that has ended; what it has done is skipped. */
     resume: whole
       .min(1, { error: "must be the id of a run" })

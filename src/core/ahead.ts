@@ -104,6 +104,8 @@ export const neverLost = (run: Run, row: Row): boolean => {
 /** Whether a task that waits for this one could be handed ahead behind it now, as far as the two are concerned. */
 export const mayGoBehind = (run: Run, before: Row, group: Group, row: Row): boolean => {
   if (group.base !== Task.NEW || group.spec.ranks !== undefined || group.spec.job !== undefined) return false;
+  // whether it need run is known when what it waits for has ended; and that may have ended without what it should have made
+  if (group.spec.outputs !== undefined || groupOf(run.groups, before).spec.outputs !== undefined) return false;
   // of an array whose memory is learned only the first tasks go at first
   if (group.count > 1 && group.spec.auto?.mem === true) return false;
   if (oneBefore(run, group, row) !== before) return false;

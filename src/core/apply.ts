@@ -18,9 +18,10 @@ import { advancePilot } from "./moves.ts";
 import type { RunSpec } from "./spec.ts";
 import { applyRetried } from "./retry.ts";
 import { hasMoved, newMoved } from "./moved.ts";
-import { type GroupInput, createRun, createShapeSet, groupOf, isFinishedRun } from "./run.ts";
+import { RowShapeColumns } from "./row-shapes.ts";
+import { type GroupInput, createRun, groupOf, isFinishedRun } from "./run.ts";
 import type { Apply, Effects, Pilot, State } from "./state.ts";
-import { skipRows } from "./skipped.ts";
+import { applySeen, applySkipped, skipRows } from "./skipped.ts";
 import { applyTaskJobChanged, applyTaskJobRequested } from "./task-job.ts";
 import { isFinalPilot } from "./states.ts";
 
@@ -42,7 +43,6 @@ export const apply = (state: State, event: Event, effects: Effects): void => {
       state.drafts.set(event.run, {
         opened: event,
         items: new Map(),
-        shapes: createShapeSet(),
         rowShapes: new Map(),
         pairings: new Map(),
       });
@@ -67,6 +67,10 @@ export const apply = (state: State, event: Event, effects: Effects): void => {
       return applyRanksEnded(state, event, effects);
     case "tasks.failed":
       return applyFailed(state, event, effects);
+    case "tasks.skipped":
+      return applySkipped(state, event, effects);
+    case "inputs.seen":
+      return applySeen(state, event, effects);
     case "agent.joined":
       return applyJoined(state, event, effects);
     case "agents.lost":
@@ -105,9 +109,8 @@ const applyItems: Apply<RunItems> = (state, event) => {
   if (group?.itemResources === undefined) return;
   // as they come, not all at once when the last has come: that would keep everyone else waiting
   let rowShapes = draft.rowShapes.get(event.group);
-  if (rowShapes === undefined) draft.rowShapes.set(event.group, (rowShapes = []));
-  for (let i = first; i < store.length; i += 1)
-    rowShapes.push(draft.shapes.of(group, evaluateItemResources(group, store, i)));
+  if (rowShapes === undefined) draft.rowShapes.set(event.group, (rowShapes = new RowShapeColumns(group)));
+  for (let i = first; i < store.length; i += 1) rowShapes.push(evaluateItemResources(group, store, i));
 };
 
 const applyCommitted: Apply<RunCommitted> = (state, event, effects) => {
@@ -133,7 +136,7 @@ const applyCommitted: Apply<RunCommitted> = (state, event, effects) => {
         rowShapes: group.itemResources === undefined ? undefined : draft.rowShapes.get(index),
       });
   }
-  const run = createRun(event.run, uuid, spec, event.at, inputs, draft.shapes, draft.pairings);
+  const run = createRun(event.run, uuid, spec, event.at, inputs, draft.pairings);
   run.digest = draft.opened.digest ?? "";
   state.runs.set(run.id, run);
   state.byUuid.set(uuid, run.id);
@@ -188,6 +191,8 @@ const applyPilotRequested: Apply<PilotRequested> = (state, event) => {
     reason: "",
     active: 0,
     ended: 0,
+    ...(event.why === undefined ? {} : { why: event.why }),
+    stays: [["PMGR_LAUNCHING_PENDING", event.at]],
   });
 };
 
@@ -208,6 +213,7 @@ const applyPilotChanged: Apply<PilotChanged> = (state, event) => {
   if (event.output !== undefined) keepOutput(state, pilot, event.output);
   if (event.draining !== undefined) pilot.draining = event.draining;
   if (!advancePilot(pilot, event.state)) return;
+  pilot.stays?.push([event.state, event.at]);
   if (event.state === "PMGR_ACTIVE") pilot.active = event.at;
   if (isFinalPilot(event.state)) pilot.ended = event.at;
 };

@@ -26,6 +26,7 @@ import { retriesOf, timeLimitOf } from "./retry-set.ts";
 import { type Group, type Run, groupOf, internReason, isFinishedRun } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
 import { Task, isFinalTask } from "./states.ts";
+import { noteBegun, noteOver, noteSuccess } from "./successes.ts";
 import { spend } from "./task-job.ts";
 import { Flag, MOST_LOSSES, type Page, isReady, peek, rangeEnd, setOutput, touch } from "./table.ts";
 import type { AgentId, Row } from "./ids.ts";
@@ -44,7 +45,9 @@ export const applyAssigned: Apply<TasksAssigned> = (state, event) => {
         if (!isReady(page.state[slot]!, page.agent[slot]!)) continue;
         page.attempt[slot]! += 1;
         page.agent[slot] = event.agent;
-        keepAmounts(groupOf(run.groups, row), row);
+        const group = groupOf(run.groups, row);
+        keepAmounts(group, row);
+        noteBegun(state, run, group, row);
         page.assigned[slot] = event.at;
         page.started[slot] = 0;
         page.finished[slot] = 0;
@@ -118,6 +121,8 @@ const describe = (group: Group, row: Row, ending: number, code: number): string 
       return "could not be started";
     case Ending.SPAWNER_LOST:
       return "its spawner ended";
+    case Ending.NO_OUTPUT:
+      return "an output that it declares is not there";
     default:
       return code === 127
         ? "exit code 127 (command not found)"
@@ -167,6 +172,7 @@ const applyColumns = (
     if (row < group.first || row >= group.first + group.count) group = groupOf(run.groups, row);
     const ofOthers = cpuOfOthers(state, run, row);
     leave(state, run, row, agent, effects);
+    noteOver(state, run, group, row);
     const ending = valueAt(columns.ending, i);
     const code = valueAt(columns.code, i);
     const started = valueAt(columns.started, i);
@@ -185,6 +191,7 @@ const applyColumns = (
     if (ending === Ending.EXIT && code === 0) {
       page.flags[slot]! &= ~Flag.CANCEL;
       page.reason[slot] = 0;
+      noteSuccess(state, run, group, row);
       addCpuTime(group, valueAt(cpu, i) + ofOthers, page.finished[slot]! - started);
       endTask(state, run, group, row, Task.DONE, at, effects, moved);
       continue;
@@ -207,7 +214,7 @@ const applyColumns = (
         endTask(state, run, group, row, Task.FAILED, at, effects, moved);
       continue;
     }
-    if (ending >= Ending.CANCELED) {
+    if (ending >= Ending.CANCELED && ending !== Ending.NO_OUTPUT) {
       reopen(state, run, row, true, Task.PENDING, effects);
       effects.ready(run, row, 1);
       continue;
@@ -350,6 +357,7 @@ const loseRow = (
 ): void => {
   const group = groupOf(run.groups, row);
   if (!isAhead(page, slot)) leave(state, run, row, page.agent[slot]!, effects);
+  noteOver(state, run, group, row);
   page.finished[slot] = at;
   if ((page.flags[slot]! & Flag.CANCEL) !== 0) {
     endTask(state, run, group, row, Task.CANCELED, at, effects, moved);

@@ -20,6 +20,7 @@ export const check = (state: State, event: Event): string | undefined => {
     case "run.items":
       return checkItems(state, event);
     case "tasks.returned":
+    case "tasks.skipped":
       return checkRanges(state, event.parts);
     case "tasks.ended":
       return checkRows(state, event.parts);

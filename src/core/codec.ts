@@ -17,6 +17,8 @@ const TYPES: Readonly<Record<Event["type"], number>> = {
   "tasks.ended": 12,
   "ranks.ended": 13,
   "tasks.failed": 14,
+  "tasks.skipped": 15,
+  "inputs.seen": 16,
   "agent.joined": 20,
   "agents.lost": 21,
   "pilot.requested": 30,

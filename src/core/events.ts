@@ -25,6 +25,8 @@ export type Event =
   | TasksEnded
   | RanksEnded
   | TasksFailed
+  | TasksSkipped
+  | InputsSeen
   | AgentJoined
   | AgentsLost
   | LossesJudged
@@ -152,6 +154,8 @@ export const Ending = {
   CUT_OFF: 7,
   /** Its spawner ended while it ran: a loss. It runs alone in a spawner from then on. */
   SPAWNER_LOST: 8,
+  /** Exit code 0, but an output that it declares is not there: a failure. */
+  NO_OUTPUT: 9,
 } as const;
 
 /** In the code column: there is neither an exit code nor a signal. */
@@ -246,6 +250,22 @@ export interface TasksFailed {
   readonly parts: readonly RowRanges[];
 }
 
+/** Tasks that could be placed and need not run: their outputs are there and up to date. Those that an agent has stay. */
+export interface TasksSkipped {
+  readonly type: "tasks.skipped";
+  readonly at: number;
+  readonly parts: readonly RowRanges[];
+}
+
+/** What was in the inputs of tasks that are about to run (`skip: content`), as a number for each of `rows`, never 0. */
+export interface InputsSeen {
+  readonly type: "inputs.seen";
+  readonly at: number;
+  readonly run: RunId;
+  readonly rows: readonly number[];
+  readonly contents: readonly number[];
+}
+
 export interface AgentJoined {
   readonly type: "agent.joined";
   readonly at: number;
@@ -306,6 +326,8 @@ export interface PilotRequested {
   readonly queue: string;
   /** Unique: finds the job again when the manager's answer was lost. */
   readonly jobName: string;
+  /** The decision that led to it, in a sentence; earlier versions did not say. */
+  readonly why?: string;
 }
 
 export interface PilotChanged {

@@ -73,8 +73,9 @@ const MOST_SHARED = 10_000;
 const MOST_CHECKED = 20_000;
 
 const templatesOf = (group: GroupSpec): Template[] => {
-  const { command, env = {}, cwd, stdout, stderr } = group;
-  const plain = [...(typeof command === "string" ? [] : command), ...Object.values(env), cwd, stdout, stderr];
+  const { command, env = {}, cwd, stdout, stderr, outputs = [], inputs = [] } = group;
+  const files = [cwd, stdout, stderr, ...outputs, ...inputs];
+  const plain = [...(typeof command === "string" ? [] : command), ...Object.values(env), ...files];
   const templates = plain.filter((text) => text !== undefined).map((text) => compileTrusted(text));
   return typeof command === "string" ? [compileTrusted(command, { shell: true }), ...templates] : templates;
 };

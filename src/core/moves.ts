@@ -1,4 +1,5 @@
 import type { Launch } from "./launch.ts";
+import { moveCounted, moveUntouched } from "./group-counts.ts";
 import { clearLost } from "./output-lost.ts";
 import { releaseAmounts } from "./learned-amounts.ts";
 import { clearPeak } from "./peak.ts";
@@ -39,6 +40,7 @@ export const advance = (state: Pick<State, "refused">, run: Run, row: Row, to: n
   if (!mayAdvanceTask(from, to)) return refuse(state, run, row, from, to);
   run.counts[from]! -= 1;
   run.counts[to]! += 1;
+  if (run.groupCounts !== undefined) moveCounted(run, row, from, to);
   page.state[slot] = to;
   return true;
 };
@@ -48,6 +50,7 @@ export const advanceUntouched = (run: Run, group: Group, untouched: number): voi
   group.base = Task.PENDING;
   run.counts[Task.NEW]! -= untouched;
   run.counts[Task.PENDING]! += untouched;
+  moveUntouched(run, group, untouched);
 };
 
 /**
@@ -85,6 +88,7 @@ export const reopen = (
   page.flags[slot]! &= Flag.ALONE;
   run.counts[from]! -= 1;
   run.counts[to]! += 1;
+  if (run.groupCounts !== undefined) moveCounted(run, row, from, to);
   page.state[slot] = to;
   return true;
 };

@@ -30,7 +30,7 @@ export const applyRetried: Apply<RunRetried> = (state, event, effects) => {
     if (!reopen(state, run, row, false, Task.NEW)) continue;
     if (unneeded) run.unneeded -= 1;
     if (skipped) run.skipped -= 1;
-    page.flags[slot] = 0;
+    page.flags[slot] = skipped ? Flag.MUST_RUN : 0;
     page.fails[slot] = 0;
     page.losses[slot] = 0;
     const group = groupOf(run.groups, row);

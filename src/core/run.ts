@@ -1,16 +1,9 @@
-import { mapHere } from "./redirect.ts";
-import { type Resources, amountOf, bucketKey, isByteResource, leastAlike, shapeKey } from "./resources.ts";
-import {
-  type Condition,
-  type GroupSpec,
-  type JobSpec,
-  type RankSpec,
-  type RunSpec,
-  itemCount,
-  taskCount,
-} from "./spec.ts";
+import { amountOf } from "./resources.ts";
+import type { RowShapes } from "./row-shapes.ts";
+import { type Condition, type GroupSpec, type RunSpec, itemCount, taskCount } from "./spec.ts";
 import { TASK_STATES, Task } from "./states.ts";
 import type { RankOutput } from "./gangs.ts";
+import type { GroupCounts } from "./group-counts.ts";
 import { type LostRows, type OutputLost, lostOf, noneLost } from "./output-lost.ts";
 import { type CpuTime, noCpuTime } from "./cpu-time.ts";
 import { type Peak, type PeakPage, peakOf } from "./peak.ts";
@@ -20,33 +13,20 @@ import { type ItemLink, type Pairings, linkGroups } from "./item-links.ts";
 import type { PackedItems } from "./items.ts";
 import { type RetrySets, setOf } from "./retry-set.ts";
 import { type Table, createTable, touch } from "./table.ts";
+import { type Bucket, type Shape, type ShapeSet, createShapeSet, sameShape } from "./task-shapes.ts";
 import type { Agent } from "./state.ts";
 import type { AgentId, Row, RunId } from "./ids.ts";
 
-/** Shapes that wait together: alike but for an eighth of memory and tmp. Only for grouping: amounts stay exact. */
-export interface Bucket {
-  readonly key: string;
-  /** No shape in it asks for less. */
-  readonly least: Resources;
-}
-
-/** What placement needs to know about a task; equal shapes share one object within a run. */
-export interface Shape {
-  readonly key: string;
-  /** A number made from the key: equal for equal keys, and rarely for others. */
-  readonly hash: number;
-  readonly bucket: Bucket;
-  readonly resources: Resources;
-  readonly timeRequest: number;
-  readonly cluster: string | undefined;
-  readonly queue: string | undefined;
-  /** With ranks, `resources` are for one rank. */
-  readonly ranks: RankSpec | undefined;
-  /** Nothing else may run on its machine beside it. */
-  readonly alone?: true;
-  /** It is a batch job of its own, and asks this of its manager beside its resources. */
-  readonly job?: JobSpec;
-}
+export {
+  type Bucket,
+  type Shape,
+  type ShapeSet,
+  createShapeSet,
+  keyOf,
+  sameBucket,
+  sameShape,
+  shapeOf,
+} from "./task-shapes.ts";
 
 export interface MemoryGiven {
   readonly kills: number;
@@ -65,7 +45,7 @@ export interface LearnedAmounts {
 export interface AmountVersion {
   readonly mem: number | undefined;
   readonly timeRequest: number | undefined;
-  /** By what the group, or the item, asks for. */
+  /** By what the group asks for. */
   readonly shapes: Map<Shape, Shape>;
 }
 
@@ -101,7 +81,7 @@ export interface Group {
   readonly items: PackedItems | undefined;
   /** One shape for all, or one for each row when resources depend on the item. */
   readonly shape: Shape;
-  readonly rowShapes: readonly Shape[] | undefined;
+  readonly rowShapes: RowShapes | undefined;
   /** Rows whose latest attempt, or next one, asks for something else than their first did. */
   readonly laterShapes: Map<Row, Shape>;
   readonly laterSet: ShapeSet;
@@ -111,6 +91,8 @@ export interface Group {
   learned: LearnedAmounts | undefined;
   /** What `retry --set` gave its tasks. */
   sets: RetrySets | undefined;
+  /** With `skip: content`, by place: what was in the inputs of each task before it began; 0: nobody has looked. */
+  contents: Float64Array | undefined;
   /** What its tasks that ended well kept busy. */
   readonly cpu: CpuTime;
   /** Groups that wait for it: for all of it, or task by task where there is a link. */
@@ -139,6 +121,8 @@ export interface Run {
   readonly table: Table;
   /** Tasks per state code. */
   readonly counts: Float64Array;
+  /** The same for each group, from when somebody first asks. */
+  groupCounts: GroupCounts | undefined;
   /** Earlier attempts that are kept (past-attempts.ts), only of tasks that had more than one. */
   readonly history: Map<Row, Attempt[]>;
   /** Output of ranks that ran on other agents than their attempt's own. */
@@ -174,73 +158,10 @@ export interface Run {
   losses: number;
 }
 
-const rankKey = (ranks: RankSpec | undefined): string =>
-  ranks === undefined ? "" : `${ranks.count}x${ranks.nodes ?? ""}/`;
-
-/** Jobs that ask for the same of their manager wait together: their walltime comes from the time limit. */
-const jobKey = ({ job, timeLimit }: GroupSpec): string =>
-  job === undefined
-    ? ""
-    : `job ${timeLimit ?? ""} ${JSON.stringify(Object.entries(job.keys).toSorted(([a], [b]) => (a < b ? -1 : 1)))}/`;
-
-const leastOf = (resources: Resources): Resources => {
-  const least: Record<string, number> = {};
-  for (const name in resources) least[name] = isByteResource(name) ? leastAlike(resources[name]!) : resources[name]!;
-  return least;
-};
-
-const hashOf = (text: string): number => {
-  let hash = 0;
-  for (let i = 0; i < text.length; i += 1) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0;
-  return hash;
-};
-
-/** Shapes of one run: equal ones are one object, and so are equal buckets. */
-export interface ShapeSet {
-  /** A shape from a group's spec and the resources of one task; `alone` whatever it asks for, as its first attempt was. */
-  of(spec: GroupSpec, resources: Resources, alone?: boolean): Shape;
-}
-
-export const createShapeSet = (): ShapeSet => {
-  const shapes = new Map<string, Shape>();
-  const buckets = new Map<string, Bucket>();
-
-  const bucketOf = (place: string, resources: Resources): Bucket => {
-    const key = place + bucketKey(resources);
-    let bucket = buckets.get(key);
-    if (bucket === undefined) buckets.set(key, (bucket = { key, least: leastOf(resources) }));
-    return bucket;
-  };
-
-  return {
-    of: (spec, asked, wasAlone = false) => {
-      const { cluster, queue, timeRequest = 0, ranks, redirect, job } = spec;
-      const mapped = redirect === undefined ? undefined : mapHere(redirect.here, asked, ranks);
-      const resources = mapped?.resources ?? asked;
-      const alone = wasAlone || mapped?.alone === true;
-      const place = `${cluster ?? ""}/${queue ?? ""}/${timeRequest}/${alone ? "alone/" : ""}${rankKey(ranks)}${jobKey(spec)}`;
-      const key = place + shapeKey(resources);
-      let shape = shapes.get(key);
-      if (shape === undefined) {
-        const bucket = bucketOf(place, resources);
-        // what placing reads comes first: of a million shapes, each line of memory counts
-        shape = { hash: hashOf(key), resources, bucket, ranks, timeRequest, key, cluster, queue };
-        if (alone || job !== undefined)
-          shape = { ...shape, ...(alone ? { alone } : {}), ...(job === undefined ? {} : { job }) };
-        shapes.set(key, shape);
-      }
-      return shape;
-    },
-  };
-};
-
-/** A shape that is shared with no other. */
-export const shapeOf = (spec: GroupSpec, resources: Resources): Shape => createShapeSet().of(spec, resources);
-
 export interface GroupInput {
   readonly items: PackedItems | undefined;
   /** One for each row, when what it asks for depends on the item. */
-  readonly rowShapes: readonly Shape[] | undefined;
+  readonly rowShapes: RowShapes | undefined;
 }
 
 /** A run as it stands right after its submission: all tasks NEW, dependencies counted, nothing evaluated yet. */
@@ -250,11 +171,11 @@ export const createRun = (
   spec: RunSpec,
   submitted: number,
   inputs: ReadonlyMap<number, GroupInput>,
-  shapes = createShapeSet(),
   pairings: Pairings = new Map(),
 ): Run => {
   let first = 0;
-  // not the set of the first shapes: it would be kept for as long as the run, and there may be a million
+  // the set of the first shapes is not kept for as long as the run: there may be as many as groups
+  const shapes = createShapeSet();
   const laterSet = createShapeSet();
   const groups = spec.groups.map((group, index): Group => {
     const count = itemCount(group.items);
@@ -272,6 +193,7 @@ export const createRun = (
       memory: new Map(),
       learned: undefined,
       sets: undefined,
+      contents: undefined,
       cpu: noCpuTime(),
       dependents: [],
       links: [],
@@ -299,6 +221,7 @@ export const createRun = (
     groups,
     table: createTable(total, (row) => groupOf(groups, row).base),
     counts,
+    groupCounts: undefined,
     history: new Map(),
     rankOutputs: new Map(),
     lost: noneLost(),
@@ -334,20 +257,25 @@ export const groupOf = (groups: readonly Group[], row: Row): Group => {
   return groups[low]!;
 };
 
-const versionOf = ({ spec, laterSet }: Group, asked: Shape, { mem, timeRequest, shapes }: AmountVersion): Shape => {
+const versionOf = (
+  { spec, laterSet, rowShapes }: Group,
+  asked: Shape,
+  { mem, timeRequest, shapes }: AmountVersion,
+): Shape => {
   if (mem === undefined && timeRequest === undefined) return asked;
-  let shape = shapes.get(asked);
+  // those of items are made anew each time
+  let shape = rowShapes === undefined ? shapes.get(asked) : undefined;
   if (shape === undefined) {
     const resources = mem === undefined ? asked.resources : { ...asked.resources, mem };
     shape = laterSet.of(timeRequest === undefined ? spec : { ...spec, timeRequest }, resources, asked.alone);
-    shapes.set(asked, shape);
+    if (rowShapes === undefined) shapes.set(asked, shape);
   }
   return shape;
 };
 
 /** What a row asks for that did not fail and was not killed. */
 export const baseShapeOf = (group: Group, row: Row): Shape => {
-  const asked = group.rowShapes?.[row - group.first] ?? group.shape;
+  const asked = group.rowShapes === undefined ? group.shape : group.rowShapes.at(row - group.first);
   if (group.learned === undefined) return asked;
   const { versions, rows } = group.learned;
   const number = rows[row - group.first]!;
@@ -362,6 +290,22 @@ export const waitingShapeOf = (group: Group): Shape =>
 export const shapeOfRow = (group: Group, row: Row): Shape => {
   const { laterShapes } = group;
   return (laterShapes.size === 0 ? undefined : laterShapes.get(row)) ?? baseShapeOf(group, row);
+};
+
+/** The bucket of that. */
+export const bucketOfRow = (group: Group, row: Row): Bucket => {
+  const { rowShapes, laterShapes, learned } = group;
+  return rowShapes === undefined || laterShapes.size > 0 || learned !== undefined
+    ? shapeOfRow(group, row).bucket
+    : rowShapes.bucketAt(row - group.first);
+};
+
+/** Whether two rows of a group ask for the same. */
+export const askAlike = (group: Group, row: Row, other: Row): boolean => {
+  const { rowShapes, laterShapes, learned, first } = group;
+  return rowShapes === undefined || laterShapes.size > 0 || learned !== undefined
+    ? sameShape(shapeOfRow(group, row), shapeOfRow(group, other))
+    : rowShapes.areAlike(row - first, other - first);
 };
 
 /** Whether all rows of a group ask for the same, and always did. */

@@ -14,7 +14,8 @@ import { type RankPlace, restorePlaces } from "./rank-places.ts";
 import { USAGE_COLUMNS, type UsagePage } from "./usage.ts";
 import { keepAttempts } from "./past-attempts.ts";
 import { type RetrySet, setsInUse } from "./retry-set.ts";
-import { type Attempt, type GroupInput, type Run, createRun, createShapeSet, groupOf, isFinishedRun } from "./run.ts";
+import { rowShapesOf } from "./row-shapes.ts";
+import { type Attempt, type GroupInput, type Run, createRun, groupOf, isFinishedRun } from "./run.ts";
 import type { Condition, RunSpec } from "./spec.ts";
 import { type Agent, type Effects, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
 import { Task } from "./states.ts";
@@ -40,6 +41,7 @@ const Part = {
   LAUNCH: 104,
   GANG: 105,
   TASK_JOB: 106,
+  SUCCESSES: 107,
   RUN: 110,
   ITEMS: 111,
   PAGE: 112,
@@ -51,6 +53,7 @@ const Part = {
   LEARNED: 168,
   AGENTS: 169,
   SETS: 175,
+  CONTENTS: 176,
   USAGE: 170,
   PLACES: 171,
 } as const;
@@ -163,6 +166,8 @@ export function* encodeRun(run: Run, pages: PageCodec): Generator<StateRecord> {
         rows: pages.pack(used.rows),
       });
   }
+  for (const { index, contents } of run.groups)
+    if (contents !== undefined) yield record(Part.CONTENTS, { index, contents: pages.pack(bytesOf(contents)) });
   for (const part of inParts([...run.agents.values()])) yield record(Part.AGENTS, part);
   yield record(Part.RUN_END, run.id);
 }
@@ -195,16 +200,15 @@ interface RunHeader {
 const beginRun = (header: RunHeader, items: ReadonlyMap<number, PackedItems>): Run => {
   const { spec } = header;
   const inputs = new Map<number, GroupInput>();
-  const shapes = createShapeSet();
   for (const [index, store] of items) {
     const group = spec.groups[index]!;
     const rowShapes =
       group.itemResources === undefined
         ? undefined
-        : Array.from({ length: store.length }, (_, i) => shapes.of(group, evaluateItemResources(group, store, i)));
+        : rowShapesOf(group, (i) => evaluateItemResources(group, store, i), store.length);
     inputs.set(index, { items: store, rowShapes });
   }
-  const run = createRun(header.id, header.uuid, spec, header.submitted, inputs, shapes);
+  const run = createRun(header.id, header.uuid, spec, header.submitted, inputs);
   run.counts.set(header.counts);
   run.started = header.started;
   run.finished = header.finished;
@@ -316,6 +320,11 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
         };
         return undefined;
       }
+      case Part.CONTENTS: {
+        const packed = packr.unpack(payload) as { index: number; contents: Uint8Array };
+        build().groups[packed.index]!.contents = numbersOf(pages.unpack(packed.contents));
+        return undefined;
+      }
       case Part.AGENTS:
         for (const agent of packr.unpack(payload) as Agent[]) build().agents.set(agent.id, agent);
         return undefined;
@@ -353,6 +362,7 @@ export function* encodeState(
   const gone = (run: RunId): boolean => summaries.has(run) || !state.runs.has(run);
   for (const agent of state.agents.values()) if (!isForgottenAgent(state, agent, gone)) yield record(Part.AGENT, agent);
   for (const pilot of state.pilots.values()) yield record(Part.PILOT, pilot);
+  for (const part of state.successes.encode()) yield record(Part.SUCCESSES, part);
   for (const job of state.taskJobs.values()) if (!isForgotten(job, gone)) yield record(Part.TASK_JOB, job);
   for (const launch of state.launches.values()) yield record(Part.LAUNCH, launch);
   for (const summary of state.archived.values()) if (!state.runs.has(summary.id)) yield record(Part.SUMMARY, summary);
@@ -441,6 +451,8 @@ export const createReplay = (state: State, pages: PageCodec, hooks: ReplayHooks)
         state.pilots.set(pilot.id, pilot);
         return;
       }
+      case Part.SUCCESSES:
+        return state.successes.addPart(packr.unpack(payload) as { turn: number; entries: Uint8Array });
       case Part.TASK_JOB:
         return addTaskJob(state, packr.unpack(payload) as TaskJob);
       case Part.LAUNCH: {

@@ -1,5 +1,6 @@
 import type { Redirect } from "./redirect.ts";
 import type { Resources } from "./resources.ts";
+import type { SkipMode } from "./task-files.ts";
 import type { RunId } from "./ids.ts";
 
 /**
@@ -17,6 +18,8 @@ export interface RunSpec {
   readonly maxFails?: number;
   /** The run whose done tasks are skipped in this one. */
   readonly resumes?: RunId;
+  /** Every task runs, whatever its outputs say. */
+  readonly force?: true;
   /** How rows are numbered for people: a single array keeps its own numbers, everything else counts from 0. */
   readonly numbering: { readonly start: number; readonly step: number };
 }
@@ -77,6 +80,11 @@ export interface GroupSpec {
   readonly cwd?: string;
   readonly stdout?: string;
   readonly stderr?: string;
+  /** Files that its tasks make and read, with placeholders; relative to the task's directory. Nothing is moved. */
+  readonly outputs?: readonly string[];
+  readonly inputs?: readonly string[];
+  /** When a task need not run; only where there are outputs. */
+  readonly skip?: SkipMode;
   /** Append to output files instead of replacing them: several tasks may share one. */
   readonly append?: boolean;
   /** Seconds. */

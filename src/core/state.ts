@@ -3,10 +3,12 @@ import type { Gang } from "./gangs.ts";
 import { PackedItems } from "./items.ts";
 import type { Launch } from "./launch.ts";
 import type { Resources } from "./resources.ts";
-import type { Attempt, Run, Shape, ShapeSet } from "./run.ts";
+import type { RowShapeColumns } from "./row-shapes.ts";
+import type { Attempt, Run } from "./run.ts";
 import type { Pairing } from "./pairing.ts";
 import type { Condition, Dependency } from "./spec.ts";
 import type { PilotState } from "./states.ts";
+import { Successes } from "./successes.ts";
 import type { TaskJob } from "./task-job.ts";
 import type { AgentId, LaunchId, PilotId, Row, RunId, TaskJobId } from "./ids.ts";
 
@@ -46,6 +48,10 @@ export interface Pilot {
   output?: string;
   /** It was asked to take nothing new. */
   draining?: boolean;
+  /** The decision that led to it; absent where an earlier version asked for it. */
+  readonly why?: string;
+  /** The states it has come to, and when; absent where an earlier version wrote the snapshot. */
+  readonly stays?: (readonly [PilotState, number])[];
 }
 
 /** What stays in memory of a run after its details have moved to disk. */
@@ -80,9 +86,8 @@ export interface RunSummary {
 export interface Draft {
   readonly opened: RunOpened;
   readonly items: Map<number, PackedItems>;
-  /** For groups whose tasks ask for what their items say: one shape per item. */
-  readonly rowShapes: Map<number, Shape[]>;
-  readonly shapes: ShapeSet;
+  /** For groups whose tasks ask for what their items say: what each asks for. */
+  readonly rowShapes: Map<number, RowShapeColumns>;
   /** How groups are paired by their items, where that is known already. */
   readonly pairings: Map<Dependency, Pairing>;
 }
@@ -120,6 +125,8 @@ export interface State {
   readonly gangs: Map<string, Gang>;
   /** Groups that wait for the end of another run. */
   readonly runDependents: Map<RunId, { readonly run: RunId; readonly group: number; readonly on: Condition }[]>;
+  /** What the declared outputs of tasks came from. */
+  readonly successes: Successes;
   /** The limit for losses that the journal does not decide: only those that format 1 wrote (`losses.judged`). */
   readonly lossLimit: number;
   /** How many losses were judged that way while no `losses.judged` has named the limit yet. */
@@ -149,6 +156,7 @@ export const createState = (lossLimit = 5): State => ({
   launchByUuid: new Map(),
   gangs: new Map(),
   runDependents: new Map(),
+  successes: new Successes(),
   lossLimit,
   undecided: 0,
   refused: { count: 0, last: "" },
@@ -180,6 +188,8 @@ export interface Effects {
   ended(run: Run, row: Row): void;
   /** Many tasks were cancelled at once. */
   canceled(run: Run, from: number, count: number): void;
+  /** Many tasks need not run. */
+  skipped(run: Run, from: number, count: number): void;
   finished(run: Run): void;
 }
 
@@ -197,6 +207,7 @@ export const NO_EFFECTS: Effects = {
   attemptOver: nothing,
   ended: nothing,
   canceled: nothing,
+  skipped: nothing,
   finished: nothing,
 };
 

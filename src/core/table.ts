@@ -48,6 +48,10 @@ export const Flag = {
   UNNEEDED: 2,
   /** It is DONE without having run: an earlier run has done it. */
   SKIPPED: 4,
+  /** It was skipped for its outputs, and not because the run resumes another. */
+  UP_TO_DATE: 8,
+  /** It was skipped and `retry` has reopened it: it runs, whatever its outputs say. */
+  MUST_RUN: 16,
   /** It was lost with its spawner: it gets its own from now on, so that it takes no other task with it. */
   ALONE: 64,
 } as const;

@@ -52,7 +52,8 @@ export const durationOf = (run: Run, row: Row, now: number): number => {
   return Math.max(0, (finished > 0 ? finished : Math.max(now, started)) - started);
 };
 
-const matches = (run: Run, row: Row, group: Group, filter: TaskFilter, now: number): boolean => {
+/** Whether a row is asked for. */
+export const matches = (run: Run, row: Row, group: Group, filter: TaskFilter, now: number): boolean => {
   const { states, names, isAt, longer, exitCodes, endedSince, lost } = filter;
   if (states !== undefined && !states.has(stateOf(run.table, row))) return false;
   if (names !== undefined && !names.has(group.spec.name)) return false;

@@ -7,15 +7,20 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { getRequestListener } from "@hono/node-server";
-import type { Api } from "../api/base.ts";
+import type { Api, Door } from "../api/base.ts";
 import { PROBLEM_TYPE, problemOf } from "../api/problem.ts";
 import { SlipwayError } from "../errors.ts";
+import { repeatTimer } from "../long-timer.ts";
 import { AGENT_PROTOCOL } from "../protocol/version.ts";
+import type { Page } from "./page.ts";
+import { type PageDoor, createPageDoor } from "./page-door.ts";
+import type { Sessions } from "./sessions.ts";
 import type { Strangers } from "./strangers.ts";
 
 /**
  * The doors: a unix socket for this machine, and one TLS port for both HTTP and agents, told apart by ALPN, so that a
- * firewall needs one hole. Connections that do not finish their handshake or their headers in time are closed.
+ * firewall needs one hole; and while somebody looks at the page with a browser of this machine, a port for that
+ * (page-door.ts). Connections that do not finish their handshake or their headers in time are closed.
  */
 
 const HANDSHAKE_MS = 10_000;
@@ -23,12 +28,16 @@ const HEADERS_MS = 20_000;
 /** The longest head of a request: strangers send heads too. */
 const MOST_HEAD_BYTES = 8192;
 const MOST_HEADERS = 64;
+/** The time between two looks for sessions that are over. */
+const SWEEP_MS = 60_000;
 /** The time between two looks for connections that are late with their headers. */
 const CHECK_MS = 5000;
 
 export interface Doors {
   readonly port: number;
   readonly addresses: readonly string[];
+  /** For browsers on this machine. */
+  readonly page: PageDoor;
   close(): Promise<void>;
 }
 
@@ -40,6 +49,9 @@ export interface DoorsOptions {
   readonly key: string;
   readonly cert: string;
   readonly strangers: Strangers;
+  readonly page: Page;
+  readonly sessions: Sessions;
+  readonly clock: () => number;
   readonly onAgent: (socket: Socket) => void;
 }
 
@@ -82,10 +94,20 @@ const refuseNoise = (error: NodeJS.ErrnoException, socket: Duplex): void => {
   );
 };
 
-export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
+/** Answers what comes through one door. */
+const listenerOf = ({ api, page }: DoorsOptions, door: Door): RequestListener => {
+  const fetch = (request: Request, env: object) => api.fetch(request, Object.assign(env, { door }) as never);
   // its own Request and Response replace the global ones: those of undici cost half a millisecond per request
-  const answer = getRequestListener(options.api.fetch, { overrideGlobalObjects: true }) as RequestListener;
-  const { strangers } = options;
+  const answer = getRequestListener(fetch, { overrideGlobalObjects: true }) as RequestListener;
+  return (incoming, outgoing) => {
+    if (!page.answer(incoming, outgoing, door)) answer(incoming, outgoing);
+  };
+};
+
+const PLAIN = { connectionsCheckingInterval: CHECK_MS, maxHeaderSize: MOST_HEAD_BYTES };
+
+export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
+  const { strangers, sessions } = options;
   const sockets = new Set<Socket>();
   const track = (socket: Socket): void => {
     sockets.add(socket);
@@ -106,7 +128,7 @@ export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
         connectionsCheckingInterval: CHECK_MS,
         maxHeaderSize: MOST_HEAD_BYTES,
       },
-      answer,
+      listenerOf(options, "port"),
     ),
   );
   const speakHttp = tls.listeners("secureConnection") as ((this: HttpsServer, socket: TLSSocket) => void)[];
@@ -123,19 +145,30 @@ export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
   });
 
   await rm(options.socketPath, { force: true });
-  const local = patience(
-    createServer({ connectionsCheckingInterval: CHECK_MS, maxHeaderSize: MOST_HEAD_BYTES }, answer),
-  );
+  const local = patience(createServer(PLAIN, listenerOf(options, "socket")));
   local.on("connection", track);
   await listen(local, { path: options.socketPath });
   await chmod(options.socketPath, 0o600);
   await listen(tls, { port: options.port, host: options.host });
   const address = tls.address() as { port: number };
+  const page = createPageDoor({
+    create: () => patience(createServer(PLAIN, listenerOf(options, "page"))),
+    met: (socket) => {
+      track(socket);
+      strangers.met(socket);
+    },
+    lastUsed: () => sessions.lastUsed,
+    clock: options.clock,
+  });
+  const sweep = repeatTimer(SWEEP_MS, sessions.sweep);
 
   return {
     port: address.port,
     addresses: ownAddresses(options.host),
+    page,
     close: async () => {
+      sweep.stop();
+      page.close();
       tls.close();
       local.close();
       // give answers on their way a moment

@@ -72,6 +72,7 @@ export const openWork = (
       waiting: Math.max(0, group.count - group.done - group.failed - group.canceled - running.length),
       running,
       after: group.spec.after.flatMap((each) => ("group" in each ? (places.get(each.group) ?? []) : [])),
+      byItem: group.links.flatMap(({ before }) => places.get(before) ?? []),
       atOnce,
       priority: group.spec.priority,
       times: timesOf(run, group, expected, guess, running),

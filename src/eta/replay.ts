@@ -128,7 +128,11 @@ interface Rest {
   readonly drawn: Drawn;
   left: number;
   busy: number;
+  /** Tasks of it that have not ended. */
+  open: number;
   waits: number;
+  /** What it follows one by one, and how many of its own tasks one of those keeps waiting. */
+  readonly follows: { readonly rest: number; readonly keeps: number }[];
   readonly dependents: number[];
 }
 
@@ -148,9 +152,26 @@ const restsOf = ({ groups }: OpenWork, random: Random): Rest[] => {
   const rests = groups.map((group): Rest => {
     let of = drawn.get(group.times.key);
     if (of === undefined) drawn.set(group.times.key, (of = drawTimes(group.times, random, shared)));
-    return { group, drawn: of, left: group.waiting, busy: 0, waits: group.after.length, dependents: [] };
+    const { waiting, running, after, byItem = [] } = group;
+    const waits = after.length - byItem.length;
+    return {
+      group,
+      drawn: of,
+      left: waiting,
+      busy: 0,
+      open: waiting + running.length,
+      waits,
+      follows: [],
+      dependents: [],
+    };
   });
-  for (const [i, { group }] of rests.entries()) for (const before of group.after) rests[before]!.dependents.push(i);
+  for (const [i, { group, left, follows }] of rests.entries())
+    for (const before of group.after) {
+      const { open, dependents } = rests[before]!;
+      if (group.byItem?.includes(before) === true)
+        follows.push({ rest: before, keeps: Math.min(1, left / Math.max(1, open)) });
+      else dependents.push(i);
+    }
   return rests;
 };
 
@@ -185,6 +206,13 @@ export const replay = (work: OpenWork, rank: Uint32Array, random: Random): numbe
     }
   };
 
+  /** How many of its tasks could begin: those whose own predecessors have ended. */
+  const freeOf = ({ left, follows }: Rest): number => {
+    let kept = 0;
+    for (const { rest, keeps } of follows) kept = Math.max(kept, keeps * rests[rest]!.open);
+    return Math.floor(left - kept + EPSILON);
+  };
+
   const begin = (i: number, count: number): void => {
     const { drawn, group } = rests[i]!;
     let took = 0;
@@ -192,7 +220,7 @@ export const replay = (work: OpenWork, rank: Uint32Array, random: Random): numbe
     else took = Math.max(count * drawn.mean * 0.1, count * drawn.mean + Math.sqrt(count) * drawn.sd * random.normal());
     free -= 1 / group.atOnce;
     rests[i]!.busy += 1;
-    ends.push(now + took * work.attempts, i);
+    ends.push(now + took * work.attempts, i + rests.length * count);
   };
 
   const fill = (): void => {
@@ -201,15 +229,18 @@ export const replay = (work: OpenWork, rank: Uint32Array, random: Random): numbe
       const i = ready[at]!;
       const rest = rests[i]!;
       const share = 1 / rest.group.atOnce;
-      while (rest.left > 0 && free + EPSILON >= share) {
-        const count = Math.max(1, Math.floor((rest.left * share) / (2 * all)));
+      let may = freeOf(rest);
+      while (may > 0 && free + EPSILON >= share) {
+        const count = Math.min(may, Math.max(1, Math.floor((rest.left * share) / (2 * all))));
         rest.left -= count;
+        may -= count;
         begin(i, count);
       }
       if (rest.left === 0) ready.splice(at, 1);
       else {
         at += 1;
-        misses += 1;
+        // one that waits for its items leaves the room to others
+        if (may > 0) misses += 1;
       }
     }
   };
@@ -218,7 +249,7 @@ export const replay = (work: OpenWork, rank: Uint32Array, random: Random): numbe
     for (const elapsed of group.running) {
       rests[i]!.busy += 1;
       free -= 1 / group.atOnce;
-      ends.push(drawBeyond(drawn, elapsed, random) - elapsed, i);
+      ends.push(drawBeyond(drawn, elapsed, random) - elapsed, i + rests.length);
     }
   for (const [i, { waits }] of rests.entries()) if (waits === 0) release(i);
   fill();
@@ -228,10 +259,12 @@ export const replay = (work: OpenWork, rank: Uint32Array, random: Random): numbe
     if (what < 0) free += -1 - what;
     else {
       last = at;
-      const rest = rests[what]!;
+      const i = what % rests.length;
+      const rest = rests[i]!;
       free += 1 / rest.group.atOnce;
       rest.busy -= 1;
-      if (rest.busy === 0 && rest.left === 0) release(what);
+      rest.open -= Math.floor(what / rests.length);
+      if (rest.busy === 0 && rest.left === 0) release(i);
     }
     fill();
   }

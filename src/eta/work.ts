@@ -25,6 +25,8 @@ export interface OpenGroup {
   readonly running: readonly number[];
   /** Open groups, by position, that end before it begins. */
   readonly after: readonly number[];
+  /** Those of them whose tasks it follows one by one: each of its own begins when that of its item has ended. */
+  readonly byItem?: readonly number[];
   /** How many of its tasks one unit of capacity runs at once. */
   readonly atOnce: number;
   readonly priority: number;

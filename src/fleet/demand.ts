@@ -1,4 +1,4 @@
-import { type Resources, amountOf } from "../core/resources.ts";
+import { type Resources, amountOf, fromUnits } from "../core/resources.ts";
 import type { Shape } from "../core/run.ts";
 import { concurrency } from "../scheduler/capacity.ts";
 import type { Demand } from "./snapshot.ts";
@@ -99,7 +99,8 @@ export const demandOn = (
         sample.tasks === 0
           ? fleet.unknownTaskDuration
           : (sample.knownMs / 1000 + sample.unknown * fleet.unknownTaskDuration) / sample.tasks;
-      if (mine > 0) out[index]!.push({ waiting: mine, slots, timeRequest: shape.timeRequest, expected });
+      const cores = fromUnits("cpus", amountOf(shape.resources, "cpus")) * (shape.ranks?.count ?? 1);
+      if (mine > 0) out[index]!.push({ waiting: mine, slots, timeRequest: shape.timeRequest, expected, cores });
     }
   }
   return out;

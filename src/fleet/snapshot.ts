@@ -43,6 +43,8 @@ export interface Demand {
   readonly timeRequest: number;
   /** Seconds that one of them is expected to take. */
   readonly expected: number;
+  /** Cores that one of them asks for, with all its ranks: for people. */
+  readonly cores?: number;
 }
 
 export interface FleetSnapshot {

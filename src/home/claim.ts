@@ -102,7 +102,7 @@ export const claimHome = async (
   clock: HomeClock = systemClock,
 ): Promise<HomeClaim> => {
   const times = { ...defaultClaimTimes, ...options.times };
-  const self = await identify(options.pid, options.host);
+  const self = identify(options.pid, options.host);
   await makeDirectory(join(home, "epochs"));
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const view = await look(home);

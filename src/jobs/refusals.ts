@@ -1,4 +1,4 @@
-import type { Shape } from "../core/run.ts";
+import { type Shape, keyOf } from "../core/run.ts";
 
 /**
  * What follows when a manager takes no job of a shape. Words that speak of a limit will be over one day: the tasks
@@ -57,18 +57,18 @@ const NOTHING: Note = { words: "", refusals: 0, pauses: 0, until: -Infinity };
 export const createRefusals = (): Refusals => {
   const notes = new Map<string, Note>();
   const note = (shape: Shape, words: string, refusals: number, now: number): void => {
-    const pauses = (notes.get(shape.key) ?? NOTHING).pauses + 1;
+    const pauses = (notes.get(keyOf(shape)) ?? NOTHING).pauses + 1;
     const until = now + Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (pauses - 1));
-    notes.delete(shape.key);
-    notes.set(shape.key, { words, refusals, pauses, until });
+    notes.delete(keyOf(shape));
+    notes.set(keyOf(shape), { words, refusals, pauses, until });
     if (notes.size > MOST_KEPT) notes.delete(notes.keys().next().value!);
   };
-  const of = (shape: Shape): Note => notes.get(shape.key) ?? NOTHING;
+  const of = (shape: Shape): Note => notes.get(keyOf(shape)) ?? NOTHING;
   return {
     paused: (shape, now) => (of(shape).until > now ? of(shape).words : null),
-    words: (shape) => notes.get(shape.key)?.words ?? null,
+    words: (shape) => notes.get(keyOf(shape))?.words ?? null,
     standing: (shape, now) => {
-      const note_ = notes.get(shape.key);
+      const note_ = notes.get(keyOf(shape));
       return note_ === undefined
         ? null
         : { words: note_.words, inMs: Math.max(0, note_.until - now), limit: isLimit(note_.words) };
@@ -76,14 +76,14 @@ export const createRefusals = (): Refusals => {
     refused: (shape, words, now) => {
       const refusals = isLimit(words) ? 0 : of(shape).refusals + 1;
       if (refusals >= TRIES) {
-        notes.delete(shape.key);
+        notes.delete(keyOf(shape));
         return true;
       }
       note(shape, words, refusals, now);
       return false;
     },
     failed: (shape, words, now) => note(shape, words, of(shape).refusals, now),
-    taken: (shape) => void notes.delete(shape.key),
+    taken: (shape) => void notes.delete(keyOf(shape)),
     next: (now) => {
       let next = Infinity;
       for (const { until } of notes.values()) if (until > now) next = Math.min(next, until);

@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { SlipwayError } from "../errors.ts";
 import { taskJobName } from "../managers/task-job-name.ts";
+import { sameShape } from "../core/run.ts";
 import type { TaskJob } from "../core/task-job.ts";
 import type { JobTasks } from "../scheduler/scheduler.ts";
 import { type Changes, directoryOf, isWanted, taskNameOf } from "./changes.ts";
@@ -42,7 +43,7 @@ export const createSubmitting = (
 
   /** What waits of this shape fails: the manager takes none of it. */
   const giveUp = ({ shape }: JobTasks, words: string): void => {
-    const parts = engine.scheduler.jobs.withdraw((each) => each.key === shape.key);
+    const parts = engine.scheduler.jobs.withdraw((each) => sameShape(each, shape));
     if (parts.length > 0) engine.commit({ type: "tasks.failed", at: engine.clock(), reason: words, parts });
   };
 

@@ -163,7 +163,7 @@ export const prepareTaskJob = async (options: TaskJobOptions, job: TaskJobAsk): 
     parts: 1,
     directory,
     node: queue.node ?? process.execPath,
-    agent: [join(home, "bundles", bundle, "agent.js"), "--settings-file", join(directory, SETTINGS)],
+    agent: [join(home, "bundles", bundle, "agent-quick.cjs"), "--settings-file", join(directory, SETTINGS)],
     hostCpus: job.ranks === undefined ? undefined : batch.hostCpus(ask, directives, "single"),
     task: { array: job.elements > 1 ? dialect.array : undefined, ranks: job.ranks !== undefined },
   });

@@ -55,7 +55,7 @@ const prepareHere = (
     executor: cluster.executor,
     taskJob: { id, element: 0 },
   });
-  const command = [process.execPath, join(bundles, "agent.js"), "--settings", JSON.stringify(settings)];
+  const command = [process.execPath, join(bundles, "agent-quick.cjs"), "--settings", JSON.stringify(settings)];
   if (cluster.type !== "simulated") return { name: jobName, directory, command };
   const cores = Math.max(1, Math.ceil(fromUnits("cpus", declared["cpus"] ?? 0)));
   const walltime = walltimeOf(timeLimitOf(group, rows[0]!), queue.walltime);

@@ -30,8 +30,9 @@ import { type SegmentId, baseName } from "./names.ts";
  *   4   tasks may be handed ahead (`ahead` of `tasks.assigned`): an agent may have one that waits for another
  *   5   snapshots hold what attempts used beside memory, and where their ranks were;
  *       tasks may wait for others item by item (`items` of a dependency); items may be a product, or have columns
+ *   6   tasks may be skipped for their outputs (`tasks.skipped`, `inputs.seen`); snapshots hold what outputs came from
  */
-export const FORMAT_VERSION = 5;
+export const FORMAT_VERSION = 6;
 export const HEADER_BYTES = 40;
 export const FRAME_BYTES = 11;
 export const MAX_RECORD = 256 * 1024 * 1024;

@@ -4,7 +4,7 @@ import { Task } from "../core/states.ts";
 import { type Page, peek } from "../core/table.ts";
 import type { Row, RunId } from "../core/ids.ts";
 import { type Followed, createFollowers } from "./followers.ts";
-import { newLanes } from "./hash.ts";
+import { newLanes } from "../core/hash.ts";
 import { type RunKeys, identityOf, keysOf } from "./keys.ts";
 import type { Learned } from "./learned.ts";
 import { createLookup } from "./lookup.ts";

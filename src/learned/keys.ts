@@ -2,7 +2,7 @@ import { itemsOf, storedAt } from "../core/item-source.ts";
 import type { Group, Run } from "../core/run.ts";
 import type { GroupSpec } from "../core/spec.ts";
 import type { Row } from "../core/ids.ts";
-import { type Lanes, finish, mixText, newLanes, numberOf } from "./hash.ts";
+import { type Lanes, finish, mixText, newLanes, numberOf } from "../core/hash.ts";
 
 /**
  * Which tasks are alike. Of one template are those with the same group name, the same command as it was written, and

@@ -1,6 +1,6 @@
 import { Identities } from "./identities.ts";
 import { type Template, Templates } from "./templates.ts";
-import type { Lanes } from "./hash.ts";
+import type { Lanes } from "../core/hash.ts";
 
 /**
  * What tasks that ended well have taught, across runs and restarts: by identity the last success, by template the last

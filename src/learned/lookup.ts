@@ -1,6 +1,6 @@
 import type { Group } from "../core/run.ts";
 import type { Row } from "../core/ids.ts";
-import { newLanes } from "./hash.ts";
+import { newLanes } from "../core/hash.ts";
 import { type RunKeys, identityOf } from "./keys.ts";
 import type { Learned } from "./learned.ts";
 

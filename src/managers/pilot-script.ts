@@ -1,4 +1,5 @@
 import type { StarterConfig } from "../config/starter-keys.ts";
+import { EXTRA_AUTHORITIES, SET_ASIDE } from "../extra-authorities.ts";
 import { quoteFor } from "../core/shell-quoting.ts";
 import { hostsOf, type JobFacts, shellWords } from "../starters/starter.ts";
 import { startWith } from "../starters/starters.ts";
@@ -140,6 +141,15 @@ const hostLines = ({ task, hostCpus, job, bin }: PilotScriptPlan): readonly stri
   return task.ranks ? [`${hostsOf({ job, bin })} >${HOSTS_FILE} || :`, ...(hostCpus?.script ?? [])] : [];
 };
 
+/** The agent starts faster without them; it puts them back for what it starts. */
+const WITHOUT_AUTHORITIES = [
+  `if [ -n "\${${EXTRA_AUTHORITIES}-}" ]; then`,
+  `  ${SET_ASIDE}=$${EXTRA_AUTHORITIES}`,
+  `  export ${SET_ASIDE}`,
+  `  unset ${EXTRA_AUTHORITIES}`,
+  `fi`,
+];
+
 /** Whether anything here can change the environment that the manager gave the job. */
 const changesEnvironment = ({ task, environment, prologue }: PilotScriptPlan): boolean =>
   task === undefined || prologue.length > 0 || Object.keys(environment).length > 0;
@@ -195,6 +205,7 @@ export const pilotScripts = (plan: PilotScriptPlan): PilotScripts => {
     ...(bare ? [`. ${directory}/environment`] : []),
     ...(remoteKill === undefined ? [] : [`echo "$$" >${directory}/pid."\${1:-$(hostname)}"`]),
     ...(plan.starter.workingDirectory === undefined ? [] : [`cd ${word(plan.starter.workingDirectory)} || exit 1`]),
+    ...WITHOUT_AUTHORITIES,
     `slipway_node=${pathWord(plan.node)}`,
     `if [ ! -x "$slipway_node" ]; then`,
     `  slipway_missing=$slipway_node`,

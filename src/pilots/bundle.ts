@@ -9,7 +9,7 @@ import { VERSION } from "../protocol/package-version.ts";
  * changes: an upgrade of Slipway does not pull the file from under running agents.
  */
 
-const FILES = ["agent.js", "slipway-spawner"] as const;
+const FILES = ["agent.cjs", "agent-quick.cjs", "slipway-spawner"] as const;
 /** In a pilot's directory: the name of its bundle. */
 export const BUNDLE_MARK = "bundle";
 
@@ -29,20 +29,20 @@ const nameOf = async (built: string): Promise<string> => {
 export const placeBundle = async (home: string, built: string): Promise<string> => {
   const name = await nameOf(built);
   const target = join(home, "bundles", name);
-  if (await present(join(target, "agent.js"))) return name;
+  if (await present(join(target, "agent.cjs"))) return name;
   await mkdir(join(home, "bundles"), { recursive: true, mode: 0o755 });
   const draft = await mkdtemp(`${target}.new-`);
   await chmod(draft, 0o755);
   for (const file of FILES) {
     if (!(await present(join(built, file)))) continue;
     await copyFile(join(built, file), join(draft, file));
-    await chmod(join(draft, file), file === "agent.js" ? 0o644 : 0o755);
+    await chmod(join(draft, file), file === "slipway-spawner" ? 0o755 : 0o644);
   }
   try {
     await rename(draft, target);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
-    if (!(await present(join(target, "agent.js")))) throw error;
+    if (!(await present(join(target, "agent.cjs")))) throw error;
   }
   return name;
 };

@@ -6,6 +6,7 @@ import type { KeeperContext } from "./context.ts";
 import { createDeciding } from "./deciding.ts";
 import { changeFleets } from "./change-fleets.ts";
 import type { Fleet } from "./fleet.ts";
+import type { Roster } from "./roster.ts";
 import { type Stop, createRetiring } from "./retiring.ts";
 import { createManagerWatch } from "./manager-watch.ts";
 import type { Waiting } from "../managers/waiting-words.ts";
@@ -19,6 +20,19 @@ import type { PilotId } from "../core/ids.ts";
  * Keeps the fleets of one cluster: a manager that hangs delays no other. Each period, one question to the manager
  * covers all pilots of all queues, however many there are; then each fleet's strategy decides, and the keeper does it.
  */
+export interface PilotFiles {
+  readonly directory: string;
+  /** In it, or absolute. */
+  readonly outputs: readonly string[];
+}
+
+const filesOf = (roster: Roster, fleets: readonly Fleet[], pilot: Pilot): PilotFiles | undefined => {
+  const fleet = fleets.find(({ queue }) => queue === pilot.queue);
+  if (fleet === undefined) return undefined;
+  const directory = roster.directoryOf(fleet, pilot);
+  return { directory, outputs: fleet.outputs?.({ jobName: pilot.jobName, directory }) ?? [] };
+};
+
 export interface ClusterKeeper {
   readonly cluster: string;
   readonly fleets: readonly Fleet[];
@@ -38,6 +52,10 @@ export interface ClusterKeeper {
   problem(fleet: Fleet): string | null;
   /** Why the last pilot that did not start failed, until one does start. */
   failure(fleet: Fleet): string | null;
+  /** What was decided the last time something was. */
+  decision(fleet: Fleet): string | null;
+  /** Where a pilot's script and output are, while its queue is configured. */
+  files(pilot: Pilot): PilotFiles | undefined;
   waiting(pilot: PilotId): Waiting | null;
   /** The fleets that could run a shape. */
   able(shape: Shape): Fleet[];
@@ -138,7 +156,7 @@ export const createClusterKeeper = (
       }
     },
     grow,
-    add: (fleet, count) => starts.start(fleet, count),
+    add: (fleet, count) => starts.start(fleet, count, `asked for by hand: ${count} pilot${count === 1 ? "" : "s"}`),
     drain: (pilot, reason) => retiring.drain(pilot, reason),
     cancel: (pilot, reason) => retiring.cancel([pilot], reason),
     joined: (pilot) => {
@@ -153,6 +171,8 @@ export const createClusterKeeper = (
       const ms = performance.now() - (askedSince() ?? Infinity);
       return ms > SLOW_MS ? `the manager has not answered for ${Math.round(ms / 1000)} s` : notesOf(fleet).problem;
     },
+    decision: (fleet) => notesOf(fleet).decision,
+    files: (pilot) => filesOf(roster, fleets, pilot),
     failure: (fleet) => notesOf(fleet).failures.at(-1)?.split("\n")[0] ?? null,
     waiting: (pilot) => ends.waiting(pilot),
     able: (shape) => deciding.able(shape),

@@ -46,7 +46,7 @@ const localFleets = (options: FleetsOptions, cluster: ClusterConfig, provider: P
       directory,
       command: [
         process.execPath,
-        join(options.bundles, "agent.js"),
+        join(options.bundles, "agent-quick.cjs"),
         // several agents on this machine, to try tasks that span nodes
         ...(queue.nodes > 1 ? ["--agents", String(queue.nodes)] : []),
         "--settings",

@@ -1,7 +1,9 @@
 import type { Shape } from "../core/run.ts";
-import { decide } from "../fleet/decide.ts";
+import { type Resources, fromUnits } from "../core/resources.ts";
+import { type FleetDecision, decide } from "../fleet/decide.ts";
+import { decisionText } from "../fleet/decision-text.ts";
 import { type Candidate, canRun, demandOn } from "../fleet/demand.ts";
-import type { Demand } from "../fleet/snapshot.ts";
+import type { Demand, FleetSnapshot } from "../fleet/snapshot.ts";
 import type { KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
 import { giveUp } from "./give-up.ts";
@@ -31,6 +33,12 @@ export interface DecidingOptions {
 
 /** Submissions under way at once, on top of the limit on commands themselves. */
 const MOST_STARTS = 20;
+
+/** Cores of a whole pilot, as far as anybody knows. */
+const coresOf = ({ nodes }: Fleet, offer: Resources | undefined): number | undefined => {
+  const cpus = offer?.["cpus"];
+  return cpus === undefined || !Number.isFinite(cpus) ? undefined : fromUnits("cpus", cpus) * nodes;
+};
 
 export const createDeciding = (
   context: KeeperContext,
@@ -72,9 +80,20 @@ export const createDeciding = (
     };
   };
 
+  /** Asks for what was decided, and keeps why. */
+  const startSome = (fleet: Fleet, notes: FleetNotes, seen: FleetSnapshot, decision: FleetDecision): void => {
+    const start = Math.max(0, Math.min(decision.start, MOST_STARTS - starts.underway.size));
+    const isNews = start > 0 || seen.demand.length > 0 || decision.stop.length > 0 || notes.decision === null;
+    const why = decisionText(seen, decision, start, { cores: coresOf(fleet, roster.offerOf(fleet)) });
+    // what led to the pilots that are there is told until something else is decided
+    if (isNews && !seen.stopping) notes.decision = why;
+    if (start > 0) starts.start(fleet, start, why);
+  };
+
   const carryOut = async (fleet: Fleet, demand: readonly Demand[]): Promise<void> => {
     const notes = notesOf(fleet);
-    const decision = decide(snapshotOf(fleet, notes, demand));
+    const seen = snapshotOf(fleet, notes, demand);
+    const decision = decide(seen);
     notes.first = false;
     notes.problem = decision.problem;
     notes.suggested = decision.suggested;
@@ -84,7 +103,7 @@ export const createDeciding = (
       const mine = all[fleets.indexOf(fleet)];
       if (mine !== undefined) giveUp(context, decision.giveUp, mine, others, notes);
     }
-    if (decision.start > 0) starts.start(fleet, Math.min(decision.start, MOST_STARTS - starts.underway.size));
+    startSome(fleet, notes, seen, decision);
     const leaving = decision.stop.map((id) => engine.state.pilots.get(id)!);
     for (const pilot of leaving) if (roster.agentsOf(pilot.id).length > 0) retiring.drain(pilot, "idle");
     await retiring.cancel(
@@ -123,8 +142,9 @@ export const createDeciding = (
         const notes = notesOf(fleet);
         if (notes.first || demand[i]!.length === 0) continue;
         try {
-          const { start } = decide(snapshotOf(fleet, notes, demand[i]!));
-          if (start > 0) starts.start(fleet, Math.min(start, MOST_STARTS - starts.underway.size));
+          const seen = snapshotOf(fleet, notes, demand[i]!);
+          // what is too many, or given up, is decided at the next look
+          startSome(fleet, notes, seen, { ...decide(seen), stop: [], giveUp: null });
         } catch (error) {
           fail(fleet, error as Error);
         }

@@ -18,6 +18,8 @@ export interface FleetNotes {
   /** Why the last pilots did not start, newest last. */
   readonly failures: string[];
   problem: string | null;
+  /** What was decided the last time something was: a sentence. */
+  decision: string | null;
   /** Pilots without a task, and since when; the same for the whole fleet. */
   readonly idleSince: Map<PilotId, number>;
   fleetIdleSince: number | undefined;
@@ -35,6 +37,7 @@ export const createNotes = (): FleetNotes => ({
   shortLives: 0,
   failures: [],
   problem: null,
+  decision: null,
   idleSince: new Map(),
   fleetIdleSince: undefined,
   suggested: new Map(),

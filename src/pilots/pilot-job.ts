@@ -93,7 +93,7 @@ export const preparePilot = async (options: PilotJobOptions, pilot: PilotStart):
     parts,
     directory,
     node: queue.node ?? process.execPath,
-    agent: [join(home, "bundles", bundle, "agent.js"), "--settings-file", join(directory, SETTINGS)],
+    agent: [join(home, "bundles", bundle, "agent-quick.cjs"), "--settings-file", join(directory, SETTINGS)],
     hostCpus: batch.hostCpus(ask, directives, starter.name),
   });
   await writeFile(join(directory, SETTINGS), `${JSON.stringify(settings)}\n`, { mode: 0o600 });

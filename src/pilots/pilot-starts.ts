@@ -14,8 +14,8 @@ import { lastLine, readOutput } from "./pilot-output.ts";
  * name has shown it.
  */
 export interface PilotStarts {
-  /** Begins this many; resolves at once with their numbers. */
-  start(fleet: Fleet, count: number): number[];
+  /** Begins this many, for this reason; returns at once with their numbers. */
+  start(fleet: Fleet, count: number, why: string): number[];
   /** It ended without an agent ever connecting, or the manager never took it. */
   failed(fleet: Fleet, pilot: Pilot, reason: string): Promise<void>;
   /** Submissions under way, and since when, on performance.now(); the oldest first. */
@@ -94,7 +94,7 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
     stoppingWithServer: new Set(),
     errors,
     failed,
-    start: (fleet, count) => {
+    start: (fleet, count, why) => {
       const ids: number[] = [];
       for (let i = 0; i < count; i += 1) {
         const id = state.nextPilot;
@@ -107,6 +107,7 @@ export const createPilotStarts = (context: KeeperContext, notesOf: (fleet: Fleet
           cluster,
           queue,
           jobName,
+          why,
         });
         notesOf(fleet).requested += 1;
         ids.push(id);

@@ -3,7 +3,7 @@ import type { Pilot } from "../core/state.ts";
 import type { Agents } from "../agent-links/agents.ts";
 import { type LongTimer, repeatTimer } from "../long-timer.ts";
 import type { Engine } from "../server/engine.ts";
-import { type ClusterKeeper, createClusterKeeper } from "./cluster-keeper.ts";
+import { type ClusterKeeper, type PilotFiles, createClusterKeeper } from "./cluster-keeper.ts";
 import type { Companion } from "./companion.ts";
 import type { KeeperContext } from "./context.ts";
 import type { Fleet } from "./fleet.ts";
@@ -28,6 +28,10 @@ export interface Pilots {
   problem(cluster: string, queue: string): string | null;
   /** Why the last pilot that did not start failed, until one does start. */
   failure(cluster: string, queue: string): string | null;
+  /** What was decided about a fleet the last time something was: a sentence. */
+  decision(cluster: string, queue: string): string | null;
+  /** Where a pilot's script and output are; undefined: its queue is not configured any more. */
+  files(pilot: Pilot): PilotFiles | undefined;
   /** The fleets that could run a shape; those of the default cluster if it names none. */
   able(shape: Shape): Fleet[];
   isDraining(pilot: Pilot): boolean;
@@ -70,7 +74,9 @@ export interface PilotsOptions {
 }
 
 const ORPHAN_LEASE_MS = 60_000;
-const ORPHAN_PERIOD_MS = 1000;
+/** A server with nothing to do should not wake up often: a lease is a minute. */
+const ORPHAN_PERIOD_MS = 5000;
+const STOP_PERIOD_MS = 1000;
 
 /** Work that comes in quick succession is looked at together. */
 const TOGETHER_MS = 20;
@@ -166,10 +172,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
       if (closed) return;
       lookAll();
       keepers.begin();
-      every(options.periodMs ?? ORPHAN_PERIOD_MS, () => {
-        loseOrphans(keepers.fleets(), options, roster);
-        checkStop();
-      });
+      every(options.periodMs ?? ORPHAN_PERIOD_MS, () => loseOrphans(keepers.fleets(), options, roster));
     });
 
   return {
@@ -184,6 +187,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     stop: (now) =>
       new Promise((resolve) => {
         settle = resolve;
+        if (stopNow === undefined) every(options.periodMs ?? STOP_PERIOD_MS, checkStop);
         stopNow = now;
         checkStop();
         if (now) for (const link of agents.links()) agents.drain(link.id, true, "the server is stopping");
@@ -191,6 +195,8 @@ export const createPilots = (options: PilotsOptions): Pilots => {
       }),
     problem: (cluster, queue) => ofFleet(cluster, queue, (keeper, fleet) => keeper.problem(fleet)) ?? null,
     failure: (cluster, queue) => ofFleet(cluster, queue, (keeper, fleet) => keeper.failure(fleet)) ?? null,
+    decision: (cluster, queue) => ofFleet(cluster, queue, (keeper, fleet) => keeper.decision(fleet)) ?? null,
+    files: (pilot) => keeperOf(pilot.cluster)?.files(pilot),
     able: (shape) => keeperOf(shape.cluster ?? options.defaultCluster)?.able(shape) ?? [],
     isDraining: (pilot) => roster.isDraining(pilot),
     waiting: (pilot) => keeperOfPilot(pilot)?.waiting(pilot) ?? null,

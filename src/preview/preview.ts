@@ -11,6 +11,7 @@ import { fromUnits, type Resources } from "../core/resources.ts";
 import { type GroupSpec, itemCount } from "../core/spec.ts";
 import { compileTask, expandTask } from "../core/task-template.ts";
 import { SlipwayError } from "../errors.ts";
+import type { SkipPlan } from "../skips/plan.ts";
 import { createFitCheck } from "../submission/fits.ts";
 
 /**
@@ -61,6 +62,8 @@ export interface GroupPreview {
   readonly timeLimit: number | null;
   /** The first three tasks, placeholders filled in; {run} is known when it is submitted. */
   readonly first: readonly TaskPreview[];
+  /** Of a group with outputs, where somebody has looked: which tasks would be skipped, and why the others run. */
+  readonly skips?: SkipPlan;
 }
 
 export interface Preview {

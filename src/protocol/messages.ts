@@ -165,18 +165,20 @@ export interface GroupTemplate {
   readonly first: number;
   readonly command: Command;
   readonly env: Readonly<Record<string, string>>;
-  readonly cwd: string | undefined;
-  readonly stdout: string | undefined;
-  readonly stderr: string | undefined;
+  readonly cwd?: string | undefined;
+  readonly stdout?: string | undefined;
+  readonly stderr?: string | undefined;
   /** Several tasks write to these files: none of them truncates one. Agents before version 3 would truncate. */
   readonly append?: boolean | undefined;
-  readonly timeLimit: number | undefined;
+  readonly timeLimit?: number | undefined;
+  /** Files that must be there when a task has ended well. Agents of earlier versions do not look. */
+  readonly outputs?: readonly string[] | undefined;
   readonly executor: "process" | "null";
-  readonly pin: boolean | undefined;
+  readonly pin?: boolean | undefined;
   readonly priority: number;
   readonly resources: Resources;
   /** For `{item}` of a range. */
-  readonly range: { readonly from: number; readonly step: number } | undefined;
+  readonly range?: { readonly from: number; readonly step: number } | undefined;
   /** Items of a list are JSON texts. */
   readonly json: boolean;
   /** What separates the columns of items that are lines. */

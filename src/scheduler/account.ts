@@ -45,6 +45,8 @@ export interface Accounts {
   leave(agent: AgentLoad): void;
   /** The agent has `placed.count` tasks of this shape; before, it had `before`. */
   counted(agent: AgentLoad, placed: Placed, before: number): void;
+  /** The agent has this many more tasks of this shape, and all of them have slots. */
+  charged(agent: AgentLoad, shape: Shape, tasks: number): void;
   /**
    * How many more tasks of this shape the agent may begin; Infinity where nothing is shared. `first`: also where accounts
    * are closed.
@@ -240,6 +242,9 @@ export const createAccounts = (rules: readonly AccountRule[] = []): Accounts => 
       if (!agent.shares) return;
       const more = Math.min(count, most) - Math.min(before, most);
       if (more !== 0) charge(accountsOf(agent), agent, shape, more);
+    },
+    charged: (agent, shape, tasks) => {
+      if (agent.shares) charge(accountsOf(agent), agent, shape, tasks);
     },
     room: (agent, shape, first) =>
       agent.shares || shape.alone === true ? roomIn(accountsOf(agent), agent, shape, first) : Infinity,

@@ -1,5 +1,5 @@
 import type { Resources } from "../core/resources.ts";
-import type { Shape } from "../core/run.ts";
+import type { Bucket, Shape } from "../core/run.ts";
 import { concurrency } from "./capacity.ts";
 import { type Entry, type FitList, NOTHING_BARRED, type Room, createFitList } from "./fit-list.ts";
 import type { PilotId } from "../core/ids.ts";
@@ -43,11 +43,21 @@ export interface Placed extends Entry, Arrival {
   other: Placed | undefined;
 }
 
+/** The tasks of one bucket that have slots and each ask for amounts of their own: counted together, reserved exactly. */
+interface OwnSlots {
+  /** No agent like this one runs more of them at once. */
+  readonly most: number;
+  count: number;
+  expectedMs: number;
+}
+
 export interface AgentLoad {
   readonly offer: AgentOffer;
   endsAt: number;
-  /** Only shapes that it has tasks of. */
+  /** Only shapes that it has tasks of. Of shapes that come from items, those that wait there for a slot, or did. */
   readonly placed: PlacedTable;
+  /** All other tasks whose shapes come from items, by bucket. */
+  readonly own: Map<Bucket, OwnSlots>;
   /** The shapes with tasks that wait there for a slot, in order of arrival. */
   readonly queued: FitList<Placed, Arrival>;
   arrivals: number;
@@ -74,6 +84,7 @@ export const createLoad = (offer: AgentOffer): AgentLoad => {
     offer,
     endsAt: offer.endsAt,
     placed: new PlacedTable(),
+    own: new Map(),
     queued: createFitList<Placed, Arrival>((a, b) => a.arrived < b.arrived),
     arrivals: 0,
     free,
@@ -108,10 +119,13 @@ export const newPlaced = (agent: AgentLoad, shape: Shape): Placed => ({
   other: undefined,
 });
 
+const reserve = ({ free }: AgentLoad, asks: Resources, count: number): void => {
+  for (const name in asks) free[name] = (free[name] ?? 0) - count * asks[name]!;
+};
+
 const slot = (agent: AgentLoad, placed: Placed, count: number): void => {
   placed.slotted += count;
-  const { asks } = placed;
-  for (const name in asks) agent.free[name] = (agent.free[name] ?? 0) - count * asks[name]!;
+  reserve(agent, placed.asks, count);
 };
 
 const room = (agent: AgentLoad, placed: Placed): number =>
@@ -171,12 +185,41 @@ export const release = (agent: AgentLoad, placed: Placed, count: number): void =
   if (left > waiting && agent.backlog > 0) promote(agent);
 };
 
+/** How many more tasks fit into an agent's slots whose shape comes from an item. */
+export const roomForOwn = (agent: AgentLoad, { bucket, resources }: Shape): number => {
+  const slots = agent.own.get(bucket);
+  const most = concurrency(agent.free, resources);
+  return slots === undefined ? most : Math.min(most, slots.most - slots.count);
+};
+
+/** Such tasks, which fit. */
+export const addOwn = (agent: AgentLoad, { bucket, resources }: Shape, count: number, expectedMs: number): void => {
+  let slots = agent.own.get(bucket);
+  if (slots === undefined)
+    agent.own.set(bucket, (slots = { most: concurrency(agent.offer.resources, bucket.least), count: 0, expectedMs }));
+  slots.count += count;
+  slots.expectedMs = expectedMs;
+  agent.count += count;
+  reserve(agent, resources, count);
+};
+
+/** Takes one such task away; false if it has none. */
+export const releaseOwn = (agent: AgentLoad, { bucket, resources }: Shape): boolean => {
+  const slots = agent.own.get(bucket);
+  if (slots === undefined) return false;
+  slots.count -= 1;
+  if (slots.count === 0) agent.own.delete(bucket);
+  agent.count -= 1;
+  reserve(agent, resources, -1);
+  if (agent.backlog > 0) promote(agent);
+  return true;
+};
+
 /** The share of its slots that tasks have, and the seconds until all are done; `unknown` seconds where nothing is known. */
 export const occupancyOf = (agent: AgentLoad | undefined, unknown: number): { used: number; seconds: number } => {
   let used = 0;
   let seconds = 0;
-  for (const { count, most, expectedMs: each } of agent?.placed ?? []) {
-    if (count === 0) continue;
+  for (const { count, most, expectedMs: each } of [...(agent?.placed ?? []), ...(agent?.own.values() ?? [])]) {
     used += count / Math.max(1, most);
     seconds += (count / Math.max(1, most)) * (each < 0 ? unknown : each / 1000);
   }

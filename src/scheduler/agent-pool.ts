@@ -5,11 +5,14 @@ import {
   type AgentOffer,
   type Placed,
   add,
+  addOwn,
   createLoad,
   knownOf,
   placedOf,
   release,
+  releaseOwn,
   roomBeside,
+  roomForOwn,
 } from "./agent-load.ts";
 import { NOTHING_BARRED, type Room } from "./fit-list.ts";
 import type { RankPlacement } from "./gangs.ts";
@@ -30,6 +33,10 @@ export interface AgentPool {
   /** `fitting`: how many of them are known to fit into its slots. */
   give(agent: AgentLoad, placed: Placed, count: number, fitting?: number): void;
   take(agent: AgentLoad, placed: Placed, count: number): void;
+  /** The same for tasks whose shapes come from items and that fit; one of them goes: false if it has none. */
+  giveOwn(agent: AgentLoad, shape: Shape, count: number, expectedMs: number): void;
+  takeOwn(agent: AgentLoad, shape: Shape): boolean;
+  roomForOwn(agent: AgentLoad, shape: Shape): number;
   /** The same for the ranks of one task, spread over several agents. */
   giveRanks(shape: Shape, placement: RankPlacement): void;
   takeRanks(shape: Shape, placement: RankPlacement): void;
@@ -50,6 +57,35 @@ export interface AgentPool {
 
 export const secondsLeft = (agent: AgentLoad, now: number): number => (agent.endsAt - now) / 1000;
 
+const belongsWith =
+  (defaultCluster: string | undefined): AgentPool["belongs"] =>
+  ({ offer }, { cluster, queue }) =>
+    (cluster ?? defaultCluster ?? offer.cluster) === offer.cluster && (queue === undefined || queue === offer.queue);
+
+const hasTime = (agent: AgentLoad, { timeRequest }: Shape, now: number): boolean =>
+  timeRequest === 0 || secondsLeft(agent, now) >= timeRequest;
+
+const byPilot = (
+  agents: Iterable<AgentLoad>,
+  shape: Shape,
+  isAble: (agent: AgentLoad) => boolean,
+): Map<number, AgentLoad[]> => {
+  const pilots = new Map<number, AgentLoad[]>();
+  for (const agent of agents) {
+    if (!isAble(agent) || placedOf(agent, shape).most === 0) continue;
+    const members = pilots.get(agent.offer.pilot);
+    if (members === undefined) pilots.set(agent.offer.pilot, [agent]);
+    else members.push(agent);
+  }
+  return pilots;
+};
+
+const widestOf = (agents: Iterable<AgentLoad>): Room => {
+  const free: Record<string, number> = {};
+  for (const agent of agents) for (const name in agent.free) free[name] = Math.max(free[name] ?? 0, agent.free[name]!);
+  return { free, seconds: Infinity, barred: NOTHING_BARRED };
+};
+
 /** `defaultCluster` is for tasks that name no cluster; without it they go anywhere. */
 export const createAgentPool = (
   defaultCluster: string | undefined,
@@ -60,12 +96,7 @@ export const createAgentPool = (
   const backlogged = new Set<AgentLoad>();
   let backlog = 0;
 
-  const belongs: AgentPool["belongs"] = ({ offer }, { cluster, queue }) =>
-    (cluster ?? defaultCluster ?? offer.cluster) === offer.cluster && (queue === undefined || queue === offer.queue);
-
-  const canServe = (agent: AgentLoad, shape: Shape, now: number): boolean =>
-    belongs(agent, shape) && (shape.timeRequest === 0 || secondsLeft(agent, now) >= shape.timeRequest);
-
+  const belongs = belongsWith(defaultCluster);
   const lookAgain = (agent: AgentLoad): void => {
     if (agents.get(agent.offer.id) === agent) roomy.add(agent);
   };
@@ -79,15 +110,20 @@ export const createAgentPool = (
     if (agent.backlog > 0) backlogged.add(agent);
   };
 
+  /** Something has left an agent, which had this backlog. */
+  const hasLeft = (agent: AgentLoad, had: number): void => {
+    backlog += agent.backlog - had;
+    if (agent.backlog === 0 && had > 0) backlogged.delete(agent);
+    roomy.add(agent);
+    for (const other of accounts.helped(agent)) lookAgain(other);
+  };
+
   const take = (agent: AgentLoad, placed: Placed, count: number): void => {
-    backlog -= agent.backlog;
+    const had = agent.backlog;
     const before = placed.count;
     release(agent, placed, count);
     accounts.counted(agent, placed, before);
-    backlog += agent.backlog;
-    if (agent.backlog === 0) backlogged.delete(agent);
-    roomy.add(agent);
-    for (const other of accounts.helped(agent)) lookAgain(other);
+    hasLeft(agent, had);
   };
 
   const roomIn = (agent: AgentLoad, shape: Shape, placed: Placed | undefined): number =>
@@ -132,6 +168,18 @@ export const createAgentPool = (
     },
     give,
     take,
+    giveOwn: (agent, shape, count, expectedMs) => {
+      addOwn(agent, shape, count, expectedMs);
+      accounts.charged(agent, shape, count);
+    },
+    takeOwn: (agent, shape) => {
+      const had = agent.backlog;
+      if (!releaseOwn(agent, shape)) return false;
+      accounts.charged(agent, shape, -1);
+      hasLeft(agent, had);
+      return true;
+    },
+    roomForOwn: (agent, shape) => Math.min(roomForOwn(agent, shape), accounts.room(agent, shape)),
     giveRanks: (shape, { agents: ids, ranks }) => {
       for (const [i, agent] of ids.map((id) => agents.get(id)).entries())
         if (agent !== undefined) give(agent, placedOf(agent, shape), ranks[i]!);
@@ -153,21 +201,8 @@ export const createAgentPool = (
     roomFor: (agent, shape) => roomIn(agent, shape, knownOf(agent, shape)),
     roomBeside: roomIn,
     belongs,
-    byPilot: (shape, now) => {
-      const pilots = new Map<number, AgentLoad[]>();
-      for (const agent of agents.values()) {
-        if (agent.paused || !canServe(agent, shape, now) || placedOf(agent, shape).most === 0) continue;
-        const members = pilots.get(agent.offer.pilot);
-        if (members === undefined) pilots.set(agent.offer.pilot, [agent]);
-        else members.push(agent);
-      }
-      return pilots;
-    },
-    widest: () => {
-      const free: Record<string, number> = {};
-      for (const agent of agents.values())
-        for (const name in agent.free) free[name] = Math.max(free[name] ?? 0, agent.free[name]!);
-      return { free, seconds: Infinity, barred: NOTHING_BARRED };
-    },
+    byPilot: (shape, now) =>
+      byPilot(agents.values(), shape, (agent) => !agent.paused && belongs(agent, shape) && hasTime(agent, shape, now)),
+    widest: () => widestOf(agents.values()),
   };
 };

@@ -1,5 +1,5 @@
 import { followerOf, mayBeFollowed, mayGoBehind, neverLost, rowsAfter } from "../core/ahead.ts";
-import { type Group, type Run, type Shape, expectedMs, groupOf, shapeOfRow } from "../core/run.ts";
+import { type Group, type Run, type Shape, expectedMs, groupOf, sameShape, shapeOfRow } from "../core/run.ts";
 import type { Row } from "../core/ids.ts";
 import type { AgentLoad } from "./agent-load.ts";
 import { type AgentPool, secondsLeft } from "./agent-pool.ts";
@@ -38,7 +38,7 @@ const nextBehind = (order: Order, run: Run, last: Group, row: Row, shape: Shape)
   for (const after of rowsAfter(run, last, row)) {
     const group = groupOf(run.groups, after);
     if (group.spec.priority !== last.spec.priority || !mayGoBehind(run, row, group, after)) continue;
-    if (shapeOfRow(group, after).key !== shape.key) continue;
+    if (!sameShape(shapeOfRow(group, after), shape)) continue;
     const { pressure } = order.rankOf(run, group);
     if (pressure > most) [best, most] = [after, pressure];
   }

@@ -1,4 +1,4 @@
-import { type Group, type Run, type Shape, isUniform, shapeOfRow } from "../core/run.ts";
+import { type Group, type Run, type Shape, bucketOfRow, isUniform, sameBucket, shapeOfRow } from "../core/run.ts";
 import { isReady, peek } from "../core/table.ts";
 import type { Row } from "../core/ids.ts";
 import type { Entry } from "./fit-list.ts";
@@ -46,8 +46,7 @@ export const stillWaits = ({ run, group, shelf, shape }: Batch, row: Row): boole
     if (!isReady(page.state[slot]!, page.agent[slot]!)) return false;
   }
   if (isUniform(group)) return true;
-  const now = shapeOfRow(group, row);
-  if (shape !== undefined) return now === shape;
-  const { bucket } = shelf.tally;
-  return now.bucket === bucket || now.bucket.key === bucket.key;
+  return shape === undefined
+    ? sameBucket(bucketOfRow(group, row), shelf.tally.bucket)
+    : shapeOfRow(group, row) === shape;
 };

@@ -1,6 +1,6 @@
 import type { Row } from "../core/ids.ts";
 import type { RowRanges } from "../core/events.ts";
-import type { Group, Run, Shape } from "../core/run.ts";
+import { type Group, type Run, type Shape, sameShape } from "../core/run.ts";
 import type { Batch } from "./batch.ts";
 import type { Order, Rank } from "./order.ts";
 import { type Shelf, batchesOf } from "./shelf.ts";
@@ -69,7 +69,7 @@ const takeFrom = (waiting: Waiting, shelf: Shelf, most: number): JobTasks | unde
     undefined,
     (batch, shape) => {
       if (taken === undefined) return most;
-      const isSame = taken.batch === batch && taken.shape === shape;
+      const isSame = taken.batch === batch && sameShape(taken.shape, shape);
       return isSame && taken.rows.length < most ? most - taken.rows.length : NO_MORE;
     },
     (batch, shape, from, count) => {

@@ -1,4 +1,4 @@
-import type { Shape } from "../core/run.ts";
+import { type Shape, sameShape } from "../core/run.ts";
 import { type AgentLoad, placedOf } from "./agent-load.ts";
 import type { AgentPool } from "./agent-pool.ts";
 import { NOTHING_BARRED } from "./fit-list.ts";
@@ -74,7 +74,7 @@ export const createKept = (pool: AgentPool): Kept => {
     review: (first) => {
       if (kept === undefined) return;
       const whole = [...kept.agents].every((agent) => pool.agents.get(agent.offer.id) === agent && !agent.paused);
-      if (!whole || first?.key !== kept.shape.key) letGo();
+      if (!whole || first === undefined || !sameShape(first, kept.shape)) letGo();
     },
     keep: (shape, now) => {
       if (kept !== undefined) return;

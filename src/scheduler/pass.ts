@@ -1,4 +1,4 @@
-import { type Shape, expectedMs } from "../core/run.ts";
+import { type Shape, expectedMs, keyOf } from "../core/run.ts";
 import type { RowRanges } from "../core/events.ts";
 import type { Resources } from "../core/resources.ts";
 import { type AgentLoad, type Placed, knownOf, newPlaced } from "./agent-load.ts";
@@ -84,18 +84,15 @@ const roomIn = ({ kept, now }: Pass, agent: AgentLoad, free: Resources): Room =>
   barred: kept.barredAt(agent),
 });
 
+/** Notes that an agent was given rows. */
 const handOut = (
-  { pool, now, out, heads }: Pass,
+  { now, out, heads }: Pass,
   agent: AgentLoad,
-  placed: Placed,
   { run, group }: Batch,
   from: Row,
   count: number,
-  fitting = 0,
 ): void => {
-  placed.expectedMs = expectedMs(run, group);
   agent.givenAt = now;
-  pool.give(agent, placed, count, fitting);
   addRows(assignmentOf(out, agent.offer.id).parts, run.id, from, count);
   if (group.dependents.length > 0 && (group.count === 1 || group.followers.length > 0))
     heads.push({ run, row: from, count, agent });
@@ -103,23 +100,30 @@ const handOut = (
 
 /** Fills one agent's slots with what comes before `end` in order. */
 const fillAgent = (pass: Pass, agent: AgentLoad, end: Batch | undefined): void => {
+  const { pool } = pass;
   let misses = SLOT_MISSES;
   let any = false;
-  const view = pass.pool.accounts.view(agent);
+  const view = pool.accounts.view(agent);
   /** What it has of the shape that was asked about last, and how many more of it fit. */
   let known: Placed | undefined;
   let asked: Shape | undefined;
   let most = 0;
   const roomFor = (_: Batch, shape: Shape): number => {
     if (shape === asked) return most;
-    known = knownOf(agent, shape);
     asked = shape;
-    return (most = Math.max(0, pass.pool.roomBeside(agent, shape, known)));
+    known = shape.own ? undefined : knownOf(agent, shape);
+    return (most = Math.max(0, shape.own ? pool.roomForOwn(agent, shape) : pool.roomBeside(agent, shape, known)));
   };
   const give = (batch: Batch, shape: Shape, from: Row, count: number): void => {
     any = true;
-    known ??= newPlaced(agent, shape);
-    handOut(pass, agent, known, batch, from, count, most);
+    const expected = expectedMs(batch.run, batch.group);
+    if (shape.own) pool.giveOwn(agent, shape, count, expected);
+    else {
+      known ??= newPlaced(agent, shape);
+      known.expectedMs = expected;
+      pool.give(agent, known, count, most);
+    }
+    handOut(pass, agent, batch, from, count);
     most -= count;
   };
   visitFitting(placesFor(pass, agent), roomIn(pass, agent, view.free), end, (shelf) => {
@@ -157,7 +161,9 @@ const fillBacklog = (pass: Pass, agent: AgentLoad, share: number): void => {
   const give = (batch: Batch, shape: Shape, from: Row, count: number): void => {
     budget -= count;
     known ??= newPlaced(agent, shape);
-    handOut(pass, agent, known, batch, from, count);
+    known.expectedMs = expectedMs(batch.run, batch.group);
+    pass.pool.give(agent, known, count);
+    handOut(pass, agent, batch, from, count);
   };
   visitFitting(placesFor(pass, agent), roomIn(pass, agent, agent.offer.resources), undefined, (shelf) => {
     if (passed.includes(shelf.tally)) return (misses -= 1) > 0;
@@ -195,8 +201,9 @@ const placeGangs = (pass: Pass, shelf: Shelf, refused: Set<string>): void => {
     shelf,
     undefined,
     (_, shape) => {
-      gang = refused.has(shape.key) ? undefined : gangFor(pass, shape);
-      if (gang === undefined) refused.add(shape.key);
+      const key = keyOf(shape);
+      gang = refused.has(key) ? undefined : gangFor(pass, shape);
+      if (gang === undefined) refused.add(key);
       return gang === undefined ? 0 : 1;
     },
     ({ run }, shape, from) => {
@@ -213,7 +220,7 @@ export const fillSlots = (pass: Pass, active: readonly AgentLoad[]): void => {
     const refused = new Set<string>();
     visitFitting(places, pass.pool.widest(), undefined, (shelf) => {
       const { mixed, shape } = shelf.tally;
-      if (!mixed && refused.has(shape.key)) return true;
+      if (!mixed && refused.has(keyOf(shape))) return true;
       for (const agent of active) fillAgent(pass, agent, firstBatch(shelf));
       placeGangs(pass, shelf, refused);
       return refused.size < GANG_MISSES;

@@ -1,4 +1,4 @@
-import type { Shape } from "../core/run.ts";
+import { type Shape, sameShape } from "../core/run.ts";
 import type { Placed } from "./agent-load.ts";
 
 /**
@@ -13,8 +13,7 @@ export class PlacedTable {
   find(shape: Shape): Placed | undefined {
     const { hash } = shape;
     let placed = this.chains[chainOf(hash, this.chains.length)];
-    while (placed !== undefined && (placed.hash !== hash || (placed.shape !== shape && placed.shape.key !== shape.key)))
-      placed = placed.other;
+    while (placed !== undefined && (placed.hash !== hash || !sameShape(placed.shape, shape))) placed = placed.other;
     return placed;
   }
 

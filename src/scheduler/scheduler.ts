@@ -200,8 +200,11 @@ export const createScheduler = (
 
   const restore = (run: Run, row: Row, id: AgentId): AgentLoad | undefined => {
     const agent = pool.agents.get(id);
-    const shape = shapeOfRow(groupOf(run.groups, row), row);
-    if (agent !== undefined && shape.ranks === undefined) pool.give(agent, placedOf(agent, shape), 1);
+    const group = groupOf(run.groups, row);
+    const shape = shapeOfRow(group, row);
+    if (agent === undefined || shape.ranks !== undefined) return agent;
+    if (shape.own && pool.roomForOwn(agent, shape) > 0) pool.giveOwn(agent, shape, 1, expectedMs(run, group));
+    else pool.give(agent, placedOf(agent, shape), 1);
     return agent;
   };
 
@@ -251,10 +254,10 @@ export const createScheduler = (
       const shape = shapeOfRow(groupOf(run.groups, row), row);
       // when a gang is over, all its agents release what they hold for it
       if (shape.ranks !== undefined) return;
-      const placed = knownOf(agent, shape);
-      if (placed === undefined || placed.count === 0) return;
+      const placed = agent.placed.size === 0 ? undefined : knownOf(agent, shape);
+      if (placed !== undefined) pool.take(agent, placed, 1);
+      else if (!shape.own || !pool.takeOwn(agent, shape)) return;
       since.ended += 1;
-      pool.take(agent, placed, 1);
     },
     restoreGang: pool.giveRanks,
     leftGang: pool.takeRanks,

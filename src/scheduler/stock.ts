@@ -1,6 +1,6 @@
 import type { Row } from "../core/ids.ts";
 import type { Resources } from "../core/resources.ts";
-import { type Group, type Run, type Shape, shapeOfRow } from "../core/run.ts";
+import { type Group, type Run, type Shape, askAlike, sameShape, shapeOfRow } from "../core/run.ts";
 import { type Batch, stillWaits } from "./batch.ts";
 import { createGroupBatches, sharedShape } from "./group-batches.ts";
 import { type Lane, type Places, createPlaces } from "./places.ts";
@@ -103,12 +103,14 @@ export const createStock = (order: Order): Stock => {
   const waitingAt = (batch: Batch, index: number, most: number): number => {
     const { rows, group } = batch;
     for (let from = rows.rowAt(index); from !== undefined; from = rows.rowAt(index)) {
-      const shape = batch.shape ?? shapeOfRow(group, from);
+      if (!stillWaits(batch, from)) {
+        if (drop(batch, index, batch.shape ?? shapeOfRow(group, from), 1)) return 0;
+        continue;
+      }
       const end = from + Math.min(most, rows.countAt(index));
-      let row = from;
-      while (row < end && (batch.shape ?? shapeOfRow(group, row)) === shape && stillWaits(batch, row)) row += 1;
-      if (row > from) return row - from;
-      if (drop(batch, index, shape, 1)) return 0;
+      let row = from + 1;
+      while (row < end && (batch.shape !== undefined || askAlike(group, from, row)) && stillWaits(batch, row)) row += 1;
+      return row - from;
     }
     return 0;
   };
@@ -134,12 +136,11 @@ export const createStock = (order: Order): Stock => {
     drop,
     sift: (batch, isWanted) => {
       const { group, shelf, rows } = batch;
-      const answers = new Map<Shape, boolean>();
+      let last: { readonly shape: Shape; readonly wanted: boolean } | undefined;
       const wanted = rows.sift((row) => {
         const shape = shapeOfRow(group, row);
-        let answer = answers.get(shape);
-        if (answer === undefined) answers.set(shape, (answer = isWanted(shape)));
-        return answer;
+        if (last === undefined || !sameShape(last.shape, shape)) last = { shape, wanted: isWanted(shape) };
+        return last.wanted;
       });
       for (const row of wanted) change(shelf.tally, shapeOfRow(group, row), -1);
       if (rows.size === 0) forget(batch);

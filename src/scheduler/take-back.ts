@@ -1,4 +1,4 @@
-import type { Shape } from "../core/run.ts";
+import { type Shape, keyOf } from "../core/run.ts";
 import type { AgentLoad, Placed } from "./agent-load.ts";
 import type { AgentPool } from "./agent-pool.ts";
 import type { AgentId } from "../core/ids.ts";
@@ -67,8 +67,9 @@ export const takeBacks = (
     }
     others ??= [...all].filter((agent) => !agent.paused && agent.backlog === 0);
     const { shape } = placed;
-    let free = rooms.get(shape.key);
-    if (free === undefined) rooms.set(shape.key, (free = freeSlots(others, shape, pool)));
+    const key = keyOf(shape);
+    let free = rooms.get(key);
+    if (free === undefined) rooms.set(key, (free = freeSlots(others, shape, pool)));
     if (free.slots <= 0) continue;
     const count = Math.min(Math.ceil(donor.backlog * (free.agents / (free.agents + 1))), free.slots);
     free.slots -= count;

@@ -1,5 +1,5 @@
 import { type Resources, amountOf, isByteResource, roundUp } from "../core/resources.ts";
-import { type Bucket, type Shape, shapeOfRow } from "../core/run.ts";
+import { type Bucket, type Shape, sameShape, shapeOfRow } from "../core/run.ts";
 import type { Batch } from "./batch.ts";
 import { type Shelf, batchesOf } from "./shelf.ts";
 
@@ -43,7 +43,7 @@ const addAmounts = (sums: Record<string, number>, { resources }: Shape, count: n
 };
 
 export const count = (tally: Tally, shape: Shape, by: number): void => {
-  if (!tally.mixed && shape.key !== tally.shape.key) {
+  if (!tally.mixed && !sameShape(shape, tally.shape)) {
     tally.mixed = true;
     addAmounts(tally.sums, tally.shape, tally.waiting);
   }

@@ -16,6 +16,8 @@ export interface AutoRequests {
   begin(run: Run): void;
   /** Call this when the end of a task has been learned. */
   taskEnded(run: Run, row: Row): void;
+  /** Tasks from this one on, of one group, need not run: more of the others may go. */
+  tasksSkipped(run: Run, from: Row): void;
   /** An attempt is over whose task will run again. */
   attemptOver(run: Run, row: Row, attempt: Attempt): void;
 }
@@ -125,6 +127,10 @@ export const createAutoRequests = (options: AutoRequestsOptions): AutoRequests =
       const held = scheduler.holds(group);
       if (held) beginPatience(run, group);
       if (held || since.ended >= LOOK_EVERY) plan(run, group);
+    },
+    tasksSkipped: (run, from) => {
+      const group = groupOf(run.groups, from);
+      if (group.spec.auto !== undefined && scheduler.holds(group)) plan(run, group);
     },
     attemptOver: (run, row, { mem = 0, reason }) => {
       const group = groupOf(run.groups, row);

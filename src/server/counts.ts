@@ -14,6 +14,7 @@ export interface Counts {
   readonly ended: Float64Array;
   taskEnded(run: Run, row: Row): void;
   tasksCanceled(count: number): void;
+  tasksSkipped(count: number): void;
   attemptOver(lost: boolean): void;
   runFinished(run: Run): void;
   committed(event: Event): void;
@@ -48,6 +49,11 @@ export const createCounts = (): Counts => {
     "Attempts after which a task ran again: it failed, or was lost with its agent.",
     ["why"],
   );
+  const skipped = createCounter(
+    "slipway_tasks_skipped_total",
+    "Tasks that did not need to run, because their outputs were up to date.",
+  );
+  skipped.add(0);
   const runs = createCounter("slipway_runs_ended_total", "Runs that have ended since this server started.", ["state"]);
   const submitted = createCounter("slipway_runs_submitted_total", "Runs that were submitted to this server.");
   const placing = createHistogram(
@@ -88,7 +94,7 @@ export const createCounts = (): Counts => {
   commandsTold.subscribe(onCommand);
 
   return {
-    families: [endedTasks, attempts, submitted, runs, placing, syncing, commands, failures, pilots],
+    families: [endedTasks, skipped, attempts, submitted, runs, placing, syncing, commands, failures, pilots],
     ended,
     taskEnded: (run, row) => {
       ended[stateOf(run.table, row)]! += 1;
@@ -96,6 +102,7 @@ export const createCounts = (): Counts => {
     tasksCanceled: (count) => {
       ended[Task.CANCELED]! += count;
     },
+    tasksSkipped: (count) => skipped.add(count),
     attemptOver: (lost) => attempts.add(1, lost ? "lost" : "failed"),
     runFinished: (run) => {
       const state = runState(run);

@@ -55,6 +55,7 @@ export interface EngineListeners {
   attemptOver: (run: Run, row: Row, attempt: Attempt) => void;
   taskEnded: (run: Run, row: Row) => void;
   tasksCanceled: (run: Run, from: number, count: number) => void;
+  tasksSkipped: (run: Run, from: number, count: number) => void;
   runFinished: (run: Run) => void;
   committed: (event: Event, lsn: number) => void;
   /** Applying this event asked for forbidden moves (core/moves.ts): a fault of this server or of an earlier one. */
@@ -74,6 +75,7 @@ const NOBODY_LISTENS: EngineListeners = {
   attemptOver: nothing,
   taskEnded: nothing,
   tasksCanceled: nothing,
+  tasksSkipped: nothing,
   runFinished: nothing,
   committed: nothing,
   moveRefused: nothing,
@@ -152,6 +154,7 @@ export const createEngine = (
       scheduler.canceled(run, from, count);
       listeners.tasksCanceled(run, from, count);
     },
+    skipped: (run, from, count) => listeners.tasksSkipped(run, from, count),
     finished: (run) => {
       scheduler.dropRun(run);
       listeners.runFinished(run);
@@ -172,11 +175,6 @@ export const createEngine = (
     return lsn;
   };
 
-  const lookNow = (): void => {
-    lookAgain = undefined;
-    schedulePass();
-  };
-
   const pass = (): void => {
     if (!passPlanned) return;
     passPlanned = false;
@@ -191,7 +189,11 @@ export const createEngine = (
     const { asks, againMs } = scheduler.rebalance(at);
     for (const { agent, count } of asks) listeners.takeBack(agent, count);
     if (scheduler.isUnfolding()) schedulePass();
-    if (againMs !== undefined) lookAgain ??= setTimeout(lookNow, againMs).unref();
+    const look = (): void => {
+      lookAgain = undefined;
+      schedulePass();
+    };
+    if (againMs !== undefined) lookAgain ??= setTimeout(look, againMs).unref();
   };
 
   /** At the end of this turn, so that all messages that arrive in it share a pass. */

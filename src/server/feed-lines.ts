@@ -53,6 +53,8 @@ export const linesOf = (event: Event, runOf: RunOf = () => undefined): readonly 
         run: part.run,
         detail: { tasks: countOf(part), reason: event.reason },
       }));
+    case "tasks.skipped":
+      return event.parts.map((part) => ({ event: "tasks.skipped", run: part.run, detail: { tasks: countOf(part) } }));
     case "agent.joined":
       return [
         {

@@ -30,6 +30,10 @@ export interface Feed {
   since(seq: number, run: RunId | undefined): EventView[];
   /** Events as they come; ends with `{resume}` when the reader is too slow. */
   follow(run: RunId | undefined, signal: AbortSignal): AsyncGenerator<EventView | { resume: number }>;
+  /** Of those that are remembered, the first `most` after a number: for many who look, without following. */
+  remembered(after: number, most: number): readonly EventView[];
+  /** The number of the last one that is not remembered any more; whoever has heard of it has missed nothing. */
+  readonly forgotten: number;
   readonly seq: number;
 }
 
@@ -37,6 +41,7 @@ export const createFeed = (): Feed => {
   const ring: EventView[] = [];
   let seq = 0;
   let first = 0;
+  let forgotten = 0;
   const followers = new Set<Follower>();
 
   const publish = (event: FeedLine, at: number, keep = true): void => {
@@ -45,6 +50,7 @@ export const createFeed = (): Feed => {
     if (keep) {
       ring.push(made);
       if (ring.length - first > REMEMBERED) {
+        forgotten = ring[first]!.seq;
         first += 1;
         if (first > REMEMBERED) {
           ring.splice(0, first);
@@ -103,6 +109,19 @@ export const createFeed = (): Feed => {
       } finally {
         followers.delete(follower);
       }
+    },
+    remembered: (after, most) => {
+      let low = first;
+      let high = ring.length;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (ring[middle]!.seq <= after) low = middle + 1;
+        else high = middle;
+      }
+      return ring.slice(low, low + most);
+    },
+    get forgotten() {
+      return forgotten;
     },
     get seq() {
       return seq;

@@ -1,5 +1,7 @@
 import { hostname } from "node:os";
-import { createApi } from "../api/app.ts";
+import { join } from "node:path";
+import { type ApiOptions, createApi } from "../api/app.ts";
+import { overviewOf } from "../api/overview.ts";
 import type { CheckView, ServerView } from "../api/schemas.ts";
 import { clusterNamed } from "../config/clusters-file.ts";
 import { formatSize } from "../core/quantities.ts";
@@ -10,7 +12,9 @@ import { createCommands } from "../managers/commands.ts";
 import { checkCluster } from "../check/check.ts";
 import { createPlaces } from "../check/places.ts";
 import { runtimeDirectory, socketPath } from "../home/index.ts";
+import { createEntrance } from "../doors/entrance.ts";
 import { type Doors, openDoors } from "../doors/http.ts";
+import { createPage } from "../doors/page.ts";
 import type { Counts } from "./counts.ts";
 import type { Inside } from "./inside.ts";
 import { RESERVE_BYTES, type Reserve } from "../journal/index.ts";
@@ -19,11 +23,13 @@ import type { Lifecycle } from "./lifecycle.ts";
 import { type Listening, whereToListen } from "../doors/listening.ts";
 import type { Log } from "./logger.ts";
 import type { Stored, Home } from "./open-home.ts";
-import { createNumbers } from "./numbers.ts";
+import { createLive } from "./live/live.ts";
+import { type Numbers, createNumbers } from "./numbers.ts";
 import { type Reload, createReload } from "./reload.ts";
+import { createSeries } from "./series.ts";
 import { createPilotService } from "./service/pilot-service.ts";
-import { createService } from "./service/service.ts";
-import { MOST_STRANGERS, createStrangers } from "../doors/strangers.ts";
+import { type ServerService, createService } from "./service/service.ts";
+import { MOST_STRANGERS, type Strangers, createStrangers } from "../doors/strangers.ts";
 import { createRedirects } from "../submission/redirects.ts";
 import { openFilesFor } from "./open-files.ts";
 import { createFallback, createServed } from "./fallback.ts";
@@ -39,7 +45,7 @@ export interface Front {
   /** The socket for clients on this machine, and the directory made for it. */
   readonly socket: string;
   readonly runtime: string;
-  /** Stops looking at clusters.yaml. */
+  /** Stops looking at clusters.yaml, and telling viewers. */
   close(): void;
 }
 
@@ -136,6 +142,91 @@ const checkNow = async (
   });
 };
 
+/** What is told to those who look, as it happens and over time. */
+const createTold = ({ home, stored, inside }: FrontOptions, service: ServerService, numbers: Numbers) => {
+  const series = createSeries(numbers.sums, inside.engine.clock);
+  const live = createLive({
+    feed: stored.feed,
+    epoch: home.claim.epoch,
+    overview: () => overviewOf(service.status(), numbers.sums()),
+    run: service.liveRun,
+    runNow: service.liveRunNow,
+    runStamp: service.runStamp,
+  });
+  const close = (): void => {
+    series.close();
+    live.close();
+  };
+  return { series, live, close };
+};
+
+/** What this server says of itself. */
+const createAbout =
+  (
+    { home, stored, inside, lifecycle }: FrontOptions,
+    {
+      reload,
+      overrides,
+      listening,
+      doors,
+    }: ReturnType<typeof openReload> & { listening: Listening; doors: () => Doors },
+  ) =>
+  (): ServerView => ({
+    pid: process.pid,
+    host: hostname(),
+    url: urlOf(doors(), listening),
+    started: inside.started,
+    version: VERSION,
+    home: home.root,
+    epoch: home.claim.epoch,
+    ...stateNow(lifecycle, stored.reserve),
+    listens: listening,
+    overrides: overrides(),
+    clustersFile: reload.about(),
+    ...filesOf(openFilesFor(home.clusters)),
+  });
+
+/** The doors, with those who come in through them, and the API and the page behind them. */
+const openAllDoors = (
+  { home: { keys, clusters }, inside: { engine, agents }, bundles, port, log }: FrontOptions,
+  behind: Pick<ApiOptions, "service" | "launches" | "numbers" | "live" | "series">,
+  {
+    strangers,
+    socket,
+    host,
+    now,
+  }: { readonly strangers: Strangers; readonly socket: string; readonly host: string; readonly now: () => Doors },
+): Promise<Doors> => {
+  const { clock } = engine;
+  const entrance = createEntrance({
+    token: keys.clientToken,
+    callerOf: (token) => behind.launches.callerOf(token),
+    settings: () => clusters.page,
+    clock,
+    listen: (wanted) => now().page.open(wanted),
+  });
+  return openDoors({
+    api: createApi({
+      ...behind,
+      entrance,
+      version: VERSION,
+      clock,
+      onKnown: (connection) => strangers.known(connection),
+      log,
+    }),
+    socketPath: socket,
+    host,
+    port: port ?? 0,
+    key: keys.keyPem,
+    cert: keys.certPem,
+    strangers,
+    page: createPage({ directory: join(bundles, "page"), admit: entrance.admitPage, log }),
+    sessions: entrance.sessions,
+    clock,
+    onAgent: (connection) => agents.accept(connection, () => strangers.known(connection)),
+  });
+};
+
 export const openFront = async (options: FrontOptions): Promise<Front> => {
   const { home, stored, inside, lifecycle, bundles, log } = options;
   const { root, clusters, keys } = home;
@@ -188,20 +279,7 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
     shared,
     standings,
     fallback,
-    about: () => ({
-      pid: process.pid,
-      host: hostname(),
-      url: urlOf(openDoorsNow(), listening),
-      started: inside.started,
-      version: VERSION,
-      home: root,
-      epoch: home.claim.epoch,
-      ...stateNow(lifecycle, stored.reserve),
-      listens: listening,
-      overrides: overrides(),
-      clustersFile: reload.about(),
-      ...filesOf(openFilesFor(clusters)),
-    }),
+    about: createAbout(options, { reload, overrides, listening, doors: openDoorsNow }),
     blocked: lifecycle.blocked,
     mayChange,
     launches: () => launches.live,
@@ -229,28 +307,19 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
   });
 
   const numbers = createNumbers({ ...inside, ...stored, clusters, lifecycle, counts: options.counts });
+  const told = createTold(options, service, numbers);
   const strangers = createStrangers(() => MOST_STRANGERS + agents.size);
   const runtime = await runtimeDirectory(root);
   const socket = socketPath(runtime, "api.sock");
-  opened = await openDoors({
-    api: createApi({
-      service,
-      launches,
-      numbers: { ...numbers, unready: lifecycle.unready },
-      token: keys.clientToken,
-      version: VERSION,
-      clock: engine.clock,
-      onKnown: (connection) => strangers.known(connection),
-      log,
-    }),
-    socketPath: socket,
-    host: listening.host,
-    port: options.port ?? 0,
-    key: keys.keyPem,
-    cert: keys.certPem,
-    strangers,
-    onAgent: (connection) => agents.accept(connection, () => strangers.known(connection)),
-  });
+  opened = await openAllDoors(
+    options,
+    { service, launches, numbers: { ...numbers, unready: lifecycle.unready }, live: told.live, series: told.series },
+    { strangers, socket, host: listening.host, now: openDoorsNow },
+  );
   warnOfLoopback(home, listening, log);
-  return { launches, doors: opened, listening, url: urlOf(opened, listening), socket, runtime, close: reload.close };
+  const close = (): void => {
+    reload.close();
+    told.close();
+  };
+  return { launches, doors: opened, listening, url: urlOf(opened, listening), socket, runtime, close };
 };

@@ -31,6 +31,7 @@ import { type Pilots, createPilots } from "../pilots/pilots.ts";
 import { createSpools } from "../pilots/spools.ts";
 import { simulatedNode } from "../pilots/simulated-fleets.ts";
 import { learnedMemory } from "../learned/auto.ts";
+import type { Expected } from "../learned/expected.ts";
 import { createFirstTasks } from "../learned/first-tasks.ts";
 import { createAutoRequests } from "./auto-requests.ts";
 import { type Learning, openLearning, unknownMs } from "./learning.ts";
@@ -39,6 +40,8 @@ import type { Lifecycle } from "./lifecycle.ts";
 import type { Log } from "./logger.ts";
 import type { Stored, Home } from "./open-home.ts";
 import { type RunWatch, createRunWatch } from "./service/run-watch.ts";
+import { type Judge, judgeFirst } from "../skips/judge.ts";
+import { createLooker } from "../skips/looker.ts";
 import { wire } from "./wiring.ts";
 
 /** Everything that works behind the doors: engine, agents, pilots, compaction. */
@@ -49,6 +52,8 @@ export interface Inside {
   readonly jobs: TaskJobs;
   readonly compactor: Compactor;
   readonly runWatch: RunWatch;
+  /** Which tasks need not run. */
+  readonly judge: Judge;
   readonly learning: Learning;
   /** What comes with the cores of a task: its share of a node's memory. */
   readonly memoryShare: (spec: GroupSpec) => number;
@@ -125,6 +130,17 @@ const placeOfAgent =
     };
   };
 
+/** What stands before the agents: the first tasks of a group go alone, and what need not run is skipped. */
+const createQueues = ({ home, bundles, log }: InsideOptions, expected: Expected, shared: readonly AccountRule[]) => {
+  const order = createPressureOrder(expected.ofGroup);
+  const first = createFirstTasks(expected);
+  const looker = createLooker({ command: [process.execPath, join(bundles, "server.js"), "look-files"], log });
+  const judge = judgeFirst(createScheduler(DEFAULT_PREFETCH, home.clusters.default, shared, order), looker);
+  const scheduler = holdBack(judge.scheduler, first.mayGo);
+  expected.onChange = scheduler.expectationChanged;
+  return { first, judge, scheduler };
+};
+
 export const createInside = async (options: InsideOptions): Promise<Inside> => {
   const { home, stored, lifecycle, bundles, log } = options;
   const { root, claim, clusters, keys } = home;
@@ -146,15 +162,13 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
   const memoryShare = createMemoryShare({ clusters, largest });
   const nodes = { most: (spec: GroupSpec) => largestMemory(spec, 0), share: memoryShare };
   const shared = accountRules(clusters, largest);
-  const order = createPressureOrder(expected.ofGroup);
-  const first = createFirstTasks(expected);
-  const scheduler = holdBack(createScheduler(DEFAULT_PREFETCH, clusters.default, shared, order), first.mayGo);
-  expected.onChange = scheduler.expectationChanged;
+  const { first, judge, scheduler } = createQueues(options, expected, shared);
   const engine = createEngine(state, scheduler, journal, clock, {
     losses: clusters.limits.losses,
     restore: (summary) => readArchiveSync(root, summary.file),
     memory: { largest: largestMemory, learned: learnedMemory(expected, nodes) },
   });
+  judge.start(engine);
   const requests = createAutoRequests({
     engine,
     known: expected,
@@ -235,6 +249,7 @@ export const createInside = async (options: InsideOptions): Promise<Inside> => {
     jobs,
     compactor,
     runWatch,
+    judge,
     learning,
     memoryShare,
     largest,

@@ -6,6 +6,7 @@ import { loadClusters } from "../config/load-clusters.ts";
 import { readEvent } from "../core/check.ts";
 import { decodeEvent, encodeEvent } from "../core/codec.ts";
 import { SlipwayError } from "../errors.ts";
+import { CLIENT_HOST } from "../protocol/client-host.ts";
 import { readEndpoint } from "../protocol/endpoint.ts";
 import { formatSize } from "../core/quantities.ts";
 import { pruneArchives } from "../archive/archive.ts";
@@ -232,10 +233,18 @@ const compactThroughServer = async (home: string): Promise<boolean> => {
   const endpoint = await readEndpoint(home);
   if (endpoint === undefined) return false;
   return new Promise((resolve) => {
-    const ask = request({ socketPath: endpoint.socket, path: "/api/v1/server/compact", method: "POST" }, (answer) => {
-      answer.resume();
-      answer.on("end", () => resolve(answer.statusCode === 200));
-    });
+    const ask = request(
+      {
+        socketPath: endpoint.socket,
+        path: "/api/v1/server/compact",
+        method: "POST",
+        headers: { host: CLIENT_HOST },
+      },
+      (answer) => {
+        answer.resume();
+        answer.on("end", () => resolve(answer.statusCode === 200));
+      },
+    );
     ask.on("error", () => resolve(false));
     ask.end();
   });

@@ -8,6 +8,7 @@ import type { Agents } from "../agent-links/agents.ts";
 import { replayState } from "../archive/compact.ts";
 import { createApi } from "../api/app.ts";
 import { BASE } from "../api/base.ts";
+import { ownersOnly } from "../api/entrance.ts";
 import type { LaunchService } from "../api/launch-service.ts";
 import { problemAnswer } from "../api/problem.ts";
 import type { Service } from "../api/service.ts";
@@ -50,6 +51,10 @@ const closedBook = (home: string): Journal => {
   });
 };
 
+const noPilot = (pilot: number): never => {
+  throw new SlipwayError("no-such-pilot", { pilot });
+};
+
 /** Of what only a server has, there is nothing: no agents, no pilots that answer, no queues. */
 const nobody = {
   agents: { link: () => undefined, links: () => [] } as unknown as Agents,
@@ -67,7 +72,7 @@ const nobody = {
     directory: () => "",
     mostQueued: () => 0,
   } as never,
-  pilotService: { pilotViews: () => [], fleetViews: () => [] } as unknown as PilotService,
+  pilotService: { pilotViews: () => [], fleetViews: () => [], pilotView: noPilot } as unknown as PilotService,
   runWatch: {} as RunWatch,
   standings: { of: () => undefined } as unknown as Standings,
   fallback: {} as Fallback,
@@ -143,10 +148,11 @@ const ANSWERED = new RegExp(`^${BASE}/(runs(/.*)?|events)$`);
 const LASTS = /\/watch$/;
 
 const isAnswered = (method: string, url: URL): boolean =>
-  method === "GET" &&
-  ANSWERED.test(url.pathname) &&
-  !LASTS.test(url.pathname) &&
-  !["1", "true"].includes(url.searchParams.get("follow") ?? "");
+  (method === "POST" && url.pathname === `${BASE}/outputs/known`) ||
+  (method === "GET" &&
+    ANSWERED.test(url.pathname) &&
+    !LASTS.test(url.pathname) &&
+    !["1", "true"].includes(url.searchParams.get("follow") ?? ""));
 
 const refuseNumbers = (): never => {
   throw new SlipwayError("internal", { detail: NO_SERVER });
@@ -163,8 +169,10 @@ export const look = async (home: string, fd: number): Promise<number> => {
     createApi({
       service,
       launches: {} as LaunchService,
+      live: { open: refuseNumbers, next: refuseNumbers },
+      series: { series: refuseNumbers },
       numbers: { text: () => "", sums: refuseNumbers, unready: () => NO_SERVER },
-      token: "",
+      entrance: ownersOnly(refuseNumbers),
       version: VERSION,
       clock: Date.now,
       log: (text) => void process.stderr.write(`${text}\n`),

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { SlipwayError } from "../errors.ts";
+import { putBack } from "../extra-authorities.ts";
 import { createLog } from "./logger.ts";
 
 /** Entry point of dist/server.js: `serve`, and commands that work on a home's journal without a server. */
@@ -78,6 +79,7 @@ const serve = async (args: string[]): Promise<number> => {
 };
 
 const main = async (): Promise<number> => {
+  putBack();
   const [verb, ...args] = process.argv.slice(2);
   switch (verb) {
     case "serve":
@@ -88,6 +90,8 @@ const main = async (): Promise<number> => {
       const { values } = parseArgs({ args, options: { home: { type: "string" } } });
       return (await import("./look.ts")).look(values.home!, 3);
     }
+    case "look-files":
+      return (await import("../skips/look-child.ts")).lookChild();
     case "compact-child": {
       const { values } = parseArgs({ args, options: { home: { type: "string" }, "up-to": { type: "string" } } });
       const { compact } = await import("../archive/compact.ts");

@@ -62,6 +62,7 @@ const publishEndpoint = async ({ home, inside, front }: Parts): Promise<void> =>
 const closeAll = async (parts: Parts): Promise<void> => {
   const { home, stored, inside, front, log } = parts;
   front.close();
+  inside.judge.close();
   inside.pilots.close();
   inside.standings.close();
   await front.launches.close();

@@ -67,6 +67,10 @@ export const wire = (parts: Wired): void => {
     feed.publish({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());
     counts.tasksCanceled(count);
   };
+  listeners.tasksSkipped = (run, from, count) => {
+    counts.tasksSkipped(count);
+    requests.tasksSkipped(run, from);
+  };
 
   listeners.moveRefused = ({ type }) => log(refusedMoves(engine.state, type));
   listeners.mayPlace = () => lifecycle.blocked() === null;

@@ -7,8 +7,7 @@ import type { Pairing } from "../core/pairing.ts";
 import { type Dependency, type GroupSpec, type RunSpec, itemCount } from "../core/spec.ts";
 import { Task } from "../core/states.ts";
 import { stateOf } from "../core/table.ts";
-import { compileTask } from "../core/task-template.ts";
-import type { Template } from "../core/template.ts";
+import { usesOf, workOf } from "../core/work.ts";
 
 /**
  * Which tasks of a new run an earlier one has done: those of equal name, item, command, environment and directory, if
@@ -26,23 +25,6 @@ export interface NewRun {
 
 /** Rows looked at before others get a turn. */
 const AT_ONCE = 20_000;
-
-/** What a task does, as it was written: equal texts and equal items do the same. */
-const workOf = (cwd: string, { command, env, cwd: own, executor, items, colsep }: GroupSpec): string =>
-  JSON.stringify([
-    cwd,
-    command,
-    Object.entries(env ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1)),
-    own ?? "",
-    executor,
-    items.kind === "one",
-    ...(colsep === undefined ? [] : [colsep]),
-  ]);
-
-const templatesOf = (group: GroupSpec): readonly Template[] => {
-  const { argv, env, cwd } = compileTask(group);
-  return [...argv, ...env.map(([, value]) => value), ...(cwd === undefined ? [] : [cwd])];
-};
 
 /** The text of an item; JSON is told from text, and a task without items from one with an empty item. */
 const itemAt = (spec: GroupSpec, stored: PackedItems | undefined, at: number): string => {
@@ -132,11 +114,11 @@ export const skippedBy = async ({ spec, items, pairings }: NewRun, old: Run): Pr
         return "group" in each && pairing !== undefined ? [{ group: each.group, pairing }] : [];
       });
       const wholes = before.filter((each) => !links.some((link) => link.group === each));
-      const uses = templatesOf(group).flatMap((template) => [...template.uses]);
-      if (known === undefined || uses.includes("run") || !wholes.every((each) => whole.has(each))) continue;
+      const uses = usesOf(group);
+      if (known === undefined || uses.has("run") || !wholes.every((each) => whole.has(each))) continue;
       if (workOf(spec.cwd, group) !== workOf(old.spec.cwd, known.spec)) continue;
       const own = { spec: group, first: firsts[index]!, stored: items.get(index) };
-      const numbered = uses.includes("task");
+      const numbered = uses.has("task");
       const { start, step } = spec.numbering;
       const sameNumber = (i: number, j: number): boolean =>
         !numbered || start + (own.first + i) * step === indexOfRow(old, known.first + j);

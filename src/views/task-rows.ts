@@ -1,6 +1,7 @@
 import type { TaskRowView } from "../api/task-table.ts";
 import { attemptsOf } from "../core/past-attempts.ts";
 import { type Run, groupOf, indexOfRow } from "../core/run.ts";
+import { isSkipped } from "../core/skipped.ts";
 import type { State } from "../core/state.ts";
 import { taskStateName } from "../core/states.ts";
 import { stateOf } from "../core/table.ts";
@@ -25,6 +26,7 @@ export const taskRow = (state: State, run: Run, row: Row, now: number): TaskRowV
     group: group.spec.name,
     item: itemTextOf(group, row),
     state: taskStateName(stateOf(run.table, row)),
+    skipped: isSkipped(run, row),
     exitCode: last === undefined || last.exit < 0 ? null : last.exit,
     signal: last === undefined ? null : signalName(last.signal),
     reason: last?.reason || null,

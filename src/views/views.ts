@@ -14,7 +14,7 @@ import type { Agent, RunSummary, State } from "../core/state.ts";
 import { TASK_STATES, Task, taskStateName } from "../core/states.ts";
 import { peek, stateOf } from "../core/table.ts";
 import { usedBy } from "../core/usage.ts";
-import { isSkipped } from "../core/skipped.ts";
+import { isSkipped, isUpToDate } from "../core/skipped.ts";
 import { agentOf } from "../core/task-job.ts";
 import { type CompiledTask, compileTask, expandTask } from "../core/task-template.ts";
 import { expand, type Template, type TemplateContext } from "../core/template.ts";
@@ -285,6 +285,7 @@ export const taskView = (
     name: taskName(run, row),
     state: taskStateName(stateOf(run.table, row)),
     skipped: isSkipped(run, row),
+    ...(isUpToDate(run, row) ? { upToDate: true } : {}),
     exitCode: page === undefined || page.exit[slot]! < 0 ? null : page.exit[slot]!,
     signal: page === undefined ? null : signalName(page.signal[slot]!),
     reason: page === undefined ? null : run.reasons[page.reason[slot]!] || null,

@@ -5,7 +5,8 @@ import { formatDuration, formatResource } from "../core/quantities.ts";
 import { type Group, type Run, groupOf, indexOfRow, runState, shapeOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { TASK_STATES, Task, isFinalTask } from "../core/states.ts";
-import { isSkipped } from "../core/skipped.ts";
+import { stateWord } from "../core/state-words.ts";
+import { isSkipped, isUpToDate } from "../core/skipped.ts";
 import { Flag, peek, stateOf } from "../core/table.ts";
 import type { WhyView } from "../api/schemas.ts";
 import type { AgentId, Row } from "../core/ids.ts";
@@ -200,6 +201,21 @@ const memoryText = (run: Run, group: Group, row: Row): string => {
   return killed === undefined ? "" : `; attempt ${killed.n} was ${killed.reason}`;
 };
 
+/** Why a task failed: that does not depend on anything around it. */
+export const whyFailed = (run: Run, row: Row, lastStderr: string | null): WhyView => {
+  const page = peek(run.table, row);
+  const slot = row % run.table.pageRows;
+  const attempts = page?.attempt[slot] ?? 0;
+  const reason = run.reasons[page?.reason[slot] ?? 0] ?? "";
+  const said =
+    lastStderr === null || lastStderr.trim() === "" ? "" : `; it said: ${lastStderr.trim().split("\n").at(-1)}`;
+  return why(
+    "failed",
+    `${reason} after ${attempts} attempt${attempts === 1 ? "" : "s"}${memoryText(run, groupOf(run.groups, row), row)}${said}`,
+    `See \`slipway logs ${run.id}.${indexOfRow(run, row)} --stderr\`; \`slipway retry ${run.id}\` runs failed tasks again; --retries N does so automatically.`,
+  );
+};
+
 export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: string | null): WhyView => {
   const group = groupOf(run.groups, row);
   const state = stateOf(run.table, row);
@@ -208,18 +224,15 @@ export const whyTask = (around: Surroundings, run: Run, row: Row, lastStderr: st
   const reason = page === undefined ? "" : (run.reasons[page.reason[slot]!] ?? "");
   const id = `${run.id}.${indexOfRow(run, row)}`;
   if (isSkipped(run, row))
-    return why("skipped", `run ${run.spec.resumes} has done it`, `\`slipway retry ${id}\` runs it all the same.`);
-  if (state === Task.DONE) return why("done", "it is done", "Nothing to do.");
-  if (state === Task.FAILED) {
-    const attempts = page!.attempt[slot]!;
-    const said =
-      lastStderr === null || lastStderr.trim() === "" ? "" : `; it said: ${lastStderr.trim().split("\n").at(-1)}`;
     return why(
-      "failed",
-      `${reason} after ${attempts} attempt${attempts === 1 ? "" : "s"}${memoryText(run, group, row)}${said}`,
-      `See \`slipway logs ${id} --stderr\`; \`slipway retry ${run.id}\` runs failed tasks again; --retries N does so automatically.`,
+      "skipped",
+      isUpToDate(run, row)
+        ? "it did not need to run: its outputs are up to date"
+        : `run ${run.spec.resumes} has done it`,
+      `\`slipway retry ${id}\` runs it all the same.`,
     );
-  }
+  if (state === Task.DONE) return why("done", "it is done", "Nothing to do.");
+  if (state === Task.FAILED) return whyFailed(run, row, lastStderr);
   if (state === Task.CANCELED) {
     if ((page!.flags[slot]! & Flag.UNNEEDED) !== 0)
       return why("not-needed", reason, "Nothing to do: it is a handler for a failure that did not happen.");
@@ -321,9 +334,11 @@ export const whyRun = (around: Surroundings, run: Run): WhyView => {
   }
   const counts = [...run.counts];
   const running = counts.slice(Task.EXECUTING, Task.DONE).reduce((sum, n) => sum + n, 0);
-  const text = TASK_STATES.flatMap((name, code) =>
-    counts[code]! > 0 && !isFinalTask(code) ? [`${counts[code]} ${name}`] : [],
-  ).join(", ");
+  const words = new Map<string, number>();
+  for (const [code, name] of TASK_STATES.entries())
+    if (counts[code]! > 0 && !isFinalTask(code))
+      words.set(stateWord(name), (words.get(stateWord(name)) ?? 0) + counts[code]!);
+  const text = [...words].map(([word, count]) => `${count} ${word}`).join(", ");
   if (running > 0 && around.waitingPilots.length > 0 && around.waitingPilots.length === around.livePilots)
     return whyWaits(around, `${running} tasks are stalled; ${text}`);
   if (running > 0) return why("running", `${running} tasks run; ${text}`, "Nothing to do.");

@@ -1,12 +1,13 @@
-import type { ChildProcess } from "node:child_process";
+import { type ChildProcess, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readdir, writeFile } from "node:fs/promises";
+import { copyFile, readdir, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Ending } from "../../src/core/events.ts";
 import { FRACTION } from "../../src/core/resources.ts";
 import { readSpool } from "../../src/protocol/spool.ts";
 import { type PlayedServer, assign, define, playServer, resultOf, results, welcome } from "./played-server.ts";
+import { ROOT } from "./slipway-process.ts";
 
 /** An agent in the job of one task: the real one, with a test as its server. */
 
@@ -131,6 +132,35 @@ describe("an agent for one task", () => {
       expect(await played.wrote("saw")).toBe("77:\n");
     },
   );
+
+  it("gives its task the authorities that were set aside for its own start", async () => {
+    const environmentFile = join(played.home, "before");
+    await writeFile(environmentFile, "PATH=/bin\0");
+    played.start({ ...OF_ONE, environmentFile }, [], { SLIPWAY_NODE_EXTRA_CA_CERTS: "/a.pem" });
+    const server = await played.peer(0);
+    await server.saw("hello");
+    welcome(server);
+    define(server, played.home);
+    assign(server, 0, 1, 'echo "$NODE_EXTRA_CA_CERTS:$SLIPWAY_NODE_EXTRA_CA_CERTS" >saw.tmp; mv saw.tmp saw');
+    expect(await played.wrote("saw")).toBe("/a.pem:\n");
+  });
+
+  it("leaves the next one the code that was compiled for it, and takes none that is damaged", async () => {
+    for (const name of ["agent.cjs", "agent-quick.cjs"])
+      await copyFile(join(ROOT, "dist", name), join(played.home, name));
+    const start = () => spawnSync(process.execPath, [join(played.home, "agent-quick.cjs"), "--spawner"], { input: "" });
+    const caches = async () => (await readdir(played.home)).filter((name) => name.endsWith(".cache"));
+    expect(start().status).toBe(0);
+    const [name] = await caches();
+    const file = join(played.home, name!);
+    const { ino, size } = await stat(file);
+    expect(start().status).toBe(0);
+    expect((await stat(file)).ino).toBe(ino);
+    await truncate(file, size - 1);
+    expect(start()).toMatchObject({ status: 0, stderr: Buffer.alloc(0) });
+    expect((await stat(file)).ino).not.toBe(ino);
+    expect(await caches()).toEqual([name]);
+  });
 
   it("starts the ranks of its task itself where no launcher was named, and ends with them", async () => {
     const agent = played.start({ ...OF_ONE, declared: { cpus: 2 * FRACTION } });

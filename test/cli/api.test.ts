@@ -1,6 +1,12 @@
 import { type IncomingHttpHeaders, request as httpRequest } from "node:http";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { LiveEvent, LiveNext } from "../../src/api/live.ts";
+import { SeriesView } from "../../src/api/series.ts";
+import { FailuresView } from "../../src/api/failures.ts";
+import { JobDetail, PilotDetail } from "../../src/api/job-details.ts";
+import { TimelineView } from "../../src/api/timeline.ts";
+import { connect } from "../../src/client/index.ts";
 import { RunView, ServerView, StatusView, TaskView } from "../../src/api/schemas.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
 import { type SlipwayHome, createHome } from "./slipway-process.ts";
@@ -38,7 +44,7 @@ const ask = (
         socketPath: socket,
         path: `/api/v1${path}`,
         method,
-        headers: { ...more, ...(type === "" ? {} : { "content-type": type }) },
+        headers: { host: "slipway", ...more, ...(type === "" ? {} : { "content-type": type }) },
       },
       (answer) => {
         let text = "";
@@ -123,6 +129,115 @@ describe("the REST API", () => {
     ]);
     StatusView.parse((await json("GET", "/status")).body);
     ServerView.parse((await json("GET", "/server")).body);
+  });
+
+  it("API: live tells a run from its beginning to its end, goes on after an id, and answers those who ask again", async () => {
+    const client = connect({ home: slipway.home });
+    const { run } = await client.submit({
+      cwd: slipway.cwd,
+      environment: { PATH: "/usr/bin:/bin" },
+      tasks: [
+        { name: "first", run: "exit {item}", each: { values: ["0", "3"] } },
+        { name: "last", run: "true", after: { first: "any" } },
+      ],
+    });
+    const stop = new AbortController();
+    const told: LiveEvent[] = [];
+    for await (const each of client.live({ run, signal: stop.signal })) {
+      told.push(each);
+      if (each.event === "run" && each.data.run.finished !== null) break;
+    }
+    client.close();
+    expect(told.slice(0, 2).map(({ event }) => event)).toEqual(["overview", "run"]);
+    for (const each of told) LiveEvent.parse(each);
+    expect(told.at(-1)).toMatchObject({
+      data: {
+        stages: [
+          { counts: { DONE: 1, FAILED: 1 }, level: 1 },
+          { counts: { DONE: 1 }, after: [0], level: 2 },
+        ],
+      },
+    });
+    const stream = await ask("GET", "/live?seconds=0");
+    expect([stream.status, stream.type, stream.headers["x-accel-buffering"]]).toEqual([200, "text/event-stream", "no"]);
+    const ids = [...stream.text.matchAll(/^id: (.*)$/gm)].map(([, id]) => id!);
+    const { body } = await json("GET", "/live/next");
+    expect(LiveNext.parse(body).events.map(({ event }) => event)).toEqual(["overview"]);
+    // what was told before the first of its events is told again, and nothing else
+    const [epoch] = ids[0]!.split("-");
+    const all = await ask("GET", `/live?seconds=0&after=${epoch}-0-0`);
+    const seqs = [...all.text.matchAll(/"seq":(\d+)/g)].map(([, seq]) => Number(seq));
+    expect(seqs.length).toBeGreaterThan(3);
+    // failures are told, successes only counted
+    const ended = [...all.text.matchAll(/"event":"task.ended","run":(\d+),"task":"([\d.]+)"/g)];
+    expect(ended.filter(([, of]) => Number(of) === run).map(([, , task]) => task)).toEqual([`${run}.1`]);
+    expect(seqs).toEqual([...new Set(seqs)].toSorted((a, b) => a - b));
+    const more = await ask("GET", "/live?seconds=0", undefined, "", {
+      "last-event-id": all.text.match(/id: (.*)/)![1]!,
+    });
+    expect([...more.text.matchAll(/"seq":(\d+)/g)].map(([, seq]) => Number(seq))).toEqual(seqs.slice(1));
+    expect((await ask("GET", "/live?seconds=0&after=9-1-1")).text).toContain("event: reset\n");
+    expect((await ask("HEAD", "/live")).status).toBe(200);
+    expect(await codeOf("GET", "/live?run=99")).toBe("404 no-such-run");
+    expect(await codeOf("GET", "/live?after=x")).toBe("400 bad-request");
+    const series = SeriesView.parse((await json("GET", "/series?span=10m")).body);
+    expect(series.failed.reduce((sum, each) => sum + each, 0)).toBeGreaterThanOrEqual(1);
+    expect(series.time.length).toBe(series.coresTotal.length);
+  });
+
+  it("API: a run by timeline and failures, its table from any place, its pilot with states, script and decision", async () => {
+    const client = connect({ home: slipway.home });
+    const name = "<script>alert(1)</script>";
+    const { run } = await client.submit({
+      name,
+      cwd: slipway.cwd,
+      environment: { PATH: "/usr/bin:/bin" },
+      tasks: [
+        { name: "bad", run: "echo 'no file {item} <b>' >&2; exit 3", each: { array: "1-4" } },
+        { name: "killed", run: "kill -9 $$" },
+        { name: "good", run: "true", each: { array: "1-5" } },
+      ],
+    });
+    expect(await untilEnded(run)).toMatchObject({ name, state: "FAILED" });
+    const timeline = TimelineView.parse(await client.timeline(run));
+    expect([timeline.bars, timeline.folded, timeline.lane.length]).toEqual([10, false, 10]);
+    expect(timeline.lanes[0]).toMatchObject({ slot: 0, of: 1 });
+    const failures = FailuresView.parse(await client.failures(run));
+    expect(failures).toMatchObject({
+      failed: 5,
+      groups: [
+        { exitCode: 3, lastLine: "no file 1 <b>", count: 4, read: true, tasks: [{ id: `${run}.0` }, {}, {}, {}] },
+        { exitCode: null, signal: "SIGKILL", count: 1, lastLine: null },
+      ],
+      more: { groups: 0, tasks: 0 },
+    });
+    expect(failures.groups[0]!.why).toEqual(await client.why(run, 0));
+    const page = await client.taskPage(run, { states: ["DONE"], sort: "duration", offset: 3, limit: 10 });
+    expect([page.total, page.rows.length]).toEqual([5, 2]);
+    expect((await client.taskPage(run, { offset: 10 ** 12, limit: 5 })).rows).toEqual([]);
+    expect(await codeOf("GET", `/runs/${run}/task-table?offset=-1`)).toBe("400 bad-request");
+    expect(await codeOf("GET", `/runs/${run}/timeline?from=-5`)).toBe("400 bad-request");
+    expect(await codeOf("GET", `/runs/${run}/timeline?most=1000000`)).toBe("400 bad-request");
+
+    const [first] = await client.pilots();
+    const pilot = PilotDetail.parse(await client.pilot(Number(first!.id)));
+    expect(pilot.history.map(({ state }) => state)).toEqual([
+      "PMGR_LAUNCHING_PENDING",
+      "PMGR_LAUNCHING",
+      "PMGR_ACTIVE_PENDING",
+      "PMGR_ACTIVE",
+    ]);
+    expect(pilot.history.every(({ seconds }) => seconds !== null && seconds >= 0)).toBe(true);
+    expect(pilot.decision).toMatch(/^\d+ tasks? waits? for \d+ cores?; .*1 pilot.* requested; limit \d+$/);
+    const job = JobDetail.parse(await client.job(`pilot ${pilot.id}`));
+    expect(job).toMatchObject({ kind: "pilot", state: "running", jobName: pilot.jobName, decision: pilot.decision });
+    const { fleets } = await client.status();
+    expect(fleets[0]!.decision).toMatch(/limit \d+$/);
+    client.close();
+    expect(await codeOf("GET", "/pilots/999")).toBe("404 no-such-pilot");
+    expect(await codeOf("GET", `/jobs/${run}.0`)).toBe("404 no-such-job");
+    expect(await codeOf("GET", "/jobs/77")).toBe("404 no-such-launch");
+    expect(await codeOf("GET", "/jobs/x;y")).toBe("400 bad-request");
   });
 
   it("API: answers what is wrong with code, message and hint, and the right status", async () => {

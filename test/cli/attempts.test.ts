@@ -90,7 +90,7 @@ describe("attempts", () => {
     await gate.arrived(1);
     // shown while it runs: then the server knows where it is
     await until("its first line", async () => ((await logs(`${run}.0`)) === "begun in 1\n" ? true : undefined));
-    const agent = (await processesUnder(slipway.root)).find(({ command }) => command.includes("agent.js"))!;
+    const agent = (await processesUnder(slipway.root)).find(({ command }) => command.includes("agent-quick.cjs"))!;
     process.kill(agent.pid, "SIGKILL");
     await gate.arrived(2);
     gate.open();

@@ -68,13 +68,14 @@ const namesOf = ({ experiments }: Results): string[] => experiments.map(({ name 
 
 it("npm run bench: processes, null tasks and the scheduler alone are measured", { timeout: 300_000 }, async () => {
   const names = namesOf(
-    await smoke("process,process-cores,agent-loop,null,scheduler,pressure,makespan,makespan-large"),
+    await smoke("process,process-cores,peaks,agent-loop,null,scheduler,pressure,makespan,makespan-large"),
   );
   expect(names.filter((name) => !name.startsWith("makespan-"))).toEqual([
     "process",
     "process-typed",
     "process-cores",
     "process-cores-typed",
+    "peaks",
     "agent-rate-64",
     "agent-loop-64",
     "agent-rate-128",

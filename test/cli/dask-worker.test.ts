@@ -24,8 +24,10 @@ interface Seen {
   readonly variables: Readonly<Record<string, string | null>>;
 }
 
-it.skipIf(!existsSync(daskPython))(
-  "a worker of Slipway's own path is forked from what its nanny has imported, is as Dask's own would be, and is replaced and ended with its nanny",
+const absent = existsSync(daskPython) ? "" : " (skipped: Dask is not installed: pip could not fetch it)";
+
+it.skipIf(absent !== "")(
+  `a worker of Slipway's own path is forked from what its nanny has imported, is as Dask's own would be, and is replaced and ended with its nanny${absent}`,
   { timeout: 180_000 },
   async () => {
     const { stdout } = await promisify(execFile)(
@@ -50,8 +52,8 @@ it.skipIf(!existsSync(daskPython))(
   },
 );
 
-it.skipIf(!existsSync(daskPython))(
-  "the end of a worker's life never counts against a task, also where nobody else can take what it holds",
+it.skipIf(absent !== "")(
+  `the end of a worker's life never counts against a task, also where nobody else can take what it holds${absent}`,
   { timeout: 180_000 },
   async () => {
     const script = join(ROOT, "test", "fixtures", "dask", "end_of_life.py");

@@ -106,4 +106,33 @@ describe("documents, typed", () => {
     const other = commands!.replace("sha256//", "sha256//A");
     await expect(type(other)).rejects.toThrow(/failed/);
   });
+
+  it(
+    "docs/api.md: the example of every operation, with curl and with Python, is answered",
+    async (ctx) => {
+      const missing = ["curl", "jq", "python3"].filter((program) => !existsSync(`/usr/bin/${program}`));
+      if (missing.length > 0) return ctx.skip(`${missing.join(", ")} not installed`);
+      const page = await readFile(join(ROOT, "docs", "api.md"), "utf8");
+      const [, paths = ""] = /^## Paths\n(.*?)^## Shapes/ms.exec(page) ?? [];
+      const [prelude = "", ...operations] = paths.split(/^### /m);
+      const of = (text: string, language: string): string =>
+        new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "ms").exec(text)?.[1] ?? "";
+      /** These need a workload manager, or the page that somebody signs in to. */
+      const isLeftOut = (name: string): boolean => /\/(launches|session)\b/.test(name);
+      const typed = operations.filter((text) => !isLeftOut(text.split("\n")[0]!));
+      expect(typed.length).toBeGreaterThan(40);
+      for (const text of operations) expect([of(text, "sh"), of(text, "python")], text.slice(0, 60)).not.toContain("");
+      // run 1 has ended, and run 2 keeps the server from being idle
+      await type("slipway up; slipway run --array 1-3 -- /bin/echo; slipway submit -- sleep 1000");
+      const curls = typed.map((text) => `: ${text.split("\n")[0]}\n${of(text, "sh")}`);
+      const isRetry = (text: string): boolean => text.includes("/retry");
+      await type([of(prelude, "sh"), ...curls.filter((text) => !isRetry(text)), ...curls.filter(isRetry)].join("\n"));
+      await type("slipway wait 1");
+      const programs = typed.map((text) => of(text, "python"));
+      await writeFile(join(slipway.cwd, "examples.py"), [of(prelude, "python"), ...programs].join("\n"));
+      await type("python3 examples.py");
+      await type("slipway cancel 2; slipway down --now");
+    },
+    BUSY_MS,
+  );
 });

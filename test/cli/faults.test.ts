@@ -33,7 +33,7 @@ describe("the fault harness, short", () => {
   );
 
   it("each directed fault that does not mostly wait is survived", { timeout: 400_000 }, async () => {
-    const { status, output } = await harness("--short", "--scenarios");
+    const { status, output } = await harness("--short", "--scenarios", "--parallel", "3");
     expect({ status, output }, output).toEqual({ status: 0, output: expect.stringMatching(/^\d\d passed, 0 failed/m) });
   });
 });

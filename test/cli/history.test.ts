@@ -71,7 +71,7 @@ describe("a home that commit 06c024e wrote", () => {
     await ok("down");
     // an older Slipway refuses it from now on
     const newest = (await slipway.json<{ segments: { name: string }[] }>(["journal", "info"])).segments.at(-1)!;
-    expect((await readFile(join(slipway.home, "journal", newest.name))).readUInt16LE(8)).toBe(5);
+    expect((await readFile(join(slipway.home, "journal", newest.name))).readUInt16LE(8)).toBe(6);
     const clusters = await readFile(join(slipway.home, "clusters.yaml"), "utf8");
     await settings(clusters.replace('"losses":50', '"losses":1'));
     await ok("up");

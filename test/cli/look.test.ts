@@ -16,6 +16,8 @@ const QUESTIONS = [
   ["show", "1", "--efficiency"],
   ["show", "2"],
   ["tasks", "1"],
+  ["report", "1", "-o", "-"],
+  ["report", "2", "-o", "-"],
   ["logs", "1"],
   ["logs", "1.2", "--stderr"],
   ["why", "1"],

@@ -73,7 +73,7 @@ const ask = (path: string, bearer?: string, method = "GET"): Promise<Answer> =>
 
 const onSocket = (path: string): Promise<string> =>
   new Promise((resolve, reject) => {
-    const sent = httpRequest({ socketPath: socket, path }, (answer) => {
+    const sent = httpRequest({ socketPath: socket, path, headers: { host: "slipway" } }, (answer) => {
       let text = "";
       answer.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
       answer.on("end", () => resolve(text));

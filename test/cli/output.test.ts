@@ -169,7 +169,7 @@ describe("kept by Slipway", () => {
     const memory = async (): Promise<Record<string, number>> => {
       const found: Record<string, number> = {};
       for (const { pid, command } of await processesUnder(slipway.root)) {
-        const name = /(agent|server)\.js/.exec(command)?.[1];
+        const name = /(agent|server)(?:-quick)?\.c?js/.exec(command)?.[1];
         if (name === undefined) continue;
         const status = await readFile(`/proc/${pid}/status`, "utf8");
         found[name] = Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;

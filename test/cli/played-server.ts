@@ -73,7 +73,7 @@ export const playServer = async (): Promise<PlayedServer> => {
       };
       const agent = spawn(
         process.execPath,
-        [join(ROOT, "dist", "agent.js"), "--settings", JSON.stringify(settings), ...args],
+        [join(ROOT, "dist", "agent-quick.cjs"), "--settings", JSON.stringify(settings), ...args],
         { stdio: "ignore", env: { ...process.env, ...env } },
       );
       agents.push(agent);

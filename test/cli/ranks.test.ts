@@ -203,7 +203,7 @@ describe("ranks of one task", () => {
     ]);
     await has("lost", 2);
     const agents = (await processesUnder(slipway.root)).filter(({ command }) =>
-      command.includes("agent.js --settings"),
+      command.includes("agent.cjs --settings"),
     );
     expect(agents.length).toBeGreaterThanOrEqual(2);
     // both: the pilot is gone, and with it what the head and the other had of the task

@@ -119,7 +119,7 @@ describe("rule 7: submits", () => {
       socketPath: endpoint.socket,
       path: "/api/v1/runs",
       method: "POST",
-      headers: { "content-type": "application/x-ndjson" },
+      headers: { host: "slipway", "content-type": "application/x-ndjson" },
     });
     const answer = once(hanging, "response") as Promise<[IncomingMessage]>;
     hanging.write(`${JSON.stringify(streamed)}\n${JSON.stringify({ group: 0, items: items.slice(0, 2000) })}\n`);
@@ -146,7 +146,7 @@ describe("rule 7: submits", () => {
       socketPath: endpoint.socket,
       path: "/api/v1/runs",
       method: "POST",
-      headers: { "content-type": "application/x-ndjson" },
+      headers: { host: "slipway", "content-type": "application/x-ndjson" },
     });
     body.on("error", () => undefined);
     body.write(

@@ -15,6 +15,10 @@ def before_call(context, case, kwargs):
     params = case.path_parameters if isinstance(case.path_parameters, dict) else {}
     if query.get("follow") in ("1", "true"):
         query["follow"] = "0"
+    # who looks at what happens sees how things are, and nothing more
+    if path.endswith("/live") and str(query.get("seconds", "0")).isdigit():
+        query["seconds"] = "0"
+        case.query = query
     # run 1 has ended and stays so: whoever watches it gets its end
     run = str(params.get("run"))
     if path.endswith("/watch") and run.isdigit():

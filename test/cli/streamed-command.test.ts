@@ -18,7 +18,7 @@ describe("a rank's command", () => {
   it("runs to its end when nobody reads its output any more", async () => {
     const script =
       'i=0; while [ $i -lt 20000 ]; do echo "line $i of a long output"; i=$((i+1)); done; echo yes >ended; exit 7';
-    const words = [join(ROOT, "dist/agent.js"), "--stream", "nonsuch.json", "--", "/bin/sh", "-c", script];
+    const words = [join(ROOT, "dist/agent.cjs"), "--stream", "nonsuch.json", "--", "/bin/sh", "-c", script];
     const child = spawn(process.execPath, words, { cwd: slipway.cwd, stdio: ["ignore", "pipe", "pipe"] });
     let notes = "";
     child.stderr.on("data", (chunk: Buffer) => (notes += chunk.toString()));

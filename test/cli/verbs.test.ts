@@ -578,7 +578,7 @@ describe("with a server", () => {
 
   it("journal: what it holds, whether it is whole, every event; a home without one is named", async () => {
     await run("run", "--quiet", "--", "true");
-    expect((await run("journal", "info")).stdout).toMatch(/^format +5\nsize .*\nrecords +\d+ to replay/);
+    expect((await run("journal", "info")).stdout).toMatch(/^format +6\nsize .*\nrecords +\d+ to replay/);
     expect(await json<{ segments: unknown[] }>(["journal", "info"])).toMatchObject({ problems: [], warnings: [] });
     expect((await run("journal", "verify")).stdout).toMatch(/^the journal is whole: \d+ records\n$/);
     const events = (await run("journal", "export")).stdout.trimEnd().split("\n");

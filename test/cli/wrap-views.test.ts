@@ -20,7 +20,7 @@ const held = async (id: string, changes: object = {}): Promise<void> => {
     id,
     target: "dask_jobqueue::SLURMCluster",
     statusFile: join(home.cwd, "dask.json"),
-    holder: await identify(),
+    holder: identify(),
     started: new Date().toISOString(),
     state: "running",
     head: { address: "tcp://10.0.0.1:8786", host: "10.0.0.1", port: 8786, dashboard_port: 8787, kind: "SLURMCluster" },
@@ -90,6 +90,6 @@ it("a number is a run, unless it is the whole id of a Dask cluster", async () =>
   expect(await home.json(["why", "12345678"])).toMatchObject({ cause: "idle" });
   const run = await home.run(["why", "1234"]);
   expect([run.status, run.stderr]).toEqual([3, expect.stringContaining("no server runs")]);
-  await held("12345678", { holder: { ...(await identify()), pid: 2 ** 22 + 1 } });
+  await held("12345678", { holder: { ...identify(), pid: 2 ** 22 + 1 } });
   expect(await home.json(["why", "12345678"])).toMatchObject({ cause: "wrapper-lost" });
 });

@@ -251,7 +251,7 @@ describe.skipIf(reason !== undefined)(
     });
 
     it.skipIf(noJobqueue !== undefined)(
-      "rows 002-4, 002-6, 002-7, 002-9, 002-46, 002-62: nothing of Dask is imported before the plan has come; then every section is set",
+      `rows 002-4, 002-6, 002-7, 002-9, 002-46, 002-62: nothing of Dask is imported before the plan has come; then every section is set${noJobqueue === undefined ? "" : ` (skipped: ${noJobqueue})`}`,
       async () => {
         const shim = join(ROOT, "dist", "slipway_dask.py");
         const code = [

@@ -119,6 +119,8 @@ describe.skipIf(reason !== undefined)(
           expect(said, `${cluster} ${queue}`).toMatchObject({ status: 2, stdout: "" });
           expect(said.stderr).toMatch(words);
         }
+      const asJob = ["submit", "--via", "job", "--cluster", "plain", "--queue", "account", "--", "true"];
+      expect((await home.run(asJob)).stderr).toMatch(/no account 'porj' for this user/);
       const long = ["submit", "--cluster", "plain", "--queue", "good", "--time-request", "2h", "--", "true"];
       expect((await home.run(long)).stderr).toMatch(/time-request of 2h is longer than the .* walltime of 1h/);
       expect(await home.json<RunView[]>(["list"])).toEqual([]);

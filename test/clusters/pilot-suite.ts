@@ -2,7 +2,8 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { CheckView, PilotView, RunView, StatusView, TaskView } from "../../src/api/schemas.ts";
+import type { CheckView, PilotView, RunView } from "../../src/api/schemas.ts";
+import { type Client, connect } from "../../src/client/index.ts";
 import { readEndpoint } from "../../src/protocol/endpoint.ts";
 import { taskContract } from "../contract/task-contract.ts";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
@@ -84,6 +85,8 @@ export const pilotSuite = (manager: PilotManager): void => {
   describe.skipIf(unavailable !== undefined)(title, () => {
     let booted: BootedPilots;
     let slipway: SlipwayHome;
+    /** For what is asked again and again: a command for each would be most of what the machine does. */
+    let client: Client;
     let files = 0;
     const submitted: number[] = [];
 
@@ -92,11 +95,11 @@ export const pilotSuite = (manager: PilotManager): void => {
     const up = async (): Promise<void> => {
       const outcome = await slipway.run(["up"], options());
       expect(outcome.stderr + outcome.stdout).toContain("the server runs");
+      client?.close();
+      client = connect({ home: slipway.home });
     };
     const live = async (queue?: string): Promise<PilotView[]> =>
-      (await json<PilotView[]>("pilots", "list")).filter(
-        (pilot) => pilot.ended === null && (queue === undefined || pilot.queue === queue),
-      );
+      (await client.pilots()).filter((pilot) => pilot.ended === null && (queue === undefined || pilot.queue === queue));
     const submit = async (queue: string, array: string, script: string): Promise<number> => {
       const words = ["--cluster", "hpc", "--queue", queue, "--array", array, "--", "sh", "-c", script];
       const { run } = await json<{ run: number }>("submit", ...words);
@@ -106,9 +109,11 @@ export const pilotSuite = (manager: PilotManager): void => {
     /** Waits for its end and returns the run as it is then. */
     const ended = async (run: number, status: number): Promise<RunView> => {
       const outcome = await slipway.run(["wait", String(run)], { ...options(), timeoutMs: 170_000 });
-      const view = await json<RunView>("show", String(run));
-      const told = (await slipway.run(["why", String(run)], options())).stdout;
-      expect({ status: outcome.status, told, view }, told).toMatchObject({ status });
+      const view = await client.run(run);
+      if (outcome.status !== status) {
+        const told = (await slipway.run(["why", String(run)], options())).stdout;
+        expect({ status: outcome.status, told, view }, told).toMatchObject({ status });
+      }
       return view;
     };
     const fresh = (): string => {
@@ -165,6 +170,7 @@ export const pilotSuite = (manager: PilotManager): void => {
       await up();
     });
     afterAll(async () => {
+      client?.close();
       try {
         await slipway?.cleanup();
       } finally {
@@ -182,19 +188,19 @@ export const pilotSuite = (manager: PilotManager): void => {
 
     promise("2,000 tasks on a fleet that grows from nothing to its most, and goes back to nothing", async () => {
       expect(await booted.livingJobs()).toEqual([]);
-      const earlier = (await json<PilotView[]>("pilots", "list")).length;
+      const earlier = (await client.pilots()).length;
       const ran = fresh();
       const run = await submit("main", "1-2000", `${ATTEMPT} ${ran}; sleep 0.02`);
       await until("the fleet to be full", async () => {
         const active = (await live("main")).filter(({ state }) => state === "PMGR_ACTIVE");
-        return active.length === MOST || (await json<RunView>("show", String(run))).finished !== null;
+        return active.length === MOST || (await client.run(run)).finished !== null;
       });
       const view = await ended(run, 0);
       expect(view).toMatchObject({ counts: { DONE: 2000 }, losses: 0, retries: 0 });
       const lines = await linesOf(ran);
       expect([lines.length, new Set(lines).size]).toEqual([2000, 2000]);
       // including those that have gone since
-      const pilots = (await json<PilotView[]>("pilots", "list")).slice(earlier);
+      const pilots = (await client.pilots()).slice(earlier);
       expect(pilots.filter(({ active }) => active !== null).length).toBeGreaterThanOrEqual(2);
       expect(pilots.length).toBeLessThanOrEqual(2 * MOST);
       await empty();
@@ -259,7 +265,7 @@ export const pilotSuite = (manager: PilotManager): void => {
       expect(view).toMatchObject({ counts: { DONE: 4 }, retries: 0 });
       // an agent that is asked to end gives its tasks back, one that is killed loses them
       expect((await linesOf(ran)).length).toBeGreaterThan(4);
-      const gone = (await json<PilotView[]>("pilots", "list")).find(({ id }) => id === pilot!.id)!;
+      const gone = (await client.pilots()).find(({ id }) => id === pilot!.id)!;
       expect(gone.reason).not.toBe("");
       await empty();
     });
@@ -308,7 +314,7 @@ export const pilotSuite = (manager: PilotManager): void => {
       const run = await submit("short", "1-1", script);
       const view = await ended(run, 0);
       expect(view).toMatchObject({ counts: { DONE: 1 }, retries: 0 });
-      const task = await json<TaskView>("show", `${run}.1`);
+      const task = await client.task(run, 1);
       expect(task.attempts.map(({ exitCode }) => exitCode)).toEqual([null, 0]);
       expect(new Set(task.attempts.map(({ pilot }) => pilot)).size).toBe(2);
       await empty();
@@ -328,7 +334,7 @@ export const pilotSuite = (manager: PilotManager): void => {
       }
       const refused = await submit("wrong", "1-3", "true");
       await until("the refusal", async () => {
-        const { fleets } = await json<StatusView>("status");
+        const { fleets } = await client.status();
         const fleet = fleets.find(({ queue }) => queue === "wrong")!;
         return booted.wrong.words.test(`${fleet.problem} ${fleet.failure}`);
       });
@@ -345,7 +351,7 @@ export const pilotSuite = (manager: PilotManager): void => {
       promise("a pilot that the manager could not start and keeps is given up as a failed start", async () => {
         const run = await submit("stuck", "1-1", "true");
         const pilot = await until("its pilot to be given up", async () =>
-          (await json<PilotView[]>("pilots", "list")).find(({ queue, ended: at }) => queue === "stuck" && at !== null),
+          (await client.pilots()).find(({ queue, ended: at }) => queue === "stuck" && at !== null),
         );
         expect(pilot).toMatchObject({ state: "FAILED", reason: expect.stringMatching(stuck.words) });
         expect((await slipway.run(["why", String(run)], options())).stdout).toMatch(stuck.words);
@@ -393,7 +399,7 @@ export const pilotSuite = (manager: PilotManager): void => {
         expect(view).toMatchObject({ counts: { DONE: 150 }, losses: 0, retries: 0 });
         const lines = await linesOf(ran);
         expect([lines.length, new Set(lines).size]).toEqual([150, 150]);
-        const all = await json<PilotView[]>("pilots", "list");
+        const all = await client.pilots();
         for (const id of before) expect(all.filter(({ nativeId }) => nativeId === id)).toHaveLength(1);
         await empty();
       },

@@ -13,6 +13,7 @@ pilotSuite({
   name: "Grid Engine",
   unavailable: skipReason(),
   plain: { nodes: 1, cores: 1 },
+  together: true,
   // state Eqw
   stuck: { keys: { "skip-options": ["-cwd"], options: ["-wd /no/such/place"] }, words: /chdir to \/no\/such\/place/ },
   also: {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { stringify } from "yaml";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PilotView, RunView } from "../../src/api/schemas.ts";
+import { type Client, connect } from "../../src/client/index.ts";
 import { createHome, type SlipwayHome } from "../cli/slipway-process.ts";
 import { until } from "../until.ts";
 import { skipReason, startSlurm, type SlurmLab } from "./lab/slurm.ts";
@@ -19,6 +20,7 @@ describe.skipIf(reason !== undefined)(
   () => {
     let lab: SlurmLab;
     let slipway: SlipwayHome;
+    let client: Client | undefined;
 
     const QUEUES = [
       "held",
@@ -45,8 +47,10 @@ describe.skipIf(reason !== undefined)(
       expect({ argv, code, stderr }).toMatchObject({ code: 0 });
       return stdout.trim();
     };
-    const pilotsOf = async (queue: Queue): Promise<PilotView[]> =>
-      (await slipway.json<PilotView[]>(["pilots", "list"])).filter((pilot) => pilot.queue === queue);
+    const pilotsOf = async (queue: Queue): Promise<PilotView[]> => {
+      client ??= connect({ home: slipway.home });
+      return (await client.pilots()).filter((pilot) => pilot.queue === queue);
+    };
     const submit = async (queue: Queue, script: string, ...more: string[]): Promise<number> => {
       const words = ["--cluster", "hpc", "--queue", queue, "--array", `1-${TASKS}`, ...more, "--", "sh", "-c", script];
       return (await slipway.json<{ run: number }>(["submit", ...words])).run;
@@ -134,6 +138,7 @@ describe.skipIf(reason !== undefined)(
       expect((await slipway.run(["up"])).status).toBe(0);
     });
     afterAll(async () => {
+      client?.close();
       try {
         await slipway?.cleanup();
       } finally {

@@ -302,6 +302,9 @@ describe.skipIf(reason !== undefined)(`slurm provider${reason === undefined ? ""
       preempted: await submit("sleep 1000", { partition: "big", qos: "low", cores: 2 }),
     };
     for (const name of ["lost", "cancelled", "preempted"] as const) await reaches(ids[name], "active");
+    // the others may run on the node that goes down
+    for (const name of ["timeout", "done", "failed", "killed", "out-of-memory", "start-failed"] as const)
+      await reaches(ids[name], "ended");
     await lab.downNode(second);
     await provider.cancel([ids.cancelled]);
     const urgent = await submit("sleep 1000", { partition: "big", qos: "urgent", cores: 2 });

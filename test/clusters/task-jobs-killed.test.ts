@@ -33,10 +33,15 @@ describe("rule 3: a server that is killed loses and doubles nothing", () => {
     client?.close();
     client = connect({ home: slipway.home });
   };
-  const killed = async (): Promise<unknown> => untilDead(Number(await readFile(path("pid"), "utf8")));
+  const pidOf = async (): Promise<number> => Number(await readFile(path("pid"), "utf8"));
+  /** Lets the command of `killIn` kill it: not before the submission that leads to the command was answered. */
+  const killed = async (): Promise<void> => {
+    await writeFile(path("now"), "");
+    await untilDead(await pidOf());
+  };
   const kill = async (): Promise<void> => {
-    process.kill(Number(await readFile(path("pid"), "utf8")), "SIGKILL");
-    await killed();
+    process.kill(await pidOf(), "SIGKILL");
+    await untilDead(await pidOf());
   };
 
   interface Submitted {
@@ -78,14 +83,14 @@ describe("rule 3: a server that is killed loses and doubles nothing", () => {
     await until("no job to be left", async () => (await client.jobs({ kind: "task" })).length === 0);
     expect(JSON.parse((await lab.run(["qstat", "-f", "-F", "json"])).stdout).Jobs ?? {}).toEqual({});
   };
-  /** The next call of this command kills the server, before or after it does what it is called for. */
+  /** The next call of this command waits for `killed`, and kills the server before or after it does what it is called for. */
   const killIn = (command: string, when: "before" | "after"): Promise<void> =>
     writeFile(path(`${when}-${command}`), "");
 
   const hooked = (command: string): string => {
     const at = (when: string): string => `${path(`${when}-${command}`)}`;
     const killing = (when: string): string =>
-      `if [ -e ${at(when)} ]; then rm ${at(when)}; kill -9 "$(cat ${path("pid")})"; ${when === "before" ? "exit 1; " : ""}fi`;
+      `if [ -e ${at(when)} ]; then until [ -e ${path("now")} ] || [ ! -e ${at(when)} ]; do sleep 0.05; done; rm -f ${at(when)} ${path("now")}; kill -9 "$(cat ${path("pid")})"; ${when === "before" ? "exit 1; " : ""}fi`;
     const real = join(lab.root, "bin", command);
     return `#!/bin/sh\n${killing("before")}\nout=$(${real} "$@")\ncode=$?\n${killing("after")}\nprintf '%s\\n' "$out"\nexit $code\n`;
   };

@@ -52,6 +52,24 @@ describe("a simulated cluster", () => {
       }
     await rm(root, { recursive: true, force: true });
   });
+  it("starts what a server wrote down as running and was killed before it started", async () => {
+    const ran = join(root, "ran");
+    const { nativeId } = await create().submit(await request(`echo >>${ran}; exec sleep 60`));
+    const times = async (): Promise<number> => (await readFile(ran, "utf8").catch(() => "")).length;
+    await until("it to run", async () => (await times()) === 1);
+    const path = join(root, "state", "state.json");
+    const state = JSON.parse(await readFile(path, "utf8")) as { jobs: { directory: string; processes: string[] }[] };
+    for (const id of state.jobs[0]!.processes) process.kill(-Number(id.split(":")[0]), "SIGKILL");
+    await until("its end", async () => (await processesUnder(state.jobs[0]!.directory)).length === 0);
+    // as it was then: neither its processes nor a status are written down
+    await writeFile(path, JSON.stringify({ ...state, jobs: [{ ...state.jobs[0], processes: [] }] }));
+    const successor = create();
+    expect((await successor.poll([nativeId])).get(nativeId)).toMatchObject({ state: "active" });
+    await until("it to run again", async () => (await times()) === 2);
+    await successor.cancel([nativeId]);
+    await until("its end", async () => (await successor.poll([nativeId])).get(nativeId)!.state === "ended");
+  });
+
   const create = (change: Partial<Simulation> = {}): Provider =>
     createSimulatedProvider({ simulation: { ...QUIET, ...change }, directory: join(root, "state") });
   const request = async (line: string, ...options: string[]): Promise<JobRequest> => {

@@ -19,11 +19,14 @@ export const askToCompact = async (world: World): Promise<boolean> => {
   const endpoint = await readEndpoint(world.home);
   if (endpoint === undefined) return false;
   return new Promise((resolve) => {
-    const ask = request({ socketPath: endpoint.socket, path: "/api/v1/server/compact", method: "POST" }, (answer) => {
-      answer.resume();
-      answer.on("end", () => resolve(answer.statusCode === 200));
-      answer.on("error", () => resolve(false));
-    });
+    const ask = request(
+      { socketPath: endpoint.socket, path: "/api/v1/server/compact", method: "POST", headers: { host: "slipway" } },
+      (answer) => {
+        answer.resume();
+        answer.on("end", () => resolve(answer.statusCode === 200));
+        answer.on("error", () => resolve(false));
+      },
+    );
     ask.on("error", () => resolve(false));
     ask.end();
   });

@@ -19,7 +19,7 @@ const HELP = `npm run test:faults -- [options]
   --scenarios    only the directed scenarios; --only TEXT those whose name holds TEXT
   --no-scenarios only the seeds
   --short        what npm test runs: four seeds, and the scenarios that do not mostly wait
-  --parallel N   so many seeds at a time (default 1)
+  --parallel N   so many seeds or scenarios at a time (default 1)
   --features A,B only these besides the plain trouble (default: all; "none" for none):
                  ${FEATURES.join(", ")}
   --write-docs   write the numbers of this run of seeds, and the commit, into docs/faults.md
@@ -73,6 +73,7 @@ interface Count {
   skipped: number;
 }
 
+const atATime = Number(values.parallel ?? 1);
 let interrupted = false;
 
 const runSeeds = async (options: Options, count: Count): Promise<Numbers> => {
@@ -94,7 +95,7 @@ const runSeeds = async (options: Options, count: Count): Promise<Numbers> => {
       else count.failed += 1;
     }
   };
-  await Promise.all(Array.from({ length: Number(values.parallel ?? 1) }, worker));
+  await Promise.all(Array.from({ length: atATime }, worker));
   return numbers;
 };
 
@@ -110,7 +111,7 @@ const showScenario = ({ name, skipped, problems, report, ms }: ScenarioVerdict, 
   count[passed ? "passed" : "failed"] += 1;
 };
 
-/** Scenarios that mostly wait run together; the others run one after the other. */
+/** Scenarios that mostly wait run together; of the others as many as --parallel says. */
 const runScenarios = async (options: Options, count: Count): Promise<void> => {
   const wanted = scenarios.filter(
     ({ name, waits }) => name.includes(values.only ?? "") && !(values.short === true && waits === true),
@@ -121,7 +122,11 @@ const runScenarios = async (options: Options, count: Count): Promise<void> => {
     if (!interrupted) showScenario(verdict, count);
   };
   const waiting = Promise.all(wanted.filter(({ waits }) => waits === true).map(play));
-  for (const scenario of wanted.filter(({ waits }) => waits !== true)) await play(scenario);
+  const others = wanted.filter(({ waits }) => waits !== true).values();
+  const worker = async (): Promise<void> => {
+    for (const scenario of others) await play(scenario);
+  };
+  await Promise.all(Array.from({ length: atATime }, worker));
   await waiting;
 };
 

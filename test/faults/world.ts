@@ -324,7 +324,7 @@ export const createWorld = async (options: WorldOptions): Promise<World> => {
           'exec "$@" 2>>"$0"',
           log,
           process.execPath,
-          join(binaries, "dist", "agent.js"),
+          join(binaries, "dist", "agent-quick.cjs"),
           "--settings",
           JSON.stringify(settings),
         ],

@@ -9,7 +9,8 @@ import type { SlotLine } from "../slot-line.ts";
 import type { Slot, SlotPool } from "../slots.ts";
 import type { AgentTask, TaskOwner } from "../task.ts";
 import type { Part } from "./part.ts";
-import { movePart, type Outcome, type PartEvent, TASK_IS_OVER } from "./part-states.ts";
+import { declaredOutputs, missingOutput, withoutOutput } from "../outputs.ts";
+import { endedWell, movePart, type Outcome, type PartEvent, TASK_IS_OVER } from "./part-states.ts";
 import { createRankProcesses, failureOf, neverBegan, type RankProcessesOptions } from "./processes.ts";
 
 /** What happens to parts, and what follows from their new states, which part-states.ts decides. */
@@ -42,6 +43,9 @@ export interface PartSets {
   readonly parts: Map<string, Part>;
   readonly waiting: Set<Part>;
 }
+
+/** How long to look for an output that a rank may have written on another node. */
+const ELSEWHERE_MS = 5000;
 
 /** By attempt: an attempt that is over may still be here when the next one comes. */
 export const keyOf = ({ run, row, attempt }: AttemptName): string => `${run}.${row}.${attempt}`;
@@ -103,12 +107,20 @@ export const createPartActions = (options: PartActionsOptions, { parts, waiting 
     waiting.delete(part);
     if (state.is === "writing") {
       const ended = endOutput(part);
-      const tell = (): void => {
+      const tell = (missing?: string): void => {
         // unless it was superseded meanwhile: then nobody asks any more
-        if (part.state.is === "writing") move(part, report(part, state.outcome, ended));
+        if (part.state.is !== "writing") return;
+        move(part, report(part, missing === undefined ? state.outcome : withoutOutput(missing), ended));
       };
-      if (ended === undefined || ended.flushed === null) tell();
-      else void ended.flushed.then(tell);
+      const { run, message } = part;
+      const outputs =
+        part.head && endedWell(state.outcome) ? declaredOutputs(run, message.group, message.row, message.item) : [];
+      const checked = (): void => {
+        if (outputs.length === 0) tell();
+        else void missingOutput(outputs, ELSEWHERE_MS).then(tell);
+      };
+      if (ended === undefined || ended.flushed === null) checked();
+      else void ended.flushed.then(checked);
     } else if (state.is === "telling") options.send(state.message);
     // another attempt may take its place before its processes have ended
     else if (state.is === "leaving") parts.delete(keyOf(part.message));

@@ -26,6 +26,17 @@ const asksText = ({ resources, formulas, ranks, timeLimit }: GroupPreview): stri
 const shellText = ([shell, flag, text, ...more]: readonly string[]): string | undefined =>
   shell === "/bin/sh" && flag === "-c" && more.length === 0 ? text : undefined;
 
+/** Which of them need not run, and why the others do. */
+const skipsText = (name: string, { skipped, runs }: NonNullable<GroupPreview["skips"]>): string => {
+  const sum = runs.reduce((all, { tasks }) => all + tasks, 0);
+  const head = `${printable(name)}: ${count(skipped)} would be skipped, ${count(sum)} would run`;
+  const lines = runs.map(({ tasks, task, reason }) => {
+    const others = tasks === 1 ? "" : ` (and ${count(tasks - 1)} more like it)`;
+    return `  ${task}  ${printable(reason)}${others}`;
+  });
+  return [head, ...lines].join("\n");
+};
+
 /** What a run would be. */
 export const previewText = (preview: Preview, style: Style, width?: number): string => {
   const { name, tasks, groups, notices } = preview;
@@ -58,6 +69,7 @@ export const previewText = (preview: Preview, style: Style, width?: number): str
           of === null || of > first.length ? `\n  …${of === null ? "" : ` ${count(of - first.length)} more`}` : "";
         return `${printable(group)}\n${lines.join("\n")}${more}`;
       }),
+    ...shown.flatMap((group) => (group.skips === undefined ? [] : [skipsText(group.name, group.skips)])),
     ...notices.map((notice) => `note: ${printable(notice)}`),
   ];
   return sections.join("\n\n");

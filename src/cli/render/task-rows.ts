@@ -13,8 +13,9 @@ export interface TaskColumn extends Column<TaskRowView> {
 
 const known = <T>(value: T | null, text: (value: T) => string): string => (value === null ? "-" : text(value));
 
-/** `exit 1`, `SIGKILL`. */
-const ending = ({ signal, exitCode }: TaskRowView): string => signal ?? known(exitCode, (code) => `exit ${code}`);
+/** `exit 1`, `SIGKILL`, `skipped`. */
+const ending = ({ signal, exitCode, skipped }: TaskRowView): string =>
+  skipped === true ? "skipped" : (signal ?? known(exitCode, (code) => `exit ${code}`));
 
 /** What the exit code does not say already. */
 const reasonOf = ({ reason, exitCode }: TaskRowView): string =>

@@ -176,13 +176,18 @@ const rankFacts = ({ ranks, resources }: TaskView): (readonly [string, string | 
   ];
 };
 
+const skippedText = ({ skipped, upToDate }: TaskView): string | undefined => {
+  if (skipped !== true) return undefined;
+  return upToDate === true ? "its outputs are up to date" : "done by the run that this one resumes";
+};
+
 /** `show RUN.TASK`. */
 export const taskScreen = (task: TaskView, style: Style, now: number, width?: number): string => {
   const sections = [
     `${style.bold(`task ${task.id}`)}  ${printable(task.name)}  ${stateColored(task.state, style)}`,
     facts([
       ["command", printable(commandLine(task.command))],
-      ["skipped", task.skipped === true ? "done by the run that this one resumes" : undefined],
+      ["skipped", skippedText(task)],
       ["item", task.item === null ? undefined : printable(task.item)],
       ["directory", printable(task.cwd)],
       ...rankFacts(task),

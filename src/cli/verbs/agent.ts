@@ -68,7 +68,7 @@ const noteIfAlone = async (context: Context): Promise<void> => {
 };
 
 const runAgent = (context: Context, options: AgentOptions): Promise<number> => {
-  const bundle = path.join(context.root, "dist", "agent.js");
+  const bundle = path.join(context.root, "dist", "agent-quick.cjs");
   if (!existsSync(bundle))
     throw new SlipwayError("internal", { detail: `${bundle} is missing; run \`npm ci\` in ${context.root} first` });
   const absolute = (file: string | undefined): string | undefined =>

@@ -68,7 +68,7 @@ export const createLaunches = async (options: LaunchesOptions): Promise<Launches
     }
   };
   change(options.clusters.clusters.keys());
-  const publications = createPublications({ homeHash, agentBundle: join(options.bundles, "agent.js"), endpoint });
+  const publications = createPublications({ homeHash, agentBundle: join(options.bundles, "agent.cjs"), endpoint });
   const watcher = createWatcher({ engine, clusters, storage, output, log });
   const prepare = createPreparation({ config: options.clusters, clusters, identity, publications, home, own });
   const intake = createIntake({ engine, storage, homeHash, own, prepare, submit: watcher.submit });

@@ -42,7 +42,7 @@ const publish = async (
   if ((await stat(root).catch(() => undefined)) === undefined) await openTo(root);
   const directory = join(root, "bundle");
   await openTo(directory);
-  const bundle = join(directory, `agent-${name}.mjs`);
+  const bundle = join(directory, `agent-${name}.cjs`);
   if ((await stat(bundle).catch(() => undefined))?.size !== bytes.length) await replace(bundle, bytes);
   const endpointFile = endpointFileOf(root, homeHash);
   const { host, addresses, port, keyPin } = endpoint;

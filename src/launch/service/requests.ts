@@ -8,13 +8,14 @@ import type { Engine } from "../../server/engine.ts";
 import type { Intake } from "./intake.ts";
 import type { OutputStore } from "./output.ts";
 import type { Prepare } from "./preparation.ts";
+import { launchDetail } from "./detail.ts";
 import { launchView } from "./views.ts";
 import type { Watcher } from "./watcher.ts";
 
 /** What callers ask of launches. For a caller, other users' launches do not exist. */
 export type LaunchRequests = Pick<
   LaunchService,
-  "launch" | "preview" | "list" | "show" | "watch" | "logs" | "cancel" | "clean" | "receive"
+  "launch" | "preview" | "list" | "show" | "detail" | "watch" | "logs" | "cancel" | "clean" | "receive"
 >;
 
 export interface LaunchRequestsOptions {
@@ -45,21 +46,21 @@ const nextLook = (onWake: (wake: () => void) => void, signal: AbortSignal): Prom
     signal.addEventListener("abort", wake, { once: true });
   });
 
+const isFor = (caller: Caller, launch: Launch, own: string): boolean =>
+  caller.kind === "admin" ||
+  caller.kind === "role" ||
+  (caller.kind === "user" && caller.user === (launch.user === "" ? own : launch.user)) ||
+  (caller.kind === "job" && caller.launch === launch.id);
+
 export const createLaunchRequests = (options: LaunchRequestsOptions): LaunchRequests => {
   const { engine, prepare, intake, watcher, output, own, mayTake, mayChange } = options;
   const { state } = engine;
 
   const view = (launch: Launch): LaunchView => launchView(launch, own, output.sizes(launch.id));
 
-  const isFor = (caller: Caller, launch: Launch): boolean =>
-    caller.kind === "admin" ||
-    caller.kind === "role" ||
-    (caller.kind === "user" && caller.user === (launch.user === "" ? own : launch.user)) ||
-    (caller.kind === "job" && caller.launch === launch.id);
-
   const find = (caller: Caller, id: number): Launch => {
     const launch = state.launches.get(id);
-    if (launch === undefined || !isFor(caller, launch)) throw new SlipwayError("no-such-launch", { launch: id });
+    if (launch === undefined || !isFor(caller, launch, own)) throw new SlipwayError("no-such-launch", { launch: id });
     return launch;
   };
 
@@ -115,7 +116,7 @@ export const createLaunchRequests = (options: LaunchRequestsOptions): LaunchRequ
     list: (caller, { state: wanted, limit }) =>
       [...state.launches.values()]
         .toReversed()
-        .filter((each) => isFor(caller, each) && (wanted === undefined || each.state === wanted))
+        .filter((each) => isFor(caller, each, own) && (wanted === undefined || each.state === wanted))
         .slice(0, limit)
         .map(view),
     show: async (caller, id, fresh) => {
@@ -125,6 +126,13 @@ export const createLaunchRequests = (options: LaunchRequestsOptions): LaunchRequ
         await engine.whenDurable();
       }
       return view(found);
+    },
+    detail: async (caller, id) => {
+      const launch = find(caller, id);
+      const signal = new AbortController().signal;
+      const read = (stream: "stdout" | "stderr"): AsyncIterable<Uint8Array> =>
+        output.read(id, stream, { files: launch.files, follow: false, signal, isOver: () => watcher.isOver(launch) });
+      return launchDetail(launch, view(launch), engine.clock(), read);
     },
     watch,
     async *logs(caller, id, { stream, follow, signal }) {

@@ -1,6 +1,7 @@
 import http from "node:http";
 import { readFile } from "node:fs/promises";
 import type { Duplex } from "node:stream";
+import { CLIENT_HOST } from "../../protocol/client-host.ts";
 import { dialServer, type Reachable } from "../../protocol/dial-server.ts";
 import type { StreamSettings } from "./settings.ts";
 import type { Piece } from "./unsent.ts";
@@ -78,7 +79,7 @@ export const createPostOutput = (settings: StreamSettings, rank: number): PostOu
         method: "POST",
         path: `/api/v1/launches/${settings.launch}/output?stream=${stream}&rank=${rank}&offset=${offset}`,
         headers: {
-          host: "slipway",
+          host: CLIENT_HOST,
           authorization: `Bearer ${settings.token}`,
           "content-type": "application/octet-stream",
           "content-length": body.length,

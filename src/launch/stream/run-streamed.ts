@@ -7,7 +7,7 @@ import { createSender, type Sender } from "./sender.ts";
 import type { StreamSettings } from "./settings.ts";
 
 /**
- * `agent.js --stream SETTINGS -- COMMAND…`: runs one rank's command. What it writes goes to this process's own output,
+ * `agent.cjs --stream SETTINGS -- COMMAND…`: runs one rank's command. What it writes goes to this process's own output,
  * and so to the job's files, and to the server. The command runs whatever happens to the stream; we pass signals to it,
  * and exit with its status.
  */

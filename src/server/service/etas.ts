@@ -1,4 +1,4 @@
-import { type Group, type Run, type Shape, isFinishedRun, shapeOfRow } from "../../core/run.ts";
+import { type Group, type Run, type Shape, isFinishedRun, keyOf, shapeOfRow } from "../../core/run.ts";
 import type { Pilot } from "../../core/state.ts";
 import { isFinalPilot } from "../../core/states.ts";
 import type { FleetFacts, Places } from "../../eta/capacity.ts";
@@ -20,7 +20,7 @@ export interface Etas {
 const KEPT_MS = 1000;
 const KEPT_FOR_COST = 20;
 /** All estimates together take no more of each second than this; beyond it, bounds have to do. */
-const MOST_MS = 100;
+const MOST_MS = 50;
 const MOST_KEPT = 10_000;
 
 interface Kept {
@@ -94,8 +94,9 @@ const createPlaces = (context: ServiceContext, now: number): Omit<Places, "ahead
 
   return {
     atOnce: (shape) => {
-      let atOnce = known.get(shape.key);
-      if (atOnce === undefined) known.set(shape.key, (atOnce = onAgents(shape)));
+      const key = keyOf(shape);
+      let atOnce = known.get(key);
+      if (atOnce === undefined) known.set(key, (atOnce = onAgents(shape)));
       return atOnce;
     },
     fleets: (shape) => pilots.able(shape).map(factsOf),

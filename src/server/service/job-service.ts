@@ -24,7 +24,7 @@ export interface JobService {
 }
 
 /** In the words of launches. */
-const stateOfPilot = (state: PilotView["state"]): OtherJobView["state"] =>
+export const stateOfPilot = (state: PilotView["state"]): OtherJobView["state"] =>
   state === "PMGR_ACTIVE"
     ? "running"
     : state === "DONE"

@@ -27,35 +27,38 @@ export interface PilotServiceOptions {
 
 export interface PilotService extends Pick<Service, "addPilots" | "drainPilot" | "cancelPilot"> {
   pilotViews(): PilotView[];
+  /** Throws no-such-pilot. */
+  pilotView(id: number): { readonly pilot: Pilot; readonly view: PilotView };
   fleetViews(): FleetView[];
 }
+
+/** An agent of a pilot, as it is now. */
+const agentViewOf = ({ state, scheduler }: Engine, agents: Agents, id: number): AgentView => {
+  const agent = state.agents.get(id)!;
+  const link = agents.link(id);
+  const load = scheduler.loadOf(id) ?? { count: 0, backlog: 0 };
+  return {
+    id: String(id),
+    host: agent.host,
+    state:
+      agent.ended > 0
+        ? "gone"
+        : link?.draining === true
+          ? "draining"
+          : link?.channel === undefined
+            ? "suspect"
+            : "connected",
+    resources: Object.fromEntries(
+      Object.entries(knownOf(agent.resources)).map(([name, units]) => [name, fromUnits(name, units)]),
+    ),
+    running: load.count - load.backlog,
+    queued: load.backlog,
+  };
+};
 
 export const createPilotService = (options: PilotServiceOptions): PilotService => {
   const { engine, agents, pilots } = options;
   const { state } = engine;
-
-  const agentView = (id: number): AgentView => {
-    const agent = state.agents.get(id)!;
-    const link = agents.link(id);
-    const load = engine.scheduler.loadOf(id) ?? { count: 0, backlog: 0 };
-    return {
-      id: String(id),
-      host: agent.host,
-      state:
-        agent.ended > 0
-          ? "gone"
-          : link?.draining === true
-            ? "draining"
-            : link?.channel === undefined
-              ? "suspect"
-              : "connected",
-      resources: Object.fromEntries(
-        Object.entries(knownOf(agent.resources)).map(([name, units]) => [name, fromUnits(name, units)]),
-      ),
-      running: load.count - load.backlog,
-      queued: load.backlog,
-    };
-  };
 
   const byPilot = (): Map<number, number[]> => {
     const found = new Map<number, number[]>();
@@ -79,7 +82,7 @@ export const createPilotService = (options: PilotServiceOptions): PilotService =
       active: isoTime(pilot.active),
       ends: Number.isFinite(ends) ? isoTime(ends) : null,
       ended: isoTime(pilot.ended),
-      agents: ids.map(agentView),
+      agents: ids.map((id) => agentViewOf(engine, agents, id)),
     };
   };
 
@@ -98,6 +101,10 @@ export const createPilotService = (options: PilotServiceOptions): PilotService =
     pilotViews: () => {
       const ids = byPilot();
       return [...state.pilots.values()].map((pilot) => pilotView(pilot, ids.get(pilot.id) ?? []));
+    },
+    pilotView: (id) => {
+      const pilot = pilotNamed(id);
+      return { pilot, view: viewOf(pilot) };
     },
     fleetViews: () => {
       const demand = engine.scheduler.demand();
@@ -119,6 +126,7 @@ export const createPilotService = (options: PilotServiceOptions): PilotService =
           waiting: demand.filter(({ shape }) => serves(shape, fleet)).reduce((sum, { waiting }) => sum + waiting, 0),
           problem: pilots.problem(cluster, queue),
           failure: pilots.failure(cluster, queue),
+          decision: pilots.decision(cluster, queue),
         };
       });
     },

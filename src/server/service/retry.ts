@@ -7,7 +7,16 @@ import { rowsBehind } from "../../core/item-links.ts";
 import { isJsonItems, itemsOf, storedAt } from "../../core/item-source.ts";
 import { resourcesAt } from "../../core/items.ts";
 import { type RetrySet, freeSet, withSet } from "../../core/retry-set.ts";
-import { type Group, type Run, type Shape, baseShapeOf, groupOf, indexOfRow, isFinishedRun } from "../../core/run.ts";
+import {
+  type Group,
+  type Run,
+  type Shape,
+  baseShapeOf,
+  groupOf,
+  indexOfRow,
+  isFinishedRun,
+  keyOf,
+} from "../../core/run.ts";
 import { bringBack } from "../../core/snapshot.ts";
 import { TASK_STATES, Task, isFinalTask } from "../../core/states.ts";
 import { Flag, stateOf, touch } from "../../core/table.ts";
@@ -139,7 +148,7 @@ const checkSet = (context: ServiceContext, run: Run, ranges: readonly number[], 
     described: context.standings.described,
   });
   const asked = new Set<string>();
-  const looked = new Set<Shape>();
+  const looked = new Set<string>();
   const groups = new Set<Group>();
   eachRow(ranges, (row) => groups.add(groupOf(run.groups, row)));
   for (const group of groups) {
@@ -153,8 +162,9 @@ const checkSet = (context: ServiceContext, run: Run, ranges: readonly number[], 
     const shape = baseShapeOf(group, row);
     const byAttempt = group.spec.attemptResources !== undefined;
     // where an item has a say in later attempts, each is looked at
-    if (looked.has(shape) && !(byAttempt && group.spec.itemResources !== undefined)) return;
-    looked.add(shape);
+    const key = keyOf(shape);
+    if (looked.has(key) && !(byAttempt && group.spec.itemResources !== undefined)) return;
+    looked.add(key);
     const retries = set.retries ?? group.spec.retries;
     if (byAttempt && retries >= MOST_ATTEMPTS)
       bad(`retries: '${group.spec.name}' has amounts that use attempt: at most ${MOST_ATTEMPTS - 1}, not ${retries}`);

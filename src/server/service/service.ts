@@ -17,13 +17,19 @@ import { groupViews, runView, summaryView } from "../../views/views.ts";
 import type { ServiceContext } from "./context.ts";
 import { createJobService } from "./job-service.ts";
 import type { PilotService } from "./pilot-service.ts";
+import { createDetailService } from "./detail-service.ts";
+import { createFailureService } from "./failure-service.ts";
 import { createRetry } from "./retry.ts";
 import { createRunChanges } from "./run-changes.ts";
 import { createRunShelf } from "./run-shelf.ts";
 import type { RunWatch } from "./run-watch.ts";
+import { createSubmitText } from "./submit-text.ts";
 import { createTaskService } from "./task-service.ts";
+import { createTimelineService } from "./timeline-service.ts";
+import { createOutputs } from "./outputs.ts";
 import { createValidate } from "./validate.ts";
 import { type Etas, createEtas } from "./etas.ts";
+import { type StageService, createStageService } from "./stage-service.ts";
 import { createTaskTable } from "./task-table.ts";
 import { createWhyNames } from "./why-names.ts";
 import { createWhyService } from "./why-service.ts";
@@ -92,7 +98,10 @@ const clusterViews = ({ clusters, largest, ...options }: ServiceOptions): Return
     ...problemOf({ clusters, largest, ...options }, cluster),
   }));
 
-export const createService = (options: ServiceOptions): Service => {
+/** What the server itself asks of it, beside what the API does. */
+export interface ServerService extends Service, StageService {}
+
+export const createService = (options: ServiceOptions): ServerService => {
   const { engine, agents, feed } = options;
   const { state } = engine;
   const { pilotViews, fleetViews, addPilots, drainPilot, cancelPilot } = options.pilotService;
@@ -118,12 +127,26 @@ export const createService = (options: ServiceOptions): Service => {
     return run === undefined ? summaryView(state.archived.get(id)!).state : runState(run);
   };
 
+  const submit: Service["submit"] = async (lines) => {
+    submitting += 1;
+    try {
+      return await options.submit(lines);
+    } finally {
+      submitting -= 1;
+    }
+  };
+
   return {
     ...createTaskService(context, jobs),
     ...createTaskTable(context),
+    ...createStageService(context, etas),
+    ...createTimelineService(context),
+    ...createFailureService(context),
+    ...createDetailService(context, options.pilotService),
     ...createRunChanges(context),
     ...createRetry(context),
     ...createValidate(context),
+    ...createOutputs(context),
     ...whyService,
     whyNamed: createWhyNames({
       context,
@@ -147,14 +170,8 @@ export const createService = (options: ServiceOptions): Service => {
         taskJobs: jobs.taskJobs(),
       };
     },
-    submit: async (lines) => {
-      submitting += 1;
-      try {
-        return await options.submit(lines);
-      } finally {
-        submitting -= 1;
-      }
-    },
+    submit,
+    ...createSubmitText(context, submit),
     runs: ({ limit, cursor = Infinity, state: wanted, name }) => {
       const isMeant = (id: number): boolean =>
         id < cursor && (name === undefined || nameOf(id) === name) && (wanted === undefined || stateOf(id) === wanted);

@@ -71,7 +71,7 @@ const holdClaimed: HoldClaimed<HoldOptions> = async (options, body, ledger, id) 
     id,
     target,
     statusFile,
-    holder: await identify(),
+    holder: identify(),
     started: new Date().toISOString(),
     state: "starting",
   };

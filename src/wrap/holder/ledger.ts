@@ -47,7 +47,7 @@ export const readLedger = async (statusFile: string): Promise<LedgerBody | undef
 export const holderOf = async (statusFile: string): Promise<ProcessIdentity | undefined> => {
   const body = await readLedger(statusFile);
   if (body === undefined) return undefined;
-  return (await whereabouts(body.holder, await identify())) === "dead" ? undefined : body.holder;
+  return (await whereabouts(body.holder, identify())) === "dead" ? undefined : body.holder;
 };
 
 const textOf = (body: LedgerBody): string => `${JSON.stringify(body)}\n`;
@@ -55,7 +55,7 @@ const textOf = (body: LedgerBody): string => `${JSON.stringify(body)}\n`;
 /** Makes the ledger of this process; rejects with wrap-running where another wrapper that lives has one. */
 export const claimLedger = async (statusFile: string): Promise<Ledger> => {
   const path = ledgerPath(statusFile);
-  const self = await identify();
+  const self = identify();
   let left: LedgerBody | undefined;
   const temporary = await writeTemporary(
     path,

@@ -120,7 +120,7 @@ const viewOf = async (entry: WrapEntry, self: ProcessIdentity): Promise<WrapView
 
 export const listWraps = async (home: string): Promise<WrapView[]> => {
   const names = await readdir(directoryOf(home)).catch(() => []);
-  const self = await identify();
+  const self = identify();
   const views: WrapView[] = [];
   for (const name of names.toSorted()) {
     if (!/^[0-9a-f]{8}\.json$/.test(name)) continue;

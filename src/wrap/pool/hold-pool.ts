@@ -157,7 +157,7 @@ const holdPool: HoldClaimed<HoldPoolOptions> = async (options, body, ledger, id)
     id,
     target: options.target,
     statusFile,
-    holder: await identify(),
+    holder: identify(),
     started: new Date().toISOString(),
     state: "starting",
     cluster: chosen.cluster.name,

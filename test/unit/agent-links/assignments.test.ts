@@ -92,6 +92,30 @@ describe("what an agent is told", () => {
     expect(heard[4]).toMatchObject({ t: "assign", ranges: [50, 1] });
   });
 
+  it("of a graph: templates together, as many as make no large message, and none twice", () => {
+    const state = createState();
+    const command = ["x".repeat(400_000)];
+    const groups = Array.from({ length: 1500 }, (_, i) => group(`t${i}`, 1, i >= 1400 && i < 1405 ? { command } : {}));
+    const run = createRun(1, "u", { ...spec(groups), env: { KEY: "v" } }, 0, new Map());
+    state.runs.set(1, run);
+    const rows = Array.from({ length: 1500 }, (_, i) => i);
+    hold(run, 7, rows);
+    const { link, heard } = listener(7);
+    sendAssignments(state, link, [{ run: 1, ranges: [5, 1] }]);
+    sendAssignments(state, link, [{ run: 1, ranges: [0, 1500] }]);
+    const defined = heard.flatMap((message) => (message.t === "define" ? [message] : []));
+    expect(defined.map(({ groups: of }) => of.length)).toEqual([1, 1, 1024, 377, 97]);
+    expect(defined.filter(({ env }) => env !== undefined)).toEqual([defined[0]]);
+    const names = defined.flatMap(({ groups: of }) => of.map(({ name }) => name));
+    expect(names.toSorted()).toEqual(groups.map(({ name }) => name).toSorted());
+    for (const row of rows) {
+      const told = heard.findIndex(
+        (message) => message.t === "define" && message.groups.some((of) => of.index === row),
+      );
+      expect(told).toBeLessThan(heard.findIndex((message) => message.t === "assign" && message.group === row));
+    }
+  });
+
   it("the same of each template, whoever was told before", () => {
     const state = createState();
     const run = createRun(1, "u", { ...spec([group("a", 8), group("b", 8)]), env: { KEY: "v" } }, 0, new Map());

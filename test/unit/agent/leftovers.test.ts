@@ -26,10 +26,10 @@ beforeEach(async () => {
   scratch = join(home, "scratch");
   await mkdir(scratch);
   await mkdir(ownersDirectory(home));
-  self = await identify();
+  self = identify();
   machine = await machineId();
   const child = spawn("sleep", ["60"]);
-  dead = await identify(child.pid);
+  dead = identify(child.pid);
   child.kill("SIGKILL");
   await once(child, "exit");
 });

@@ -80,13 +80,13 @@ describe("what the kernel counts", () => {
       "proc/self/mountinfo",
       "30 25 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n31 25 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
     );
-    expect(await oomKillsFile(root)).toBeUndefined();
+    expect(oomKillsFile(root)).toBeUndefined();
     put("sys/fs/cgroup/memory/slurm/job_7/memory.oom_control", v1(0));
-    expect(await oomKillsFile(root)).toBe(join(root, "sys/fs/cgroup/memory/slurm/job_7/memory.oom_control"));
+    expect(oomKillsFile(root)).toBe(join(root, "sys/fs/cgroup/memory/slurm/job_7/memory.oom_control"));
     put("proc/self/cgroup", "0::/job.scope\n");
     put("proc/self/mountinfo", "31 25 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
     put("sys/fs/cgroup/job.scope/memory.events", v2(4));
-    expect(await oomKillsFile(root)).toBe(join(root, "sys/fs/cgroup/job.scope/memory.events"));
+    expect(oomKillsFile(root)).toBe(join(root, "sys/fs/cgroup/job.scope/memory.events"));
   });
 
   it("explains one death each, only what was counted a moment ago, and nothing from before the agent", () => {

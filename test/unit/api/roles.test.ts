@@ -5,6 +5,7 @@ import { type Caller, callerWith } from "../../../src/api/caller.ts";
 import type { LaunchService } from "../../../src/api/launch-service.ts";
 import { ACCESS } from "../../../src/api/roles.ts";
 import type { Service } from "../../../src/api/service.ts";
+import { createEntrance } from "../../../src/doors/entrance.ts";
 import { SlipwayError } from "../../../src/errors.ts";
 
 /** Who may do what, asked of the API itself: every route of its OpenAPI document, with every kind of token. */
@@ -24,11 +25,22 @@ const reached = new Proxy({} as Record<string, unknown>, {
   },
 });
 
+/** Far apart: nobody is asked to wait. */
+let now = 0;
+
 const app = createApi({
   service: reached as unknown as Service,
   launches: { ...({} as LaunchService), ...proxyOf() },
   numbers: { text: () => "", sums: () => ({}) as never, unready: () => null },
-  token: "the-owner's",
+  live: reached as never,
+  series: reached as never,
+  entrance: createEntrance({
+    token: "the-owner's",
+    callerOf: (token) => CALLERS[token],
+    settings: () => ({ hosts: [] }),
+    clock: () => (now += 10_000),
+    listen: async () => 1,
+  }),
   version: "0",
   clock: () => 0,
   log: () => undefined,
@@ -44,6 +56,7 @@ function proxyOf(): LaunchService {
     preview: refuse,
     list: refuse,
     show: refuse,
+    detail: refuse,
     watch: refuse,
     logs: refuse,
     cancel: refuse,
@@ -59,20 +72,22 @@ const ask = async (method: string, template: string, token: string | undefined, 
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => (name === "launch" ? "7" : "1"));
   const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const incoming = {
-    socket: remote ? { encrypted: true } : {},
-    headers: {},
+    socket: {},
+    headers: { host: "slipway", ...headers },
     method,
     iterator: async function* () {},
   } as unknown as IncomingMessage;
   const outgoing = { setHeader: () => undefined, once: () => undefined, writeHead: () => undefined };
-  const answer = await app.request(path, { method, headers }, { incoming, outgoing } as never);
+  const door = remote ? "port" : "socket";
+  const answer = await app.request(path, { method, headers }, { incoming, outgoing, door } as never);
   return answer.status;
 };
 
 const routes = async (): Promise<string[]> => {
-  const incoming = { socket: {}, headers: {}, method: "GET" };
+  const incoming = { socket: {}, headers: { host: "slipway" }, method: "GET" };
   const answer = await app.request("/api/v1/openapi.json", {}, {
     incoming,
+    door: "socket",
     outgoing: { setHeader: () => undefined },
   } as never);
   const { paths } = (await answer.json()) as { paths: Record<string, Record<string, unknown>> };
@@ -95,10 +110,11 @@ describe("roles", () => {
     expect((await routes()).toSorted()).toEqual([...ACCESS.keys()].toSorted());
   });
 
-  it("read may look at everything but the tokens, and change nothing", async () => {
+  it("read may look at everything but the tokens, and change nothing but its own session", async () => {
     const all = await routes();
+    const own = ["POST /api/v1/session", "DELETE /api/v1/session"];
     expect(await allowed("read")).toEqual(
-      all.filter((route) => route.startsWith("GET ") && route !== "GET /api/v1/tokens"),
+      all.filter((route) => own.includes(route) || (route.startsWith("GET ") && route !== "GET /api/v1/tokens")),
     );
   });
 
@@ -106,12 +122,16 @@ describe("roles", () => {
     const more = (await allowed("submit")).filter((route) => !route.startsWith("GET "));
     expect(more.toSorted()).toEqual([
       "DELETE /api/v1/launches/{launch}",
+      "DELETE /api/v1/session",
       "POST /api/v1/clusters/{name}/check",
       "POST /api/v1/launches",
       "POST /api/v1/launches/{launch}/clean",
+      "POST /api/v1/outputs/known",
+      "POST /api/v1/run-files",
       "POST /api/v1/runs",
       "POST /api/v1/runs/{run}/cancel",
       "POST /api/v1/runs/{run}/retry",
+      "POST /api/v1/session",
       "POST /api/v1/validate",
     ]);
     expect(await allowed("submit")).not.toContain("GET /api/v1/tokens");
@@ -134,15 +154,20 @@ describe("roles", () => {
         .map(([route]) => route)
         .toSorted(),
     );
-    expect((await allowed("user")).every((route) => /launches|jobs|why$|server$|openapi|z$/.test(route))).toBe(true);
+    expect((await allowed("user")).every((route) => /launches|jobs|why$|server$|session$|openapi|z$/.test(route))).toBe(
+      true,
+    );
   });
 
   it("a job's token is good for its own log alone", async () => {
     expect(await allowed("job")).toEqual(["POST /api/v1/launches/{launch}/output"]);
   });
 
-  it("without a token, or with a wrong one, only the two questions about life are answered", async () => {
-    for (const token of [undefined, "wrong"]) expect(await allowed(token)).toEqual(["GET /healthz", "GET /readyz"]);
+  it("without a token, or with a wrong one, only the two questions about life are answered, and signing in is tried", async () => {
+    for (const token of [undefined, "wrong"])
+      expect(await allowed(token)).toEqual(["GET /healthz", "GET /readyz", "POST /api/v1/session"]);
+    expect(await ask("POST", "/api/v1/session", undefined)).toBe(421);
+    expect(await ask("GET", "/api/v1/session", undefined)).toBe(401);
     expect(await ask("GET", "/metrics", undefined)).toBe(401);
     expect(await ask("GET", "/nothing", undefined)).toBe(401);
   });

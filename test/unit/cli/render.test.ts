@@ -239,6 +239,13 @@ test("events are one line each", () => {
   );
 });
 
+test("events show states in people's words", () => {
+  const event = { seq: 1, time: "2026-11-15T10:00:00.000Z", event: "task.ended", run: 3, task: "3.1" };
+  expect(eventLine({ ...event, detail: { state: "CANCELED", attempt: 1 } })).toContain("state=cancelled attempt=1");
+  expect(eventLine({ ...event, detail: { state: "PMGR_ACTIVE_PENDING" } })).toContain("state=queued");
+  expect(eventLine({ ...event, detail: { state: "spent", reason: "DONE" } })).toContain("state=spent reason=DONE");
+});
+
 test("errors say what is wrong and what to do, stacks only for --debug", () => {
   const error = new SlipwayError("no-such-run", { run: "7\u001b[2J" }, new Error("inner"));
   expect(errorText(error, PLAIN)).toBe(

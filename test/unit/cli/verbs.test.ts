@@ -14,7 +14,7 @@ const defined = async (name: string): Promise<Command> => {
 
 test("the commands of the contract are there", () => {
   expect(VERBS.map(({ name }) => name).toSorted()).toEqual(
-    "agent attach bench cancel clusters completion down events jobs journal launch list logs pilots resume retry run show status submit sudoers tasks tokens top up validate wait why wrap".split(
+    "agent attach bench cancel clusters completion down events jobs journal launch list logs open pilots report resume retry run show status submit sudoers tasks tokens top up validate wait why wrap".split(
       " ",
     ),
   );

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { buildRun } from "../../../src/config/build-run.ts";
 import { combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
-import { BUILT_IN_FORMAT, LimitsInput } from "../../../src/config/clusters-schema.ts";
+import { BUILT_IN_FORMAT, LimitsInput, PageInput } from "../../../src/config/clusters-schema.ts";
 import { FleetInput } from "../../../src/config/fleet-keys.ts";
 import { chooseStage, overrideLayers, readProjectFile } from "../../../src/config/project-file.ts";
 import {
@@ -56,7 +56,7 @@ describe("docs/clusters-file.md", () => {
 
   const { keysAt, QueueInput, ClusterInput, ClustersInput } = BUILT_IN_FORMAT;
   const known = [
-    ...[ClustersInput, LimitsInput, FleetInput].flatMap(({ shape }) => Object.keys(shape)),
+    ...[ClustersInput, LimitsInput, PageInput, FleetInput].flatMap(({ shape }) => Object.keys(shape)),
     ...keysAt(["clusters", "x"]),
     ...keysAt(["clusters", "x", "queues", "y"]),
     ...Object.keys(STARTER_KEYS),

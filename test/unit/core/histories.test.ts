@@ -2,11 +2,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeEvent, encodeEvent } from "../../../src/core/codec.ts";
 import { Ending } from "../../../src/core/events.ts";
+import { countsOfGroup, countsOfGroups } from "../../../src/core/group-counts.ts";
 import { Lost, lostOf } from "../../../src/core/output-lost.ts";
 import { attemptsOf, droppedOf } from "../../../src/core/past-attempts.ts";
 import { PeakBy } from "../../../src/core/peak.ts";
 import { FRACTION } from "../../../src/core/resources.ts";
-import { isSkipped } from "../../../src/core/skipped.ts";
+import { isSkipped, mayBeSkipped } from "../../../src/core/skipped.ts";
 import { retriesOf, setOf } from "../../../src/core/retry-set.ts";
 import { type Run, type Shape, groupOf, runState, shapeOfRow } from "../../../src/core/run.ts";
 import type { StateRecord } from "../../../src/core/snapshot.ts";
@@ -176,6 +177,13 @@ const check = (driver: Driver, before: Map<string, Seen>): void => {
     }
     checkLinks(driver, run);
     expect([...run.counts]).toEqual(counted);
+    // counted at the first look, and from then on with every move
+    const byGroup = countsOfGroups(run);
+    for (const { index, first, count } of run.groups) {
+      const states = TASK_STATES.map(() => 0);
+      for (let row = first; row < first + count; row += 1) states[driver.stateOf(run, row)]! += 1;
+      expect([...countsOfGroup(byGroup, index)], `group ${index}`).toEqual(states);
+    }
     const skipped = Array.from({ length: run.total }, (_, row) => row).filter((row) => isSkipped(run, row));
     expect(run.skipped).toBe(skipped.length);
     for (const row of skipped) expect(driver.stateOf(run, row), "skipped is done").toBe(Task.DONE);
@@ -272,6 +280,10 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("cut" as const), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("unspawn" as const), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("fail" as const), from: fc.nat(12), count: fc.nat(5) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant("skip" as const), from: fc.nat(12), count: fc.nat(5), seen: fc.boolean() }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("return" as const), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("cancel" as const), pick: fc.nat(), all: fc.boolean() }) },
   {
@@ -403,6 +415,10 @@ const play = (
             ...(each.grows
               ? { resources: { cpus: FRACTION, mem: 4 }, attemptResources: { mem: "{attempt * 4}B" } }
               : {}),
+            ...(each.link || each.count % 3 === 0
+              ? {}
+              : { outputs: [`o${i % 2}-{name}`, "p{item}"].slice(each.count === 1 ? 0 : 1, each.count === 1 ? 1 : 2) }),
+            ...(each.link || each.count % 3 === 0 ? {} : { skip: each.auto ? ("content" as const) : "newer" }),
             ...(each.auto ? { auto: { mem: true, timeRequest: true } } : {}),
             ...(each.memRetry === undefined || each.grows
               ? {}
@@ -592,6 +608,24 @@ const play = (
         for (let row = 0; row < ended.total; row += 1) {
           if (!chosen.has(row)) expect(driver.stateOf(ended, row), "what was not chosen").toBe(untouched[row]);
           else expect(setOf(groupOf(ended.groups, row), row)).toEqual(each.set);
+        }
+        break;
+      }
+      case "skip": {
+        const waiting = [...driver.ready].flatMap(([run, rows]) => [...rows].map((row) => ({ run, row })));
+        const rows = waiting.slice(each.from, each.from + each.count + 1);
+        for (const { run, row } of each.seen ? rows : [])
+          driver.send({ type: "inputs.seen", at: 6000, run, rows: [row], contents: [row + 7] });
+        if (each.seen) break;
+        const may = rows.filter(({ run, row }) => mayBeSkipped(driver.state.runs.get(run)!, row));
+        driver.send({
+          type: "tasks.skipped",
+          at: 6000,
+          parts: rows.map(({ run, row }) => ({ run, ranges: [row, 1] })),
+        });
+        for (const { run, row } of rows) {
+          const isDone = driver.stateOf(driver.state.runs.get(run)!, row) === Task.DONE;
+          expect(isDone, "only what never began").toBe(may.some((one) => one.run === run && one.row === row));
         }
         break;
       }

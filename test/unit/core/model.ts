@@ -107,6 +107,9 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
       readyOf(run.id).delete(row);
       told.ended?.(run, row);
     },
+    skipped: (run, from, count) => {
+      for (let row = from; row < from + count; row += 1) readyOf(run.id).delete(row);
+    },
     canceled: (run, from, count) => {
       for (let row = from; row < from + count; row += 1) readyOf(run.id).delete(row);
     },

@@ -43,6 +43,39 @@ const groups = fc
   );
 
 describe("row 001-12: when a run ends", () => {
+  it("stages that follow each other item by item are no barriers", () => {
+    const stages = (byItem: boolean) =>
+      [0, 1, 2].map((i) =>
+        group({
+          waiting: 3,
+          after: i === 0 ? [] : [i - 1],
+          ...(byItem && i > 0 ? { byItem: [i - 1] } : {}),
+          times: { key: 1, values: many(10_000) },
+        }),
+      );
+    // nine tasks of 10 s on two cores: 45 s at best; with a barrier behind each stage 60 s
+    const ofItems = estimate(work(stages(true), { units: 2 }), 1).p50;
+    const ofBarriers = estimate(work(stages(false), { units: 2 }), 1).p50;
+    expect(ofBarriers / ofItems).toBeGreaterThan(1.1);
+    expect(ofItems).toBeGreaterThan(44_000);
+    // many short ones behind one long one: all but its own line are done meanwhile
+    const long = [group({ waiting: 0, running: [0], times: { key: 1, values: many(60_000) } })];
+    const behind = group({ waiting: 100, after: [0], byItem: [0], times: { key: 2, values: many(100) } });
+    expect(estimate(work([...long, behind], { units: 2 }), 1).p50).toBeLessThan(66_000);
+  });
+
+  it("whatever follows whatever, item by item: it ends, and not before its work is done", () => {
+    fc.assert(
+      fc.property(groups, fc.array(fc.boolean(), { minLength: 12, maxLength: 12 }), (all, linked) => {
+        const left = work(all.map((each, i) => (linked[i]! ? { ...each, byItem: each.after } : each)));
+        const { p50 } = estimate(left, 1);
+        expect(p50).toBeGreaterThan(0);
+        expect(Number.isFinite(p50)).toBe(true);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
   it("is bounded below by the critical path and by the work over all cores", () => {
     fc.assert(
       fc.property(groups, (all) => {

@@ -125,7 +125,7 @@ const leaseOf = async (): Promise<Record<string, unknown>> =>
   JSON.parse(await readFile(join(home, "lease.json"), "utf8")) as Record<string, unknown>;
 
 const elsewhere = async (more: object = {}): Promise<void> => {
-  const lease = { ...(await identify(4711, "far")), bootId: "other", pidStart: "1", epoch: 3, counter: 7, started: "" };
+  const lease = { ...identify(4711, "far"), bootId: "other", pidStart: "1", epoch: 3, counter: 7, started: "" };
   await mkdir(join(home, "epochs"), { recursive: true });
   await writeFile(join(home, "epochs", "00000003"), JSON.stringify(lease));
   await writeFile(join(home, "lease.json"), JSON.stringify({ ...lease, ...more }));
@@ -192,7 +192,7 @@ describe("claiming a home on one host", () => {
   });
 
   it("a pid that now belongs to another process, and a zombie, are dead", async () => {
-    const self = await identify();
+    const self = identify();
     expect(await whereabouts(self, self)).toBe("alive");
     expect(await whereabouts({ ...self, pidStart: "1" }, self)).toBe("dead");
     expect(await whereabouts({ ...self, pid: 2 ** 22 + 1 }, self)).toBe("dead");
@@ -207,7 +207,7 @@ describe("claiming a home on one host", () => {
     });
     const stateOf = async (): Promise<string> => (await readFile(`/proc/${pid}/stat`, "latin1")).split(") ")[1]![0]!;
     await until("the child is a zombie", async () => (await stateOf()) === "Z");
-    const zombie = await identify(pid);
+    const zombie = identify(pid);
     expect(zombie.pidStart).not.toBe("");
     expect(await whereabouts(zombie, self)).toBe("dead");
   });

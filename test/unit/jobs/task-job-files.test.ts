@@ -96,13 +96,21 @@ describe("the job of a task", () => {
     expect(run(request.script!, { AGENT_STATUS: "3" })).toMatchObject({ status: 3, stderr: "" });
     const file = join(directory, "settings.json");
     expect(await readFile(join(directory, "told"), "utf8")).toBe(
-      `${join(root, "bundles", "b", "agent.js")}\n--settings-file\n${file}\n`,
+      `${join(root, "bundles", "b", "agent-quick.cjs")}\n--settings-file\n${file}\n`,
     );
     expect(await readdir(directory)).toEqual(expect.arrayContaining(["epilogue", "environment.before"]));
     const now = await readFile(join(directory, "now"), "utf8");
     expect(now.split("\0")).toEqual(expect.arrayContaining(["FROM_PROLOGUE=1", "A=it's"]));
+    expect(now).not.toContain("NODE_EXTRA_CA_CERTS");
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     expect(await readFile(join(directory, "bundle"), "utf8")).toBe("b\n");
+  });
+
+  it("starts its agent without a list of authorities, which only costs it time, and leaves it the list for its task", async () => {
+    const { request, directory } = await prepare({ prologue: [":"] });
+    expect(run(request.script!, { NODE_EXTRA_CA_CERTS: "/a b.pem" })).toMatchObject({ status: 0, stderr: "" });
+    const now = (await readFile(join(directory, "now"), "utf8")).split("\0");
+    expect(now.filter((pair) => pair.includes("CA_CERTS"))).toEqual(["SLIPWAY_NODE_EXTRA_CA_CERTS=/a b.pem"]);
   });
 
   it("its agent takes that task alone, offers what it asks for, and passes the manager's variables on", async () => {

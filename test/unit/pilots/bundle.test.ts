@@ -12,7 +12,7 @@ describe("the agents' bundle", () => {
     root = await mkdtemp(join(tmpdir(), "slw-bundle-"));
     [home, built] = [join(root, "home"), join(root, "dist")];
     await mkdir(built);
-    await writeFile(join(built, "agent.js"), "first");
+    await writeFile(join(built, "agent.cjs"), "first");
     await writeFile(join(built, "slipway-spawner"), "native");
     await chmod(join(built, "slipway-spawner"), 0o700);
   });
@@ -25,18 +25,18 @@ describe("the agents' bundle", () => {
     expect(again).toBe(first);
     expect(await bundles()).toEqual([first]);
     const placed = join(home, "bundles", first);
-    expect((await stat(join(placed, "agent.js"))).mode & 0o777).toBe(0o644);
+    expect((await stat(join(placed, "agent.cjs"))).mode & 0o777).toBe(0o644);
     expect((await stat(join(placed, "slipway-spawner"))).mode & 0o777).toBe(0o755);
-    await writeFile(join(built, "agent.js"), "second");
+    await writeFile(join(built, "agent.cjs"), "second");
     const second = await placeBundle(home, built);
     expect(second).not.toBe(first);
-    expect(await readFile(join(placed, "agent.js"), "utf8")).toBe("first");
+    expect(await readFile(join(placed, "agent.cjs"), "utf8")).toBe("first");
     expect((await bundles()).sort()).toEqual([first, second].sort());
   });
 
   it("goes when no living pilot names it, and stays when one may", async () => {
     const first = await placeBundle(home, built);
-    await writeFile(join(built, "agent.js"), "second");
+    await writeFile(join(built, "agent.cjs"), "second");
     const second = await placeBundle(home, built);
     const pilot = join(root, "pilot");
     await mkdir(pilot);
@@ -50,6 +50,6 @@ describe("the agents' bundle", () => {
 
   it("works without the native spawner", async () => {
     await rm(join(built, "slipway-spawner"));
-    expect(await readdir(join(home, "bundles", await placeBundle(home, built)))).toEqual(["agent.js"]);
+    expect(await readdir(join(home, "bundles", await placeBundle(home, built)))).toEqual(["agent.cjs"]);
   });
 });

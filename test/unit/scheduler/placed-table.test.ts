@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Shape, createShapeSet } from "../../../src/core/run.ts";
+import { type Shape, createShapeSet, keyOf } from "../../../src/core/run.ts";
 import type { GroupSpec } from "../../../src/core/spec.ts";
 import { type Placed, createLoad, newPlaced } from "../../../src/scheduler/agent-load.ts";
 
@@ -22,14 +22,14 @@ test("has what was added and not removed, by shape, whatever their hashes are", 
         const exact = shapeOf(n);
         const shape = same ? exact : { ...exact, hash: 7 };
         const found = load.placed.find(shape);
-        expect(found).toBe(naive.get(`${shape.hash}/${shape.key}`));
+        expect(found).toBe(naive.get(`${shape.hash}/${keyOf(shape)}`));
         if (found === undefined) {
           const placed = newPlaced(load, shape);
           load.placed.add(placed);
-          naive.set(`${shape.hash}/${shape.key}`, placed);
+          naive.set(`${shape.hash}/${keyOf(shape)}`, placed);
         } else {
           load.placed.remove(found);
-          naive.delete(`${shape.hash}/${shape.key}`);
+          naive.delete(`${shape.hash}/${keyOf(shape)}`);
         }
       }
       expect(load.placed.size).toBe(naive.size);

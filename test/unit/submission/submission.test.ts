@@ -265,7 +265,7 @@ describe("row 001-8: formulas in amounts", () => {
   it("each task asks for what its item says", async () => {
     const { run } = await submit(whole(amounts("{item.n * 2} + 1"), { group: 0, items: [{ n: 1 }, { n: 3 }] }));
     const { rowShapes } = state.runs.get(run)!.groups[0]!;
-    expect(rowShapes!.map(({ resources }) => resources["cpus"])).toEqual([3 * FRACTION, 7 * FRACTION]);
+    expect([0, 1].map((row) => rowShapes!.at(row).resources["cpus"])).toEqual([3 * FRACTION, 7 * FRACTION]);
   });
 
   it("a value that is no number is refused with key, formula and item, and nothing is submitted", async () => {

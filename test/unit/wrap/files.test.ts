@@ -103,7 +103,7 @@ describe("the ledger beside it", () => {
   });
 
   it("that of a process that is gone tells the next one of its jobs", async () => {
-    const holder = { ...(await identify()), pid: 2 ** 22 + 1 };
+    const holder = { ...identify(), pid: 2 ** 22 + 1 };
     const jobs = [{ id: "7", cancel: "scancel" }];
     await writeFile(ledgerPath(file), JSON.stringify({ version: 1, holder, manager: "slurm", jobs }));
     const ledger = await claimLedger(file);
@@ -128,7 +128,7 @@ it("a ledger that could not be written once is written the next time", async () 
 });
 
 it("a wrapper that is gone with the directory of its status file can still be taken off the list", async () => {
-  const holder = { ...(await identify()), pid: 2 ** 22 + 1 };
+  const holder = { ...identify(), pid: 2 ** 22 + 1 };
   const statusFile = join(directory, "gone", "s.json");
   const entry = { id: "0a1b2c3d", target: "a::B", statusFile, holder, started: "2026-01-01T00:00:00Z" } as const;
   prepareRegistry(directory);

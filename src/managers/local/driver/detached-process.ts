@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { open, readFile, readdir } from "node:fs/promises";
 import { constants } from "node:os";
+import { setAside } from "../../../extra-authorities.ts";
 import { isDead, readProcessStat } from "../../../process-stat.ts";
 import type { JobStatus } from "../../provider.ts";
 
@@ -34,7 +35,7 @@ export const startDetached = async (job: DetachedJob): Promise<StartedProcess> =
     const { SLIPWAY_PILOT_START: _, ...env } = process.env;
     const child = spawn(job.command[0]!, [...job.command.slice(1), "--job", job.name], {
       cwd: job.directory,
-      env: { ...env, ...job.env },
+      env: { ...setAside(env), ...job.env },
       detached: true,
       stdio: ["ignore", log.fd, log.fd],
     });

@@ -175,7 +175,9 @@ const findById = (state: SimulatedState, id: number): SimulatedJob | undefined =
 
 const endDue = (sim: Simulation, step: Step, now: number): Step => {
   let next = step;
-  for (const { id } of step.state.jobs) {
+  for (const { id, state } of step.state.jobs) {
+    // thousands may wait, and nothing begins here
+    if (state !== "active") continue;
     const job = findById(next.state, id)!;
     if (job.state !== "active") continue;
     if (job.ending !== undefined) {

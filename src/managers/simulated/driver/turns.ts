@@ -25,17 +25,25 @@ export interface TurnsOptions {
   readonly clock: () => number;
 }
 
-/** Jobs whose processes are gone, as far as nobody has noticed yet. */
-const notice = async (before: model.SimulatedState): Promise<model.SimulatedState> => {
+/**
+ * Jobs whose processes are gone, as far as nobody has noticed yet. One that is written down as active and left no trace of
+ * a process was never started, since its server was killed just then: its start is what is left to do.
+ */
+const notice = async (before: model.SimulatedState): Promise<model.Step> => {
   let state = before;
+  const effects: model.Effect[] = [];
   for (const job of before.jobs) {
     if (job.state !== "active") continue;
     const processes = job.processes.length > 0 ? job.processes : await findProcesses(job);
     const known = { ...job, processes };
-    if (processes !== job.processes) state = model.noteProcesses(state, job.id, processes);
-    if (!(await isJobAlive(known))) state = model.processesGone(state, job.id, await exitCodeOf(known));
+    if (processes.length !== job.processes.length) state = model.noteProcesses(state, job.id, processes);
+    if (await isJobAlive(known)) continue;
+    const code = await exitCodeOf(known);
+    if (processes.length === 0 && code === undefined && job.ending === undefined)
+      effects.push({ do: "start", job: job.id });
+    else state = model.processesGone(state, job.id, code);
   }
-  return state;
+  return { state, effects };
 };
 
 export const createTurns = ({ simulation, directory, clock }: TurnsOptions): Turns => {
@@ -73,7 +81,8 @@ export const createTurns = ({ simulation, directory, clock }: TurnsOptions): Tur
       alone(async () => {
         await mkdir(directory, { recursive: true, mode: 0o700 });
         const before = await readState(path);
-        const now = await carryOut(model.advance(simulation, await notice(before), clock()));
+        const noticed = await carryOut(await notice(before));
+        const now = await carryOut(model.advance(simulation, noticed, clock()));
         const { state, answer } = await act({ state: now, carryOut, write });
         if (JSON.stringify(state) !== JSON.stringify(before)) await write(state);
         return answer;

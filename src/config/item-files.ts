@@ -2,16 +2,22 @@ import { createReadStream, open as openDescriptor, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { Socket } from "node:net";
 import { promisify } from "node:util";
-import type { ItemStream } from "../client/index.ts";
-import { reasonOf } from "../config/run-file.ts";
-import type { Place } from "../config/source.ts";
-import type { ItemsInput } from "../config/task-items.ts";
+import { reasonOf } from "./run-file.ts";
+import type { Place } from "./source.ts";
+import type { ItemsInput } from "./task-items.ts";
 import { checkItem, MAX_ITEM_BYTES, storedJson } from "../core/items.ts";
 import type { GroupSpec } from "../core/spec.ts";
 import { SlipwayError } from "../errors.ts";
 
-/** Items that the client reads: the lines of a file, or JSON values; `-` is standard input. */
+/** Items from files: their lines, or JSON values; `-` is standard input. */
 type FileInput = Extract<ItemsInput, { kind: "lines" | "json" }>;
+
+/** The items of one group, read when they are sent; `once`: they cannot be read again. */
+export interface ItemStream {
+  readonly group: number;
+  readonly once: boolean;
+  readonly batches: () => AsyncIterable<readonly unknown[]>;
+}
 
 const CHUNK = 256 * 1024;
 /** A top-level JSON array is parsed whole, up to what a string of V8 holds. */

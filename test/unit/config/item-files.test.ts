@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { itemStreams } from "../../../src/cli/item-files.ts";
+import { itemStreams } from "../../../src/config/item-files.ts";
 import type { GroupSpec } from "../../../src/core/spec.ts";
 
 let directory = "";

@@ -1,0 +1,1 @@
+export declare const packPage: (directory: string) => number;
