@@ -3,7 +3,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, relative } from "node:path";
 
-const problemOf = (errors) => (errors ?? []).map(({ message }) => String(message).split("\n")[0]).join("; ");
+/** What was compared may be megabytes on one line. */
+const MOST_OF_LINE = 500;
+
+const problemOf = (errors) =>
+  (errors ?? []).map(({ message }) => String(message).split("\n", 1)[0].slice(0, MOST_OF_LINE)).join("; ");
 
 export default class ResultsReporter {
   onTestRunEnd(modules, unhandledErrors) {

@@ -5,7 +5,8 @@ import type { Service } from "./service.ts";
 
 /** What is remembered of files that tasks declare as their outputs. */
 
-export const MOST_FILES_ASKED = 1000;
+/** So many of the longest fit into a body. */
+export const MOST_FILES_ASKED = 100;
 
 const KnownRequest = z
   .object({ files: z.array(z.string().min(1).max(8192)).max(MOST_FILES_ASKED) })

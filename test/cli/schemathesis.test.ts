@@ -85,7 +85,9 @@ describe("the OpenAPI document against a real server", () => {
       if (!existsSync(schemathesis)) return ctx.skip("schemathesis is not installed: pip could not fetch it");
       const { status, output } = await fuzz(phase);
       expect(output).toMatch(/ Selected: (\d+)\/\1\n +Tested: \d/);
-      expect(status, output.slice(-8000)).toBe(0);
+      // it repeats bodies of a megabyte
+      const lines = output.split("\n").map((line) => line.slice(0, 300));
+      expect(status, lines.join("\n").slice(-8000)).toBe(0);
       // it is still the same server, and well
       expect(await slipway.json(["status"])).toMatchObject({ server: { state: "running", epoch: 1 } });
     });
