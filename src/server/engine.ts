@@ -51,7 +51,7 @@ export interface EngineListeners {
   passed: () => void;
   /** Agents that have a part of it end that part. */
   gangOver: (gang: Gang) => void;
-  /** For followers: called as soon as it is true in memory. */
+  /** Called as soon as it is true in memory; whoever tells the outside waits for the disk. */
   attemptOver: (run: Run, row: Row, attempt: Attempt) => void;
   taskEnded: (run: Run, row: Row) => void;
   tasksCanceled: (run: Run, from: number, count: number) => void;

@@ -7,7 +7,7 @@ import { isoTime } from "../views/views.ts";
 import type { Row, RunId } from "../core/ids.ts";
 
 /**
- * Events for people and scripts. The last ones stay in memory, in a ring; each follower has a bounded buffer, and a
+ * Events for people and scripts, told when they are on disk: what a crash may undo was never told. The last ones stay in memory, in a ring; each follower has a bounded buffer, and a
  * reader that is too slow is dropped with the number to resume from (rule 11). Failures and losses are always
  * published; successes only while someone follows: at 100,000 tasks a second nobody reads them all.
  */
@@ -21,7 +21,12 @@ export interface Follower {
 }
 
 export interface Feed {
+  /** At once: for what is not in the journal. */
   publish(event: FeedLine, at: number): void;
+  /** Like the rest below, told when what was appended so far is on disk. */
+  publishKept(event: FeedLine, at: number): void;
+  /** How to wait for the disk. Until it is set, as during a replay, everything is there already. */
+  whenKept(wait: (action: () => void) => void): void;
   committed(event: Event, runOf?: RunOf): void;
   /** The clock is read only if someone wants to know: most tasks end unwatched. */
   taskEnded(run: Run, row: Row, clock: Clock): void;
@@ -43,6 +48,7 @@ export const createFeed = (): Feed => {
   let first = 0;
   let forgotten = 0;
   const followers = new Set<Follower>();
+  let afterDisk = (action: () => void): void => action();
 
   const publish = (event: FeedLine, at: number, keep = true): void => {
     seq += 1;
@@ -61,21 +67,27 @@ export const createFeed = (): Feed => {
     for (const follower of followers) if (follower.run === undefined || follower.run === event.run) follower.push(made);
   };
 
+  const publishKept = (event: FeedLine, at: number, keep = true): void => afterDisk(() => publish(event, at, keep));
+
   return {
     publish,
+    publishKept,
+    whenKept: (wait) => {
+      afterDisk = wait;
+    },
     committed: (event, runOf) => {
       // there are many, and they matter only at the moment
       const passing = event.type === "tasks.assigned";
       if (passing && followers.size === 0) return;
-      for (const line of linesOf(event, runOf)) publish(line, "at" in event ? event.at : 0, !passing);
+      for (const line of linesOf(event, runOf)) publishKept(line, "at" in event ? event.at : 0, !passing);
     },
     taskEnded: (run, row, clock) => {
       const state = endOf(run, row);
       // failures are remembered, successes only sent to those who listen
       if (state === undefined || (state === "DONE" && followers.size === 0)) return;
-      publish(lineOfEnd(run, row, state), clock(), state !== "DONE");
+      publishKept(lineOfEnd(run, row, state), clock(), state !== "DONE");
     },
-    attemptOver: (run, row, attempt, clock) => publish(lineOfAttempt(run, row, attempt), clock()),
+    attemptOver: (run, row, attempt, clock) => publishKept(lineOfAttempt(run, row, attempt), clock()),
     since: (from, run) =>
       ring.slice(first).filter((event) => event.seq > from && (run === undefined || event.run === run)),
     async *follow(run, signal) {

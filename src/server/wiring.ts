@@ -32,6 +32,7 @@ export const wire = (parts: Wired): void => {
   const { engine, agents, pilots, jobs, feed, runWatch, expected, requests, journal, lifecycle, counts, log } = parts;
   const { clock, listeners } = engine;
 
+  feed.whenKept((action) => engine.afterDurable(action));
   listeners.committed = (event) => {
     feed.committed(event, (job) => engine.state.taskJobs.get(job)?.run);
     counts.committed(event);
@@ -46,7 +47,7 @@ export const wire = (parts: Wired): void => {
     if (event.type === "run.committed") setImmediate(() => pilots.expectWork());
   };
   listeners.runFinished = (run) => {
-    feed.publish({ event: "run.finished", run: run.id }, clock());
+    feed.publishKept({ event: "run.finished", run: run.id }, clock());
     engine.afterDurable(() => agents.forget(run.id));
     runWatch.runFinished(run);
     counts.runFinished(run);
@@ -64,7 +65,7 @@ export const wire = (parts: Wired): void => {
     requests.taskEnded(run, row);
   };
   listeners.tasksCanceled = (run, _from, count) => {
-    feed.publish({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());
+    feed.publishKept({ event: "tasks.canceled", run: run.id, detail: { tasks: count } }, clock());
     counts.tasksCanceled(count);
   };
   listeners.tasksSkipped = (run, from, count) => {

@@ -8,6 +8,7 @@ import { Task } from "../../../src/core/states.ts";
 import { touch } from "../../../src/core/table.ts";
 import { createScheduler } from "../../../src/scheduler/scheduler.ts";
 import { createClock } from "../../../src/server/clock.ts";
+import { createFeed } from "../../../src/server/feed.ts";
 import { type Engine, type EngineOptions, createEngine } from "../../../src/server/engine.ts";
 import { type Journal, openJournal } from "../../../src/journal/index.ts";
 import { REFUSED_MOVES, refusedMoves } from "../../../src/server/refused-moves.ts";
@@ -52,6 +53,18 @@ describe("the engine", () => {
       expect(commits).toEqual(Array.from({ length: run }, (_, nth) => 3 * (nth + 1)));
       expect(heard.at(-1)).toBe(`agent 1: run ${run}`);
     }
+    await journal.close();
+  });
+
+  it("wired to the feed, a committed run is told of when it is on disk", async () => {
+    const { engine, journal } = await start();
+    const feed = createFeed();
+    feed.whenKept((action) => engine.afterDurable(action));
+    engine.listeners.committed = (event) => feed.committed(event);
+    submit(engine, 1);
+    expect(feed.seq).toBe(0);
+    await engine.whenDurable();
+    expect(feed.since(0, 1).length).toBeGreaterThan(0);
     await journal.close();
   });
 

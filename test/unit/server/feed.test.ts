@@ -51,6 +51,34 @@ describe("rule 11: back-pressure", () => {
   });
 });
 
+describe("habit 3", () => {
+  it("tells nobody of what is not on disk, and then in order", async () => {
+    const feed = createFeed();
+    const waiting: (() => void)[] = [];
+    feed.whenKept((action) => waiting.push(action));
+    const driver = createDriver({ told: { ended: (run, row) => feed.taskEnded(run, row, () => 1000) } });
+    const stop = new AbortController();
+    const stream = feed.follow(undefined, stop.signal);
+    const first = stream.next();
+    const run = driver.submit(spec([group("a", 2)]));
+    const agent = driver.join();
+    driver.assign(agent, run.id, 0);
+    driver.assign(agent, run.id, 1);
+    driver.end(agent, run.id, [0], 0);
+    driver.end(agent, run.id, [1], 3);
+    // what is in no journal need not wait
+    feed.publish({ event: "clusters.changed" }, 0);
+    expect(feed.since(0, undefined).map(({ event }) => event)).toEqual(["clusters.changed"]);
+    expect((await first).value).toMatchObject({ seq: 1, event: "clusters.changed" });
+    for (const action of waiting) action();
+    expect([(await stream.next()).value, (await stream.next()).value]).toMatchObject([
+      { seq: 2, task: `${run.id}.0`, detail: { state: "DONE" } },
+      { seq: 3, task: `${run.id}.1`, detail: { state: "FAILED" } },
+    ]);
+    stop.abort();
+  });
+});
+
 describe("attempts", () => {
   it("those that failed or were lost are events with their reason; the last is told with its task's end", () => {
     const feed = createFeed();
