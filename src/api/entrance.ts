@@ -10,7 +10,7 @@ export interface Entrance {
   /** A code for somebody who can prove to be the owner. With `listen`, browsers on this machine find a port open. */
   newCode(role: Role, listen: { readonly port: number } | undefined): Promise<NewCode>;
   /** Trades a code or a token for a session; sets the cookie where the site has its own https. */
-  signIn(given: SignIn, incoming: IncomingMessage, outgoing: ServerResponse): SignedIn;
+  signIn(given: SignIn, incoming: IncomingMessage, outgoing: ServerResponse, door: Door): SignedIn;
   /** The session that a request uses; undefined: it shows a token. */
   sessionOf(incoming: IncomingMessage): { readonly expires: number } | undefined;
   /** Ends the session that a request uses, and its streams. */

@@ -101,8 +101,8 @@ export const addSession = (app: Api, entrance: Entrance, answers: Answers): void
       responses: json(SignedInView, "The session", "sign-in-refused", ...OF_BODIES),
     }),
     (context) => {
-      const { incoming, outgoing } = context.env;
-      const session = entrance.signIn(context.req.valid("json"), incoming as never, outgoing as never);
+      const { incoming, outgoing, door = "port" } = context.env;
+      const session = entrance.signIn(context.req.valid("json"), incoming as never, outgoing as never, door);
       return context.json({ ...session, expires: dated(session.expires) }, 200, { "cache-control": "no-store" });
     },
   );

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Door } from "../api/base.ts";
-import { ADMIN, type Caller, callerWith } from "../api/caller.ts";
+import { ADMIN, type Caller, type Role, callerWith } from "../api/caller.ts";
 import type { Admission, Entrance, SignIn } from "../api/entrance.ts";
 import type { PageSettings } from "../config/page-keys.ts";
 import { SlipwayError } from "../errors.ts";
@@ -9,7 +9,7 @@ import { sameSecret } from "../protocol/token.ts";
 import { CODE_SECONDS, createCodes } from "./codes.ts";
 import { createHosts, nameOfHost } from "./hosts.ts";
 import { createRates } from "./rates.ts";
-import { type Sessions, createSessions } from "./sessions.ts";
+import { type SessionBook, type Sessions, createSessions } from "./sessions.ts";
 
 /**
  * Who comes in at the doors, and as whom. In this order: a token or the key of a session in `Authorization`; at a site's
@@ -22,6 +22,8 @@ export interface EntranceOptions {
   readonly callerOf: (token: string) => Caller | undefined;
   readonly settings: () => PageSettings;
   readonly clock: () => number;
+  /** Where sessions that outlive the server are written; without it none does. */
+  readonly book?: SessionBook | undefined;
   /** Opens the port for browsers on this machine, and says which it is. */
   readonly listen: (port: number) => Promise<number>;
 }
@@ -60,7 +62,7 @@ const addressOf = ({ socket }: IncomingMessage): string => socket.remoteAddress 
 export const createEntrance = (options: EntranceOptions): DoorEntrance => {
   const { settings, clock } = options;
   const codes = createCodes(clock);
-  const sessions = createSessions(clock);
+  const sessions = createSessions(clock, options.book);
   const isOurs = createHosts(() => {
     const { hosts, origin } = settings();
     return origin === undefined ? hosts : [...hosts, new URL(origin).hostname];
@@ -109,17 +111,17 @@ export const createEntrance = (options: EntranceOptions): DoorEntrance => {
     return { caller };
   };
 
-  const signIn = (given: SignIn): (() => Caller | undefined) | undefined => {
+  const signIn = (given: SignIn): { readonly caller: () => Caller | undefined; readonly role?: Role } | undefined => {
     if ("code" in given) {
       const role = codes.redeem(given.code);
       if (role === undefined) return undefined;
       const caller = role === "admin" ? ADMIN : callerWith("page", role);
-      return () => caller;
+      return { caller: () => caller, role };
     }
     const caller = tokenCaller(given.token);
     if (caller?.kind === "user" || caller?.kind === "job")
       throw new SlipwayError("forbidden", { detail: "the page needs a token with a role (read, submit or admin)" });
-    return caller === undefined ? undefined : () => tokenCaller(given.token);
+    return caller === undefined ? undefined : { caller: () => tokenCaller(given.token) };
   };
 
   return {
@@ -144,17 +146,20 @@ export const createEntrance = (options: EntranceOptions): DoorEntrance => {
       const port = listen === undefined ? null : await options.listen(listen.port);
       return { ...codes.make(role), port };
     },
-    signIn: (given, incoming, outgoing) => {
-      const caller = signIn(given);
-      if (caller === undefined) {
+    signIn: (given, incoming, outgoing, door) => {
+      const signed = signIn(given);
+      if (signed === undefined) {
         if (!guesses.take(addressOf(incoming))) throw new SlipwayError("too-many-requests");
         throw "code" in given
           ? new SlipwayError("sign-in-refused", { seconds: CODE_SECONDS })
           : new SlipwayError("unauthorized");
       }
-      const who = caller()!;
-      const { key, session } = sessions.begin(caller);
+      const who = signed.caller()!;
       const inCookie = incoming.headers.origin !== undefined && incoming.headers.origin === settings().origin;
+      // Where the server listens on a port of 127.0.0.1, somebody else may listen while it is away, and the page would
+      // show them its key: such a key must be worth nothing by then.
+      const lasts = door === "socket" || inCookie;
+      const { key, session } = sessions.begin(signed.caller, lasts ? signed.role : undefined);
       const seconds = Math.floor((session.expires - clock()) / 1000);
       if (inCookie) outgoing.setHeader("set-cookie", `${COOKIE}=${key}; ${COOKIE_RULES}; Max-Age=${seconds}`);
       return {

@@ -1,14 +1,15 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import type { Caller } from "../api/caller.ts";
+import type { Caller, Role } from "../api/caller.ts";
 
 /**
- * Sessions of people who look at the page. They live in the server's memory alone and end by themselves: 12 hours after
- * they were last used, 7 days after they began, with the token that they were made from, or with the server.
+ * Sessions of people who look at the page. They end by themselves: 12 hours after they were last used (or after the
+ * server began), 7 days after they began, or with the token that they were made from. Those that last are written down
+ * and outlive the server; the others live in its memory alone.
  */
 export const IDLE_MS = 12 * 3_600_000;
 export const LONGEST_MS = 7 * 24 * 3_600_000;
-const MOST_SESSIONS = 200;
+export const MOST_SESSIONS = 200;
 
 export interface Session {
   readonly expires: number;
@@ -16,8 +17,25 @@ export interface Session {
   caller(): Caller | undefined;
 }
 
+/** One that outlives the server: the key's hash, since the key itself is nobody's but the browser's. */
+export interface LastingSession {
+  readonly hash: string;
+  readonly role: Role;
+  readonly expires: number;
+}
+
+/** Where those that last are written down. */
+export interface SessionBook {
+  /** As the last server left them. */
+  readonly found: readonly LastingSession[];
+  callerOf(role: Role): Caller;
+  /** From now on, these. */
+  keep(sessions: readonly LastingSession[]): void;
+}
+
 export interface Sessions {
-  begin(caller: () => Caller | undefined): { readonly key: string; readonly session: Session };
+  /** With a role it lasts. */
+  begin(caller: () => Caller | undefined, lasting?: Role): { readonly key: string; readonly session: Session };
   /** The session of a key, if it still counts. */
   of(key: string): Session | undefined;
   /** Until the answer has been sent, the session is in use; an answer that lasts longer than the session ends with it. */
@@ -34,16 +52,29 @@ export interface Sessions {
 
 interface Kept extends Session {
   lastUsed: number;
+  readonly lasting: Role | undefined;
   readonly open: Set<Pick<ServerResponse, "destroy">>;
 }
 
 /** The key itself is not kept: looking a hash up reveals nothing about a key that is nearly right. */
 const hashOf = (key: string): string => createHash("sha256").update(key).digest("base64");
 
-export const createSessions = (clock: () => number): Sessions => {
+export const createSessions = (clock: () => number, book?: SessionBook): Sessions => {
   // in order of their last use
   const sessions = new Map<string, Kept>();
   let lastUsed = clock();
+  for (const { hash, role, expires } of book?.found.slice(-MOST_SESSIONS) ?? []) {
+    const caller = book!.callerOf(role);
+    const ends = Math.min(expires, clock() + LONGEST_MS);
+    if (ends > clock())
+      sessions.set(hash, { caller: () => caller, lasting: role, expires: ends, lastUsed, open: new Set() });
+  }
+  const writeDown = (): void =>
+    book?.keep(
+      [...sessions].flatMap(([hash, { lasting, expires }]) =>
+        lasting === undefined ? [] : [{ hash, role: lasting, expires }],
+      ),
+    );
   const touch = (hash: string, session: Kept): void => {
     session.lastUsed = lastUsed = clock();
     if (!sessions.delete(hash)) return;
@@ -54,6 +85,7 @@ export const createSessions = (clock: () => number): Sessions => {
   const endHash = (hash: string, but?: object): void => {
     const session = sessions.get(hash);
     sessions.delete(hash);
+    if (session?.lasting !== undefined) writeDown();
     for (const outgoing of session?.open ?? []) if (outgoing !== but) outgoing.destroy();
   };
   const live = (hash: string): Kept | undefined => {
@@ -63,14 +95,16 @@ export const createSessions = (clock: () => number): Sessions => {
     return undefined;
   };
   return {
-    begin: (caller) => {
+    begin: (caller, lasting) => {
       const key = randomBytes(32).toString("base64url");
-      const session: Kept = { caller, expires: clock() + LONGEST_MS, lastUsed: clock(), open: new Set() };
+      const expires = clock() + LONGEST_MS;
+      const session: Kept = { caller, lasting, expires, lastUsed: clock(), open: new Set() };
       for (const [oldest] of sessions) {
         if (sessions.size < MOST_SESSIONS) break;
         endHash(oldest);
       }
       sessions.set(hashOf(key), session);
+      if (lasting !== undefined) writeDown();
       lastUsed = clock();
       return { key, session };
     },
@@ -96,8 +130,10 @@ export const createSessions = (clock: () => number): Sessions => {
     get size() {
       return sessions.size;
     },
+    // those that last stay as they are written
     close: () => {
-      for (const hash of sessions.keys()) endHash(hash);
+      for (const { open } of sessions.values()) for (const outgoing of open) outgoing.destroy();
+      sessions.clear();
     },
   };
 };

@@ -13,6 +13,7 @@ import { checkCluster } from "../check/check.ts";
 import { createPlaces } from "../check/places.ts";
 import { runtimeDirectory, socketPath } from "../home/index.ts";
 import { createEntrance } from "../doors/entrance.ts";
+import { openSessionBook } from "../doors/session-book.ts";
 import { type Doors, openDoors } from "../doors/http.ts";
 import { createPage } from "../doors/page.ts";
 import type { Counts } from "./counts.ts";
@@ -188,7 +189,7 @@ const createAbout =
 
 /** The doors, with those who come in through them, and the API and the page behind them. */
 const openAllDoors = (
-  { home: { keys, clusters }, inside: { engine, agents }, bundles, port, log }: FrontOptions,
+  { home: { root, keys, clusters }, inside: { engine, agents }, bundles, port, log }: FrontOptions,
   behind: Pick<ApiOptions, "service" | "launches" | "numbers" | "live" | "series">,
   {
     strangers,
@@ -203,6 +204,7 @@ const openAllDoors = (
     callerOf: (token) => behind.launches.callerOf(token),
     settings: () => clusters.page,
     clock,
+    book: openSessionBook(join(root, "keys", "sessions.json"), log),
     listen: (wanted) => now().page.open(wanted),
   });
   return openDoors({

@@ -146,7 +146,17 @@ describe("slipway open", () => {
       // one minute may have passed on a busy machine: the next address has the same port
       const { url } = await slipway.json<Opened>(words, { env: ssh });
       const { key } = (await (await signIn(url)).json()) as { key: string };
-      expect(await ask({ authorization: `Bearer ${key}` })).toBe(200);
+      const authorization = `Bearer ${key}`;
+      expect(await ask({ authorization })).toBe(200);
+      // a page on this machine's own port, beside it
+      const here = await open();
+      const local = (await (await signIn(here.url)).json()) as { key: string };
+      expect(await ask({ authorization: `Bearer ${local.key}` })).toBe(200);
+      await slipway.run(["down", "--now"]);
+      await slipway.run(["up"]);
+      // the tunnel leads to the next server as it did to the last one
+      expect(await until("the page is back", () => ask({ authorization }).catch(() => undefined))).toBe(200);
+      expect(await ask({ authorization: `Bearer ${local.key}` })).toBe(401);
     } finally {
       await Promise.all([tunnel, sshd].map(ended));
     }

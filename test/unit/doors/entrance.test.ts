@@ -1,3 +1,4 @@
+import { readFile, stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { callerWith } from "../../../src/api/caller.ts";
@@ -234,6 +235,54 @@ describe("sessions", () => {
     expect((await at.ask({ method: "DELETE", path: SESSION, headers: bearer(key) })).status).toBe(200);
     await expect(streamed).rejects.toThrow(/aborted|hang up/);
   });
+
+  it("outlive the server where only its owner can listen in its place; signed out, they stay so", async () => {
+    const signIn = async (door: "socket" | "page", role: string): Promise<string> => {
+      const body = { code: await at.code(role) };
+      const headers = { host: "localhost:8017", origin: "http://localhost:8017" };
+      const { text } = await at.ask({ door, method: "POST", path: SESSION, headers, body });
+      return (JSON.parse(text) as { key: string }).key;
+    };
+    const [tunnel, left, local] = [
+      await signIn("socket", "read"),
+      await signIn("socket", "admin"),
+      await signIn("page", "admin"),
+    ];
+    await at.ask({ method: "DELETE", path: SESSION, headers: bearer(left) });
+    const written = await readFile(at.book, "utf8");
+    expect(written).not.toContain(tunnel);
+    expect((await stat(at.book)).mode & 0o777).toBe(0o600);
+    at.sessions.close();
+    expect(await readFile(at.book, "utf8")).toBe(written);
+    const after = await openTestDoors(undefined, at.book);
+    try {
+      const about = await after.ask({ path: SESSION, headers: bearer(tunnel) });
+      expect([about.status, JSON.parse(about.text)]).toMatchObject([200, { role: "read" }]);
+      const stop = { method: "POST", path: "/api/v1/server/stop", headers: bearer(tunnel) };
+      expect((await after.ask(stop)).status).toBe(403);
+      for (const key of [left, local])
+        expect((await after.ask({ path: SERVER, headers: bearer(key) })).code).toBe("no-session");
+      after.pass(12 * HOUR);
+      expect((await after.ask({ path: SERVER, headers: bearer(tunnel) })).code).toBe("no-session");
+    } finally {
+      await after.close();
+    }
+  });
+
+  it.each(["", "{", '{"version":1}', '{"version":1,"sessions":[{"hash":"x","role":"admin","expires":9e15}]}', "[]"])(
+    "a file of theirs that was spoilt (%s) lets nobody in, and is replaced",
+    async (text) => {
+      await writeFile(at.book, text);
+      const after = await openTestDoors(undefined, at.book);
+      try {
+        expect(after.sessions.size).toBe(0);
+        after.sessions.begin(() => ({ kind: "admin" }), "admin");
+        expect(await readFile(at.book, "utf8")).toMatch(/"role":"admin"/);
+      } finally {
+        await after.close();
+      }
+    },
+  );
 
   it("are at most 200; the one that was quiet for longest goes", async () => {
     const keys = [];

@@ -11,6 +11,7 @@ import type { Service } from "../../../src/api/service.ts";
 import type { PageSettings } from "../../../src/config/page-keys.ts";
 import { createEntrance } from "../../../src/doors/entrance.ts";
 import { openDoors } from "../../../src/doors/http.ts";
+import { openSessionBook } from "../../../src/doors/session-book.ts";
 import { createPage } from "../../../src/doors/page.ts";
 import { MOST_STRANGERS, createStrangers } from "../../../src/doors/strangers.ts";
 import { SlipwayError } from "../../../src/errors.ts";
@@ -53,6 +54,8 @@ export interface OpenedDoors {
   /** Of the door for browsers, which is open. */
   pagePort(): Promise<number>;
   readonly doors: Awaited<ReturnType<typeof openDoors>>;
+  /** The file with the sessions that outlive the server. */
+  readonly book: string;
   readonly sessions: ReturnType<typeof createEntrance>["sessions"];
   /** Tokens that are good, by their text. */
   readonly tokens: Map<string, Caller>;
@@ -69,8 +72,10 @@ export interface OpenedDoors {
   close(): Promise<void>;
 }
 
-export const openTestDoors = async (most = MOST_STRANGERS): Promise<OpenedDoors> => {
+/** With the book of an `earlier` one these are the doors of a server that comes after another. */
+export const openTestDoors = async (most = MOST_STRANGERS, earlier?: string): Promise<OpenedDoors> => {
   const root = await mkdtemp(join(tmpdir(), "slipway-doors-"));
+  const book = earlier ?? join(root, "sessions.json");
   const keyPem = await makeKey();
   const cert = await makeCertificate(keyPem);
   const tokens = new Map<string, Caller>([["r".repeat(43), callerWith("grafana", "read")]]);
@@ -107,6 +112,7 @@ export const openTestDoors = async (most = MOST_STRANGERS): Promise<OpenedDoors>
     callerOf: (token) => tokens.get(token),
     settings: () => settings,
     clock: () => clock,
+    book: openSessionBook(book, () => undefined),
     listen: (port) => doors.page.open(port),
   });
   const strangers = createStrangers(() => most);
@@ -175,6 +181,7 @@ export const openTestDoors = async (most = MOST_STRANGERS): Promise<OpenedDoors>
     port: doors.port,
     pagePort,
     doors,
+    book,
     sessions: entrance.sessions,
     tokens,
     pass: (ms) => {
