@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Door } from "../api/base.ts";
-import { ADMIN, type Caller, type Role, callerWith } from "../api/caller.ts";
+import { ADMIN, type Caller, type Role } from "../api/caller.ts";
 import type { Admission, Entrance, SignIn } from "../api/entrance.ts";
 import type { PageSettings } from "../config/page-keys.ts";
 import { SlipwayError } from "../errors.ts";
 import { CLIENT_HOST } from "../protocol/client-host.ts";
 import { sameSecret } from "../protocol/token.ts";
-import { CODE_SECONDS, createCodes } from "./codes.ts";
+import { CODE_SECONDS, type Codes, createCodes } from "./codes.ts";
 import { createHosts, nameOfHost } from "./hosts.ts";
 import { createRates } from "./rates.ts";
-import { type SessionBook, type Sessions, createSessions } from "./sessions.ts";
+import { type SessionBook, type Sessions, createSessions, pageCaller } from "./sessions.ts";
 
 /**
  * Who comes in at the doors, and as whom. In this order: a token or the key of a session in `Authorization`; at a site's
@@ -58,6 +58,22 @@ const cookieOf = ({ headers: { cookie = "" } }: IncomingMessage): string | undef
     ?.slice(COOKIE.length + 1);
 
 const addressOf = ({ socket }: IncomingMessage): string => socket.remoteAddress ?? "gone";
+
+/** Trades what somebody shows for who they are; undefined: it is wrong. */
+const trade = (
+  given: SignIn,
+  codes: Codes,
+  tokenCaller: (token: string) => Caller | undefined,
+): { readonly caller: () => Caller | undefined; readonly role?: Role } | undefined => {
+  if ("code" in given) {
+    const role = codes.redeem(given.code);
+    return role === undefined ? undefined : { caller: () => pageCaller(role), role };
+  }
+  const caller = tokenCaller(given.token);
+  if (caller?.kind === "user" || caller?.kind === "job")
+    throw new SlipwayError("forbidden", { detail: "the page needs a token with a role (read, submit or admin)" });
+  return caller === undefined ? undefined : { caller: () => tokenCaller(given.token) };
+};
 
 export const createEntrance = (options: EntranceOptions): DoorEntrance => {
   const { settings, clock } = options;
@@ -111,19 +127,6 @@ export const createEntrance = (options: EntranceOptions): DoorEntrance => {
     return { caller };
   };
 
-  const signIn = (given: SignIn): { readonly caller: () => Caller | undefined; readonly role?: Role } | undefined => {
-    if ("code" in given) {
-      const role = codes.redeem(given.code);
-      if (role === undefined) return undefined;
-      const caller = role === "admin" ? ADMIN : callerWith("page", role);
-      return { caller: () => caller, role };
-    }
-    const caller = tokenCaller(given.token);
-    if (caller?.kind === "user" || caller?.kind === "job")
-      throw new SlipwayError("forbidden", { detail: "the page needs a token with a role (read, submit or admin)" });
-    return caller === undefined ? undefined : { caller: () => tokenCaller(given.token) };
-  };
-
   return {
     sessions,
     admit: (incoming, outgoing, door) => {
@@ -147,7 +150,7 @@ export const createEntrance = (options: EntranceOptions): DoorEntrance => {
       return { ...codes.make(role), port };
     },
     signIn: (given, incoming, outgoing, door) => {
-      const signed = signIn(given);
+      const signed = trade(given, codes, tokenCaller);
       if (signed === undefined) {
         if (!guesses.take(addressOf(incoming))) throw new SlipwayError("too-many-requests");
         throw "code" in given

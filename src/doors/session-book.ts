@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { z } from "zod";
-import { ADMIN, ROLES, callerWith } from "../api/caller.ts";
-import { errnoOf } from "../home/files.ts";
+import { ROLES } from "../api/caller.ts";
 import { MOST_SESSIONS, type SessionBook } from "./sessions.ts";
 
 /**
@@ -17,7 +16,7 @@ const Book = z.strictObject({
       z.strictObject({
         hash: z.string().regex(/^[A-Za-z0-9+/]{43}=$/),
         role: z.enum(ROLES),
-        expires: z.number().int().min(0),
+        expires: z.number().min(0),
       }),
     )
     .max(MOST_SESSIONS),
@@ -27,14 +26,14 @@ const read = (path: string, log: (text: string) => void): SessionBook["found"] =
   try {
     return Book.parse(JSON.parse(readFileSync(path, "utf8"))).sessions;
   } catch (error) {
-    if (errnoOf(error) !== "ENOENT") log(`${path} cannot be used; people sign in to the page again: ${String(error)}`);
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT")
+      log(`${path} cannot be used; people sign in to the page again: ${String(error)}`);
     return [];
   }
 };
 
 export const openSessionBook = (path: string, log: (text: string) => void): SessionBook => ({
   found: read(path, log),
-  callerOf: (role) => (role === "admin" ? ADMIN : callerWith("page", role)),
   keep: (sessions) => {
     const temporary = `${path}.${process.pid}.${randomBytes(6).toString("hex")}.tmp`;
     try {

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import type { Caller, Role } from "../api/caller.ts";
+import { ADMIN, type Caller, type Role, callerWith } from "../api/caller.ts";
 
 /**
  * Sessions of people who look at the page. They end by themselves: 12 hours after they were last used (or after the
@@ -24,11 +24,13 @@ export interface LastingSession {
   readonly expires: number;
 }
 
+/** Whoever signed in with a code. */
+export const pageCaller = (role: Role): Caller => (role === "admin" ? ADMIN : callerWith("page", role));
+
 /** Where those that last are written down. */
 export interface SessionBook {
   /** As the last server left them. */
   readonly found: readonly LastingSession[];
-  callerOf(role: Role): Caller;
   /** From now on, these. */
   keep(sessions: readonly LastingSession[]): void;
 }
@@ -64,7 +66,7 @@ export const createSessions = (clock: () => number, book?: SessionBook): Session
   const sessions = new Map<string, Kept>();
   let lastUsed = clock();
   for (const { hash, role, expires } of book?.found.slice(-MOST_SESSIONS) ?? []) {
-    const caller = book!.callerOf(role);
+    const caller = pageCaller(role);
     const ends = Math.min(expires, clock() + LONGEST_MS);
     if (ends > clock())
       sessions.set(hash, { caller: () => caller, lasting: role, expires: ends, lastUsed, open: new Set() });
