@@ -22,6 +22,8 @@ const KEPT_FOR_COST = 20;
 /** All estimates together take no more of each second than this; beyond it, bounds have to do. */
 const MOST_MS = 50;
 const MOST_KEPT = 10_000;
+/** Most runs of one task are over by then: nobody works out when they will be. */
+const YOUNG_MS = 100;
 
 interface Kept {
   readonly eta: Exclude<EtaDates, undefined>;
@@ -171,7 +173,7 @@ export const createEtas = (context: ServiceContext): Etas => {
       const known = kept.get(run.id);
       if (known !== undefined && now < known.until) return known.eta;
       const before = known?.eta ?? { reason: "it is being worked out" };
-      if (turns.isUnderWay(run.id)) return before;
+      if (turns.isUnderWay(run.id) || now < run.submitted + YOUNG_MS) return before;
       if (now >= since + 1000) [since, spent] = [now, 0];
       const rough = spent > MOST_MS;
       // better an old estimate than a rough one
