@@ -66,6 +66,20 @@ export const ndjson = <S extends z.ZodType>(schema: S, description: string, ...c
   ...errors(codes),
 });
 
+/** One document, or the same as the first of many lines. */
+export const jsonOrLines = <S extends z.ZodType, L extends z.ZodType>(
+  schema: S,
+  line: L,
+  description: string,
+  ...codes: readonly ErrorCode[]
+) => ({
+  200: {
+    description,
+    content: { "application/json": { schema }, "application/x-ndjson": { schema: z.union([schema, line]) } },
+  },
+  ...errors(codes),
+});
+
 export const bytes = (...codes: readonly ErrorCode[]) => ({
   200: { description: "The bytes, as written", content: { "application/octet-stream": { schema: z.string() } } },
   ...errors(codes),

@@ -1,5 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { OF_BODIES, OF_CHANGES, RunParams, flag, json, ndjson, wholeOr, wholeQuery } from "./answers.ts";
+import { OF_BODIES, OF_CHANGES, RunParams, flag, json, jsonOrLines, ndjson, wholeOr, wholeQuery } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
 import { IDEMPOTENCY_KEY, IdempotencyHeader, firstWithKey, keyOf } from "./idempotency.ts";
 import { nextHeader } from "./pages.ts";
@@ -16,6 +16,7 @@ import {
   SubmitAnswer,
   WhyView,
 } from "./schemas.ts";
+import { SlipwayError } from "../errors.ts";
 import type { Service } from "./service.ts";
 import { sendLines, readValues } from "./streams.ts";
 
@@ -24,14 +25,16 @@ const submitRoute = createRoute({
   path: `${BASE}/runs`,
   summary: "Submit a run",
   description:
-    "As application/json: the document with all values inside. As application/x-ndjson: the document, then lines {group, items} for groups with each: {stream}, then {end: true}. The answer comes when the run is on disk; a repeated uuid is the same run, even while the first request is still being sent; the same uuid with different content is refused.",
+    "As application/json: the document with all values inside. As application/x-ndjson: the document, then lines {group, items} for groups with each: {stream}, then {end: true}. The answer comes when the run is on disk; a repeated uuid is the same run, even while the first request is still being sent; the same uuid with different content is refused. With watch=true lines follow the answer, as GET /runs/{run}/watch sends them: the run each time it changes, until it has ended.",
   request: {
     headers: IdempotencyHeader,
+    query: z.object({ watch: flag }),
     body: { content: { "application/json": { schema: RunDocument }, "application/x-ndjson": { schema: z.string() } } },
   },
-  responses: json(
+  responses: jsonOrLines(
     SubmitAnswer,
-    "The run's id",
+    RunView,
+    "The run's id; with watch=true as the first line, then the run each time it changes",
     "bad-value",
     "unknown-key",
     "unknown-placeholder",
@@ -49,6 +52,17 @@ const submitRoute = createRoute({
   ),
 });
 
+const isWatched = (text: string | undefined): boolean => {
+  const read = flag.safeParse(text);
+  if (!read.success) throw new SlipwayError("bad-request", { detail: "watch: must be true or false" });
+  return read.data;
+};
+
+async function* after(first: unknown, rest: AsyncIterable<unknown>): AsyncGenerator<unknown> {
+  yield first;
+  yield* rest;
+}
+
 /** Taking runs in, and what they are now. */
 const addRunList = (app: Api, service: Service): void => {
   // documented here, but not validated as a whole: bodies are checked line by line as they come
@@ -58,7 +72,12 @@ const addRunList = (app: Api, service: Service): void => {
     // read as Node has it: a web stream around it costs more than the rest; a refusal half way must still be answered
     const body = context.env.incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
     const key = keyOf(context.req.header(IDEMPOTENCY_KEY));
-    return context.json(await service.submit(firstWithKey(readValues(body, lines), key)), 200);
+    const watch = isWatched(context.req.query("watch"));
+    const submitted = await service.submit(firstWithKey(readValues(body, lines), key));
+    if (!watch) return context.json(submitted, 200);
+    const abort = new AbortController();
+    const views = await service.watch(submitted.run, abort.signal);
+    return sendLines(context.env.outgoing, after(submitted, views), abort);
   });
   app.openapi(
     createRoute({

@@ -1,5 +1,5 @@
 import type { RunView, TaskView, WhyView } from "../api/schemas.ts";
-import { isFinalRun, succeeded } from "../client/index.ts";
+import { type FollowOptions, isFinalRun, succeeded } from "../client/index.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Context } from "./context.ts";
 import type { Display } from "./display.ts";
@@ -50,19 +50,24 @@ export const reasonOf = (id: number, { cause, detail, waits = detail }: WhyView)
   return waits.startsWith("waiting for ") ? `run ${id} waits ${waits.slice(8)}` : `run ${id} waits: ${waits}`;
 };
 
-/** Follows a run to its end, through restarts of the server, and returns it as it ended; undefined: the user left it. */
+/** How a display follows a run: lost connections are told. */
+export const followedBy = (display: Display, signal?: AbortSignal): FollowOptions => ({
+  signal,
+  onLost: () => display.say("the connection to the server was lost; trying again"),
+});
+
+/**
+ * Follows a run to its end, through restarts of the server, and returns it as it ended; undefined: the user left it.
+ * `views` are its views where they are on their way already.
+ */
 export const followRun = async (
   context: Context,
   id: number,
   display: Display,
-  { wasThere = false, signal }: { readonly wasThere?: boolean; readonly signal?: AbortSignal } = {},
+  { signal, views: given }: { readonly signal?: AbortSignal; readonly views?: AsyncIterable<RunView> } = {},
 ): Promise<RunView | undefined> => {
   let last: RunView | undefined;
-  const views = context.client.watch(id, {
-    wasThere,
-    signal,
-    onLost: () => display.say("the connection to the server was lost; trying again"),
-  });
+  const views = given ?? context.client.watch(id, followedBy(display, signal));
   const reasons = tellReasons(context, id, display, () => last);
   try {
     for await (const view of views) {

@@ -10,9 +10,13 @@ export interface Leaving {
   stop(): void;
 }
 
-/** `says`: what Ctrl-C does here. */
-export const offerLeaving = (context: Context, display: Display, says: string): Leaving => {
-  const left = new AbortController();
+/** `says`: what Ctrl-C does here; `left` is aborted when the user leaves. */
+export const offerLeaving = (
+  context: Context,
+  display: Display,
+  says: string,
+  left = new AbortController(),
+): Leaving => {
   if (context.quiet || context.json || !canReadKeys()) return { signal: left.signal, stop: () => undefined };
   display.say(`d leaves the bar and the run continues; ${says}`);
   const stop = onKeys((key) => {

@@ -8,7 +8,7 @@ import { readToken } from "./remote.ts";
 
 const BASE = "/api/v1";
 const CLOCK_HEADER = "slipway-clock";
-/** An answer that is not a stream must move within this time. */
+/** An answer must begin within this time, and one that is not a stream must move. */
 const ANSWER_TIMEOUT = 120_000;
 const LARGEST_ERROR = 1024 * 1024;
 
@@ -19,7 +19,7 @@ export interface Request {
   readonly json?: unknown;
   /** A body sent piece by piece with back-pressure, as NDJSON. */
   readonly body?: AsyncIterable<string>;
-  /** A stream that may be silent for as long as it likes. */
+  /** A stream: once it has begun, it may be silent for as long as it likes. */
   readonly follow?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
@@ -118,12 +118,12 @@ export const openTransport = async (
       if (wanted.signal?.aborted === true) abort();
       wanted.signal?.addEventListener("abort", abort, { once: true });
       request.once("close", () => wanted.signal?.removeEventListener("abort", abort));
-      if (wanted.follow !== true)
-        request.setTimeout(ANSWER_TIMEOUT, () =>
-          request.destroy(new Error(`no answer within ${ANSWER_TIMEOUT / 1000} s`)),
-        );
+      request.setTimeout(ANSWER_TIMEOUT, () =>
+        request.destroy(new Error(`no answer within ${ANSWER_TIMEOUT / 1000} s`)),
+      );
       request.once("response", (response) => {
         answered = true;
+        if (wanted.follow === true) request.setTimeout(0);
         const clock = Number(response.headers[CLOCK_HEADER]);
         if (clock > 0) clockOffset = clock - performance.now();
         resolve(response);

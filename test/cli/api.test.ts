@@ -131,6 +131,24 @@ describe("the REST API", () => {
     ServerView.parse((await json("GET", "/server")).body);
   });
 
+  it("API: a submission with watch=true is answered with the run's id, then with the run until it has ended", async () => {
+    const document = { cwd: slipway.cwd, environment: {}, tasks: [{ run: ["/bin/true"], each: { array: "1-3" } }] };
+    const { status, type, text } = await ask("POST", "/runs?watch=true", JSON.stringify(document));
+    expect(status).toBe(200);
+    expect(type).toBe("application/x-ndjson");
+    const [first, ...views] = text
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as unknown);
+    const { run } = first as { run: number };
+    expect(first).toEqual({ run, total: 3 });
+    for (const view of views) expect(RunView.parse(view)).toMatchObject({ id: run });
+    expect(views.at(-1)).toMatchObject({ state: "DONE", counts: { DONE: 3 } });
+    expect(await ask("POST", "/runs?watch=maybe", JSON.stringify(document))).toMatchObject({ status: 400 });
+    const refused = await ask("POST", "/runs?watch=true", JSON.stringify({ ...document, tasks: [] }));
+    expect(refused).toMatchObject({ status: 400, type: "application/problem+json" });
+  });
+
   it("API: live tells a run from its beginning to its end, goes on after an id, and answers those who ask again", async () => {
     const client = connect({ home: slipway.home });
     const { run } = await client.submit({

@@ -13,8 +13,9 @@ def before_call(context, case, kwargs):
     path = case.operation.path
     query = case.query if isinstance(case.query, dict) else {}
     params = case.path_parameters if isinstance(case.path_parameters, dict) else {}
-    if query.get("follow") in ("1", "true"):
-        query["follow"] = "0"
+    for name in ("follow", "watch"):
+        if query.get(name) in ("1", "true"):
+            query[name] = "0"
     # who looks at what happens sees how things are, and nothing more
     if path.endswith("/live") and str(query.get("seconds", "0")).isdigit():
         query["seconds"] = "0"

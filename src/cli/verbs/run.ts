@@ -5,7 +5,7 @@ import { printBackendUsage } from "../backend-usage.ts";
 import { tellRedirected } from "../cluster-problems.ts";
 import { displayFor } from "../display.ts";
 import { dryRun } from "../dry-run.ts";
-import { exitStatus, followRun, summaryOf } from "../follow.ts";
+import { exitStatus, followRun, followedBy, summaryOf } from "../follow.ts";
 import { type Joblog, openJoblog } from "../joblog.ts";
 import { onInterrupts } from "../interrupts.ts";
 import { type Leaving, offerLeaving, tellLeft } from "../leaving.ts";
@@ -63,6 +63,7 @@ const submitAndFollow = async (
   };
   const display = displayFor(context);
   const interrupt = new AbortController();
+  const left = new AbortController();
   let id: number | undefined;
   let leaving: Leaving | undefined;
 
@@ -89,22 +90,23 @@ const submitAndFollow = async (
     // A repeated submission is the same run; items of a pipe can be sent only once.
     const repeatable = items.every((stream) => stream.once !== true);
     const submitted = withServer(context, submission, { found, repeatable }, () =>
-      context.client.submit(document, items),
+      context.client.submitAndWatch(document, { items, ...followedBy(display, left.signal) }),
     );
     const late = once(interrupt.signal, "abort").then(() => sleep(GRACE_MS, undefined, { ref: false }));
-    const answer = await Promise.race([submitted, late]);
-    if (answer === undefined) {
+    const watched = await Promise.race([submitted, late]);
+    if (watched === undefined) {
       submitted.catch(() => undefined);
       context.note("interrupted: nothing was submitted");
       return INTERRUPTED;
     }
+    const { answer, views } = watched;
     id = answer.run;
     context.note(`run ${answer.run}: ${plural(answer.total, "task")}`);
     tellRedirected(context, answer);
     if (interrupt.signal.aborted) await cancel();
     const log = joblog?.follow(answer.run);
-    leaving = offerLeaving(context, display, "Ctrl-C cancels it");
-    const ended = await followRun(context, answer.run, display, { wasThere: true, signal: leaving.signal });
+    leaving = offerLeaving(context, display, "Ctrl-C cancels it", left);
+    const ended = await followRun(context, answer.run, display, { views, signal: left.signal });
     if (ended === undefined) {
       await log?.left();
       tellLeft(context, answer.run);

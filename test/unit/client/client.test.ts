@@ -166,6 +166,51 @@ test("watch goes on after a restart of the server and ends with the run", async 
   expect(lost).toEqual(["server-gone", "server-gone"]);
 });
 
+test("submitAndWatch is one request, and goes on like watch after a restart of the server", async () => {
+  const uuids: string[] = [];
+  let views = [view("RUNNING", 0), view("RUNNING", 1)];
+  const lines = (...values: unknown[]): string => values.map((value) => `${JSON.stringify(value)}\n`).join("");
+  const { server, client } = await setup({
+    "POST /runs?watch=true": async (request, response) => {
+      uuids.push((JSON.parse(await bodyOf(request)) as { uuid: string }).uuid);
+      // the first one dies before its answer
+      if (uuids.length === 1) return void request.socket.destroy();
+      response.write(lines({ run: 3, total: 2 }, ...views));
+    },
+    "GET /runs/3/watch": (_request, response) => void response.end(lines(...views)),
+  });
+  const lost: string[] = [];
+  const { answer, views: watched } = await client.submitAndWatch(
+    { tasks: [] },
+    { onLost: (error) => lost.push(error.code) },
+  );
+  expect(answer).toEqual({ run: 3, total: 2 });
+  const seen: unknown[] = [];
+  for await (const run of watched) {
+    seen.push(run);
+    if (seen.length !== 2) continue;
+    views = [view("DONE", 2)];
+    await server.kill();
+    await server.listen();
+  }
+  expect(seen).toEqual([view("RUNNING", 0), view("RUNNING", 1), view("DONE", 2)]);
+  expect(lost).toEqual(["server-gone"]);
+  expect(new Set(uuids).size).toBe(1);
+  expect(server.requests).toEqual(["POST /runs?watch=true", "POST /runs?watch=true", "GET /runs/3/watch"]);
+});
+
+test("a server that knows no watch with a submission is watched after it; what it refuses is thrown", async () => {
+  const { server, client } = await setup({
+    "POST /runs?watch=true": json({ run: 3, total: 1 }),
+    "GET /runs/3/watch": (_request, response) => void response.end(`${JSON.stringify(view("DONE", 1))}\n`),
+  });
+  const { views } = await client.submitAndWatch({ tasks: [] });
+  expect(await views.next()).toEqual({ value: view("DONE", 1), done: false });
+  await server.remove();
+  const refusing = await setup({ "POST /runs?watch=true": json({ error: { code: "bad-value", facts: {} } }, 400) });
+  await expect(refusing.client.submitAndWatch({ tasks: [] })).rejects.toMatchObject({ code: "bad-value" });
+});
+
 test("watch gives up when no successor comes, and at once when the run is unknown", async () => {
   const { server, client } = await setup({
     "GET /runs/3/watch": (_request, response) => void response.write(`${JSON.stringify(view("RUNNING", 1))}\n`),
