@@ -69,7 +69,10 @@ const pour = async (
   abort: AbortController,
 ): Promise<void> => {
   const iterator = source[Symbol.asyncIterator]();
+  let ended = false;
   outgoing.once("close", () => {
+    // whoever waits for what nobody will read; what has come to its end waits for nothing
+    if (ended) return;
     abort.abort();
     void iterator.return?.();
   });
@@ -79,6 +82,7 @@ const pour = async (
   try {
     for (let step = await iterator.next(); step.done !== true; step = await iterator.next())
       if (!outgoing.write(encode(step.value as never)) && !outgoing.destroyed) await taken(outgoing);
+    ended = true;
     outgoing.end();
   } catch (error) {
     // half an answer must not look like a whole one

@@ -81,7 +81,7 @@ export const createChain = (
   };
 
   const commit = async (batch: Batch): Promise<void> => {
-    if (writer !== undefined && writer.mark.length >= segmentBytes) await retire("roll");
+    if (writer !== undefined && writer.length >= segmentBytes) await retire("roll");
     const current = await ensure();
     try {
       await current.commit(batch);
@@ -127,7 +127,7 @@ export const createChain = (
       if (writer !== undefined) await closeQuietly(writer);
     },
     get bytes() {
-      return sealed.reduce((sum, mark) => sum + mark.length, writer?.mark.length ?? 0);
+      return sealed.reduce((sum, mark) => sum + mark.length, writer?.length ?? 0);
     },
   };
 };

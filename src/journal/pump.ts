@@ -1,3 +1,4 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { SlipwayError } from "../errors.ts";
 import type { Chain } from "./chain.ts";
 import { type Durable, tell } from "./durable.ts";
@@ -102,6 +103,11 @@ export const createPump = (options: PumpOptions): Pump => {
   const run = async (first: Work | undefined): Promise<void> => {
     let work = first;
     for (;;) {
+      if (work === undefined) {
+        // whoever waited for the last commit goes first, and what that leads to needs no note of its own
+        await turn();
+        work = take();
+      }
       if (work === undefined) {
         await chain.note();
         work = take();

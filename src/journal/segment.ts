@@ -36,6 +36,8 @@ export class SegmentAbandoned extends Error {
  */
 export interface SegmentWriter {
   readonly id: SegmentId;
+  /** Bytes that are on disk. */
+  readonly length: number;
   /** The mark it would get if it were sealed now. */
   readonly mark: SegmentMark;
   /** Returns when the batch is on disk. After any error the batch is as before, not tied to a position. */
@@ -127,6 +129,9 @@ const segmentWriter = (file: IoFile, id: SegmentId, salt: number, firstLsn: numb
 
   return {
     id,
+    get length() {
+      return durableLength;
+    },
     get mark() {
       return { ...id, length: durableLength, firstLsn, lastLsn };
     },

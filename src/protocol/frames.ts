@@ -109,8 +109,8 @@ export interface Channel<Out> {
 }
 
 /**
- * A message channel over a socket. Calls `onClose` exactly once, with the reason. Messages sent in one turn of the
- * loop share a write; a peer that lets more than MAX_BUFFERED pile up is dropped. `vouch` as for the frame reader.
+ * A message channel over a socket. Calls `onClose` exactly once, with the reason. Messages sent at once
+ * share a write; a peer that lets more than MAX_BUFFERED pile up is dropped. `vouch` as for the frame reader.
  */
 export const createChannel = <In, Out>(
   socket: Duplex & { setNoDelay?(on: boolean): unknown },
@@ -148,7 +148,8 @@ export const createChannel = <In, Out>(
     if (!corked) {
       corked = true;
       socket.cork();
-      process.nextTick(() => {
+      // not process.nextTick: that would come after all who were told together with this peer have answered
+      queueMicrotask(() => {
         corked = false;
         socket.uncork();
       });

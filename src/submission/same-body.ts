@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { PackedItems } from "../core/items.ts";
 
 /** Whether a request says the same as an earlier one with its uuid. */
@@ -6,7 +6,7 @@ import type { PackedItems } from "../core/items.ts";
 /** Digest of a submission's document, without uuid and without the items that follow it: 128 bits, as text. */
 export const digestOf = (document: object): string => {
   const { uuid: _uuid, ...rest } = document as { readonly uuid?: unknown };
-  return createHash("sha256").update(JSON.stringify(rest)).digest("base64url").slice(0, 22);
+  return hash("sha256", JSON.stringify(rest), "base64url").slice(0, 22);
 };
 
 /** Compares the items of one request with those already known, group by group. */
