@@ -14,7 +14,6 @@ import type {
   RunView,
   ServerView,
   StatusView,
-  SubmitAnswer,
   TaskView,
   WhyView,
   WrapView,
@@ -34,16 +33,14 @@ import type { TimelineView } from "../api/timeline.ts";
 import type { LiveEvent } from "../api/live.ts";
 import type { SeriesView, Span } from "../api/series.ts";
 import type { StagePage } from "../api/stages.ts";
-import { SlipwayError } from "../errors.ts";
 import { createLaunchClient, type LaunchClient } from "./launches.ts";
 import { readJsonLines } from "./lines.ts";
 import { type LiveOptions, liveEvents } from "./live.ts";
-import { isFinalRun } from "./outcome.ts";
 import { findEndpoint } from "./remote.ts";
 import { createRequests, type Requests, type WithoutServer } from "./requests.ts";
-import { type FollowOptions, pause, resumed } from "./resume.ts";
-import { type ItemStream, type RunDocument, submission, withUuid } from "./submit.ts";
-import { isConnectionLost, readJson, type Request } from "./transport.ts";
+import { type FollowOptions, resumed } from "./resume.ts";
+import { type RunStarts, createRunStarts } from "./run-starts.ts";
+import type { Request } from "./transport.ts";
 import type { RunId } from "../core/ids.ts";
 import type { TaskState } from "../core/states.ts";
 
@@ -52,6 +49,7 @@ export { SlipwayError } from "../errors.ts";
 export type { LiveOptions } from "./live.ts";
 export type { FollowOptions } from "./resume.ts";
 export { type ItemStream, inBatches, type RunDocument } from "./submit.ts";
+export type { RunStarts, Submitted, Watched, WatchedSubmission } from "./run-starts.ts";
 export { canceledOf, isFinalRun, succeeded } from "./outcome.ts";
 export { isConnectionLost } from "./transport.ts";
 
@@ -124,7 +122,7 @@ export interface EventsQuery extends FollowOptions {
 }
 
 /** The typed SDK: everything a server can be asked. A task is named by its run and its index. */
-export interface Client extends LaunchClient {
+export interface Client extends LaunchClient, RunStarts {
   /** Where the server is, as its home says now. */
   endpoint(): Promise<Endpoint>;
   server(): Promise<ServerView>;
@@ -146,10 +144,6 @@ export interface Client extends LaunchClient {
    * events. Continues without gap or repeat after a lost connection; `reset` says that something was missed.
    */
   live(options?: LiveOptions): AsyncGenerator<LiveEvent>;
-  /** Answers when the run is on the server's disk. A repeated submission (same `uuid`) is the same run. */
-  submit(document: RunDocument, items?: readonly ItemStream[]): Promise<Submitted>;
-  /** The same, and then what `watch` yields, in one request: read its views, or abort its signal. */
-  submitAndWatch(document: RunDocument, options?: WatchedSubmission): Promise<Watched>;
   /** What is wrong with a run, by line where its text is given, or what it would be. Nothing is submitted. */
   validate(request: z.input<typeof ValidateRequest>): Promise<z.infer<typeof ValidateAnswer>>;
   /** What is remembered of files that tasks declare as outputs, by absolute path; at most 10,000. */
@@ -165,8 +159,6 @@ export interface Client extends LaunchClient {
   timeline(id: number, options?: { from?: number; to?: number; most?: number }): Promise<TimelineView>;
   /** Its failed tasks, alike with alike. */
   failures(id: number): Promise<FailuresView>;
-  /** The run now, then each time it changes, until it has ended; continues after a restart of the server. */
-  watch(id: number, options?: FollowOptions): AsyncGenerator<RunView>;
   tasks(run: RunId, query?: TasksQuery): Promise<TaskView[]>;
   task(run: RunId, index: number): Promise<TaskView>;
   /** A page of that table, from any place, and how many rows match. */
@@ -211,18 +203,6 @@ export interface Client extends LaunchClient {
   close(): void;
 }
 
-export type Submitted = z.infer<typeof SubmitAnswer>;
-
-export interface WatchedSubmission extends FollowOptions {
-  readonly items?: readonly ItemStream[];
-}
-
-export interface Watched {
-  readonly answer: Submitted;
-  /** The run each time it changes, until it has ended; continues after a restart of the server. */
-  readonly views: AsyncGenerator<RunView>;
-}
-
 export interface ConnectOptions {
   readonly home: string;
   /** Where to find the server; the home's endpoint file unless a test says otherwise. */
@@ -242,65 +222,6 @@ export const connect = (options: ConnectOptions): Client => {
   const { home, endpoint = async () => findEndpoint(home), withoutServer } = options;
   const requests = createRequests(home, endpoint, withoutServer);
   const { send, get, post, following } = requests;
-
-  /** Sends a submission, again where that is safe, and reads of its answer what says that it was taken. */
-  const submitted = async <T>(
-    document: RunDocument,
-    items: readonly ItemStream[],
-    request: Pick<Request, "path" | "follow" | "signal">,
-    read: (body: AsyncIterable<Buffer>) => Promise<T>,
-  ): Promise<T> => {
-    const named = withUuid(document);
-    const tries = items.some((stream) => stream.once === true) ? 1 : 3;
-    for (let attempt = 1; ; attempt++) {
-      try {
-        const body = items.length === 0 ? { json: named } : { body: submission(named, items) };
-        return await read(await send({ method: "POST", ...request, ...body }));
-      } catch (error) {
-        if (attempt >= tries || !isConnectionLost(error)) throw error;
-        await pause(300 * attempt);
-      }
-    }
-  };
-
-  const submit = (document: RunDocument, items: readonly ItemStream[] = []): Promise<Submitted> =>
-    submitted(document, items, { path: "/runs" }, async (body) => (await readJson(body)) as Submitted);
-
-  /** The run as it changes; `opened` are lines that are on their way already. */
-  const views = (id: number, options: FollowOptions, opened?: AsyncGenerator<unknown>): AsyncGenerator<RunView> => {
-    let waiting = opened;
-    return resumed(async function* (connected): AsyncGenerator<RunView, boolean> {
-      const request = { path: `/runs/${id}/watch`, follow: true, signal: options.signal };
-      const lines = waiting ?? readJsonLines(await send(request));
-      waiting = undefined;
-      connected();
-      let ended = false;
-      try {
-        for await (const view of lines) {
-          yield view as RunView;
-          // read to its end, which comes with it, so that the connection can be used again
-          ended = isFinalRun(view as RunView);
-        }
-      } catch (error) {
-        if (!ended) throw error;
-      }
-      return ended;
-    }, following(options));
-  };
-
-  const submitAndWatch = async (
-    document: RunDocument,
-    { items = [], ...options }: WatchedSubmission = {},
-  ): Promise<Watched> => {
-    const request = { path: "/runs?watch=true", follow: true, signal: options.signal };
-    return submitted(document, items, request, async (body) => {
-      const lines = readJsonLines(body);
-      const first = await lines.next();
-      if (first.done === true) throw new SlipwayError("internal", { detail: "the server's answer was empty" });
-      const answer = first.value as Submitted;
-      return { answer, views: views(answer.run, { ...options, wasThere: true }, lines) };
-    });
-  };
 
   const events = ({ follow = false, run, since, time, ...options }: EventsQuery = {}): AsyncGenerator<EventView> => {
     let last = since;
@@ -347,14 +268,12 @@ export const connect = (options: ConnectOptions): Client => {
     overview: () => get("/overview"),
     series: (span) => get(`/series${query({ span })}`),
     live: (options) => liveEvents(requests, options),
-    submit,
-    submitAndWatch,
+    ...createRunStarts(requests),
     validate: (request) => post("/validate", request),
     knownOutputs: (files) => post("/outputs/known", { files }),
     runs: (wanted = {}) => get(`/runs${query({ ...wanted })}`),
     run: (id) => get(`/runs/${id}`),
     efficiency: (id) => get(`/runs/${id}/efficiency`),
-    watch: (id, options = {}) => views(id, options),
     tasks: (run, { state, offset, limit } = {}) => get(`/runs/${run}/tasks${query({ state, offset, limit })}`),
     task: (run, index) => get(`/runs/${run}/tasks/${index}`),
     taskRows: (run, query) => taskRows(requests, run, query),
