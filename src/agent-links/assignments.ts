@@ -170,6 +170,50 @@ const assignRows = (
   link.channel?.send(message);
 };
 
+/** Whether nothing has to be said of its one task but its row: see Singles. */
+const isSingle = ({ count, spec, items, sets }: Group): boolean =>
+  count === 1 && spec.ranks === undefined && items === undefined && spec.items.kind !== "matrix" && sets === undefined;
+
+/** Gathers tasks that are groups of their own into one message. */
+const gatherSingles = (link: AgentLink, run: Run) => {
+  let groups: number[] = [];
+  let rows: number[] = [];
+  let attempts: number[] = [];
+  let behinds: (Behind | null)[] = [];
+  let followed = false;
+
+  return {
+    /** False if it has to be assigned by itself. */
+    take: (group: Group, row: Row, behind: Behind | undefined, isFollowed: boolean): boolean => {
+      if (!link.singles || !isSingle(group) || !isUniform(group)) return false;
+      const page = touch(run.table, row);
+      const slot = row % run.table.pageRows;
+      if ((page.flags[slot]! & Flag.ALONE) !== 0) return false;
+      if (page.agent[slot] !== link.id) return true;
+      groups.push(group.index);
+      rows.push(row);
+      attempts.push(page.attempt[slot]!);
+      behinds.push(behind ?? null);
+      followed ||= isFollowed;
+      return true;
+    },
+    send: (): void => {
+      if (rows.length === 0) return;
+      for (const index of groups) define(link, run, run.groups[index]!);
+      link.channel?.send({
+        t: "singles",
+        run: run.id,
+        groups,
+        rows,
+        attempts: attempts.every((attempt) => attempt === attempts[0]) ? attempts[0]! : attempts,
+        ...(behinds.some((behind) => behind !== null) ? { behind: behinds } : {}),
+        ...(followed ? { followed } : {}),
+      });
+      [groups, rows, attempts, behinds, followed] = [[], [], [], [], false];
+    },
+  };
+};
+
 /** A task that was handed ahead. */
 interface Ahead {
   readonly run: Run;
@@ -227,12 +271,24 @@ export const sendAssignments = (
     const run = state.runs.get(id);
     if (run !== undefined) defineAll(link, run, groupsIn(run, ranges));
   }
+  sendAhead(link, ahead);
+};
+
+const sendAhead = (link: AgentLink, ahead: readonly Ahead[]): void => {
+  let singles: { readonly run: Run; readonly of: ReturnType<typeof gatherSingles> } | undefined;
   for (const { run, group, row, behind } of ahead) {
+    if (singles?.run !== run) {
+      singles?.of.send();
+      singles = { run, of: gatherSingles(link, run) };
+    }
+    // more may be handed ahead behind it, whether or not it may begin at once
+    if (singles.of.take(group, row, behind, behind === undefined)) continue;
+    singles.of.send();
     const rows: Rows = { group, ranges: [], attempts: [], alone: [] };
     addRows(rows, link, run, row, row + 1);
-    // more may be handed ahead behind it, whether or not it may begin at once
     assignRows(link, run, rows, behind === undefined ? { followed: true } : { behind });
   }
+  singles?.of.send();
 };
 
 const isFollowed = (followed: ReadonlySet<Row> | undefined, ranges: readonly number[]): boolean => {
@@ -267,17 +323,27 @@ const sendParts = (
     const send = (rows: Rows): void =>
       assignRows(link, run, rows, isFollowed(rowsOfRun, rows.ranges) ? { followed: true } : {});
     defineAll(link, run, groupsIn(run, ranges));
+    const singles = gatherSingles(link, run);
     let gathered: Rows | undefined;
     for (let i = 0; i < ranges.length; i += 2) {
       for (let row = ranges[i]!, end = row + ranges[i + 1]!; row < end;) {
         const group = groupOf(run.groups, row);
         const groupEnd = Math.min(end, group.first + group.count);
-        if (gathered !== undefined && gathered.group !== group) send(gathered);
+        if (gathered !== undefined && gathered.group !== group) {
+          send(gathered);
+          gathered = undefined;
+        }
+        if (singles.take(group, row, undefined, rowsOfRun?.has(row) === true)) {
+          row = groupEnd;
+          continue;
+        }
+        singles.send();
         if (gathered?.group !== group) gathered = { group, ranges: [], attempts: [], alone: [] };
         if (group.spec.ranks === undefined) addRows(gathered, link, run, row, groupEnd);
         row = groupEnd;
       }
     }
     if (gathered !== undefined) send(gathered);
+    singles.send();
   }
 };

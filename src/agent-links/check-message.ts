@@ -51,6 +51,7 @@ const Message = z.discriminatedUnion("t", [
     endsInMs: z.number().min(-MOST_TIME).max(MOST_TIME).optional(),
     taskJob: z.object({ id: count.min(1), element: count }).optional(),
     ahead: z.boolean().optional(),
+    singles: z.boolean().optional(),
   }),
   z.object({
     t: z.literal("progress"),

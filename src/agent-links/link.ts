@@ -1,6 +1,6 @@
 import type { Agent } from "../core/state.ts";
 import type { Channel } from "../protocol/frames.ts";
-import type { ServerMessage } from "../protocol/messages.ts";
+import type { Hello, ServerMessage } from "../protocol/messages.ts";
 import type { Engine } from "../server/engine.ts";
 import { heartbeatFor } from "./heartbeat.ts";
 import { tellInPassing } from "./in-passing.ts";
@@ -31,6 +31,8 @@ export interface AgentLink {
   /** When its pilot ends, in server milliseconds, as the agent itself says; Infinity if never. */
   endsAt: number;
   defined: Map<number, Set<number>>;
+  /** It takes tasks that are groups of their own together. */
+  singles: boolean;
   /** Not yet sent to it: up to which of its results are on disk (0 for none), and which runs are over. */
   durable: number;
   over: number[];
@@ -41,6 +43,9 @@ export interface AgentLink {
   readonly limitsOf: OutputLimiter["limitsOf"];
 }
 
+/** What an agent says it can do. */
+export type Abilities = Pick<Hello, "ahead" | "singles">;
+
 export interface Links {
   readonly size: number;
   get(agent: AgentId): AgentLink | undefined;
@@ -48,7 +53,7 @@ export interface Links {
   /** A new link, suspect until it is connected; from now on the scheduler knows the agent. */
   add(agent: Agent): AgentLink;
   remove(agent: AgentId): void;
-  connect(link: AgentLink, channel: Channel<ServerMessage>, endsAt: number, ahead: boolean): void;
+  connect(link: AgentLink, channel: Channel<ServerMessage>, endsAt: number, can: Abilities): void;
   /** The connection is gone; the agent keeps what it has. */
   suspect(link: AgentLink): void;
   /** It gets nothing new, because it is leaving. */
@@ -88,6 +93,7 @@ export const createLinks = ({ engine: { scheduler }, limitsOf, clusterOf }: Link
         told: false,
         endsAt: Infinity,
         defined: new Map(),
+        singles: false,
         durable: 0,
         over: [],
         asked: false,
@@ -100,13 +106,14 @@ export const createLinks = ({ engine: { scheduler }, limitsOf, clusterOf }: Link
       return link;
     },
     remove: (agent) => void links.delete(agent),
-    connect: (link, channel, endsAt, ahead) => {
+    connect: (link, channel, endsAt, can) => {
       link.channel?.destroy("the agent connected again");
       link.channel = channel;
       link.suspectSince = undefined;
       link.endsAt = endsAt;
       scheduler.setEnd(link.id, endsAt);
-      scheduler.setAhead(link.id, ahead);
+      scheduler.setAhead(link.id, can.ahead === true);
+      link.singles = can.singles === true;
       link.defined = new Map();
       link.durable = 0;
       link.over = [];

@@ -45,7 +45,7 @@ export const welcome = (
   const link = linkFor(context, hello);
   const { id } = link;
   const endsAt = hello.endsInMs === undefined ? Infinity : engine.clock() + hello.endsInMs;
-  links.connect(link, channel, endsAt, hello.ahead === true);
+  links.connect(link, channel, endsAt, hello);
   const { drop, stop, missing } = reconcile(engine, id, hello.held);
   engine.afterDurable(() => {
     // it left again before this was on disk: its next connection gets its own welcome

@@ -157,7 +157,7 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
   };
   const { endsInMs } = pilotEnd;
   const common = { connection, assignments, parts, executor, results, output, clock, departure };
-  const session = createSession({ ...common, identity, endsInMs, ranks: settings.ranks, made, line, log });
+  const session = createSession({ ...common, identity, endsInMs, ranks: settings.ranks, line, log });
   return { ...common, session, identity, pilotEnd, pace, doubtful, owners };
 };
 

@@ -1,14 +1,14 @@
 import { shapeKey } from "../core/resources.ts";
-import type { Assign } from "../protocol/messages.ts";
+import type { Assign, Behind, Singles } from "../protocol/messages.ts";
 import type { AgentTask, TaskOwner } from "./task.ts";
-import type { RunTemplate } from "./templates.ts";
+import { type RunTemplate, shapeOf } from "./templates.ts";
 import type { Row } from "../core/ids.ts";
 
 type NewTask = Pick<
   AgentTask,
   "owner" | "shape" | "priority" | "run" | "group" | "row" | "attempt" | "item" | "resources" | "timeLimit" | "alone"
 > & {
-  readonly rank?: NonNullable<AgentTask["rank"]>;
+  readonly rank?: AgentTask["rank"];
   readonly followed?: boolean;
   readonly only?: boolean;
 };
@@ -18,17 +18,19 @@ export interface AssignedTasks {
   make(facts: NewTask): AgentTask;
   /** The tasks of an assignment, except those that `isHeld` knows: the server sent them twice. */
   of(message: Assign, run: RunTemplate, owner: TaskOwner, isHeld: (row: Row) => boolean): Generator<AgentTask>;
-  /** Forgets the names of shapes. */
-  forget(): void;
+  /** The same of single tasks, each with what it lies behind. */
+  singles(
+    message: Singles,
+    run: RunTemplate,
+    owner: TaskOwner,
+    isHeld: (row: Row) => boolean,
+  ): Generator<readonly [AgentTask, Behind | undefined]>;
 }
-
-const NO_RANK = {};
 
 /** The spawner's numbers have 32 bits. */
 const LAST_ID = 0xffff_fff0;
 
 export const createAssignedTasks = (): AssignedTasks => {
-  const shapeNames = new Map<object, string>();
   let nextId = 1;
 
   const make = (facts: NewTask): AgentTask => {
@@ -48,7 +50,7 @@ export const createAssignedTasks = (): AssignedTasks => {
       resources,
       timeLimit,
       alone,
-      ...(rank === undefined ? NO_RANK : { rank }),
+      rank,
       followed: facts.followed ?? false,
       only: facts.only ?? false,
       follower: undefined,
@@ -66,20 +68,12 @@ export const createAssignedTasks = (): AssignedTasks => {
     };
   };
 
-  const shapeName = (resources: object): string => {
-    let name = shapeNames.get(resources);
-    if (name === undefined) {
-      name = shapeKey(resources as Record<string, number>);
-      shapeNames.set(resources, name);
-    }
-    return name;
-  };
-
   return {
     make,
     *of(message, run, owner, isHeld) {
-      const { source } = run.groups.get(message.group)!;
-      const shape = shapeName(source.resources);
+      const group = run.groups.get(message.group)!;
+      const { source } = group;
+      const shape = shapeOf(group);
       const alone = new Set(message.alone);
       // what was handed ahead may get something behind it at any time
       const followed = message.followed === true || message.behind !== undefined;
@@ -109,6 +103,33 @@ export const createAssignedTasks = (): AssignedTasks => {
         }
       }
     },
-    forget: () => shapeNames.clear(),
+    *singles(message, run, owner, isHeld) {
+      const { groups, rows, attempts, behind } = message;
+      for (let i = 0; i < rows.length; i += 1) {
+        const row = rows[i]!;
+        if (isHeld(row)) continue;
+        const group = run.groups.get(groups[i]!)!;
+        const { priority, resources, timeLimit } = group.source;
+        const attempt = typeof attempts === "number" ? attempts : attempts[i]!;
+        const shape = shapeOf(group);
+        const lies = behind?.[i] ?? undefined;
+        const task = make({
+          owner,
+          shape,
+          priority,
+          run,
+          group: groups[i]!,
+          row,
+          attempt,
+          item: undefined,
+          resources,
+          timeLimit,
+          alone: false,
+          followed: message.followed === true || lies !== undefined,
+          only: lies?.only === true,
+        });
+        yield [task, lies];
+      }
+    },
   };
 };

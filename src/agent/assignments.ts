@@ -1,5 +1,5 @@
 import { Ending } from "../core/events.ts";
-import type { Assign, AttemptName } from "../protocol/messages.ts";
+import type { Assign, AttemptName, Singles } from "../protocol/messages.ts";
 import type { AssignedTasks } from "./assigned-tasks.ts";
 import { endedWell } from "./followers.ts";
 import type { Executor } from "./executor.ts";
@@ -22,6 +22,7 @@ export interface Assignments extends SlotTaker {
   /** Those that were handed to a spawner. */
   readonly running: ReadonlySet<AgentTask>;
   take(message: Assign, run: RunTemplate): void;
+  takeSingles(message: Singles, run: RunTemplate): void;
   /** Gives back up to this many tasks that wait for a slot, the last first; by default all that have not begun. */
   giveBack(count?: number): void;
   /** Ends an attempt; if it has not begun, returns it and what lies behind it, to be given back unless superseded. */
@@ -60,7 +61,7 @@ const nullResult = (task: AgentTask, now: number): Result => ({
 export const createAssignments = (options: AssignmentsOptions): Assignments => {
   const { pool, line, executor, results, pace, clock, departure } = options;
   const here = createTasksHere(options);
-  const { queue, held, running, chains, followers, conclude, giveBack, release } = here;
+  const { queue, held, running, chains, followers, place, conclude, giveBack, release } = here;
 
   const owner: TaskOwner = {
     ended: (task, result) => {
@@ -131,14 +132,12 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
 
     take: (message, run) => {
       const isHeld = (row: Row): boolean => held.has(taskKey(message.run, row));
-      for (const task of options.made.of(message, run, owner, isHeld)) {
-        held.set(taskKey(message.run, task.row), task);
-        const { behind } = message;
-        const place =
-          behind === undefined ? "begins" : followers.place(task, held.get(taskKey(message.run, behind.row)), behind);
-        if (place === "begins") queue.push(task);
-        else if (place === "nowhere") giveBack([task]);
-      }
+      for (const task of options.made.of(message, run, owner, isHeld)) place(task, message.behind);
+    },
+
+    takeSingles: (message, run) => {
+      const isHeld = (row: Row): boolean => held.has(taskKey(message.run, row));
+      for (const [task, behind] of options.made.singles(message, run, owner, isHeld)) place(task, behind);
     },
 
     giveBack: (count) => {

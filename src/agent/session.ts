@@ -1,9 +1,8 @@
 import { hostname } from "node:os";
 import { Ending } from "../core/events.ts";
-import type { Assign, Hello, HeldTasks, Ranks, ServerMessage, Welcome } from "../protocol/messages.ts";
+import type { Assign, Hello, HeldTasks, Ranks, ServerMessage, Singles, Welcome } from "../protocol/messages.ts";
 import type { OwnRanks } from "../protocol/agent-settings.ts";
 import { PROTOCOL_VERSION } from "../protocol/version.ts";
-import type { AssignedTasks } from "./assigned-tasks.ts";
 import type { Assignments } from "./assignments.ts";
 import type { Connection, ConnectionListener } from "./connection.ts";
 import type { Departure } from "./departure.ts";
@@ -41,7 +40,6 @@ export interface SessionOptions {
   readonly connection: Connection;
   readonly assignments: Assignments;
   readonly parts: RankParts;
-  readonly made: AssignedTasks;
   readonly line: SlotLine;
   readonly executor: Executor;
   readonly results: ResultStore;
@@ -84,6 +82,7 @@ const helloOf = ({ identity, endsInMs, assignments, parts, results }: SessionOpt
     endsInMs: endsInMs(),
     parts: heldTasks(parts.others(), []),
     ahead: true,
+    singles: true,
   };
 };
 
@@ -92,6 +91,15 @@ const onlyThis = ({ identity, departure, assignments }: SessionOptions): void =>
   if (identity.taskJob === undefined) return;
   departure.finish();
   if (assignments.size > assignments.running.size) assignments.giveBack();
+};
+
+/** Takes new tasks, and starts what it can of them. */
+const begin = (options: SessionOptions, take: () => void): void => {
+  const { assignments, departure, line } = options;
+  take();
+  if (departure.draining) assignments.giveBack();
+  line.serve();
+  onlyThis(options);
 };
 
 export const createSession = (options: SessionOptions): Session => {
@@ -125,11 +133,14 @@ export const createSession = (options: SessionOptions): Session => {
 
   const onAssign = (message: Assign): void => {
     const run = known("an assignment", message);
-    if (run === undefined) return;
-    assignments.take(message, run);
-    if (departure.draining) assignments.giveBack();
-    line.serve();
-    onlyThis(options);
+    if (run !== undefined) begin(options, () => assignments.take(message, run));
+  };
+
+  const onSingles = (message: Singles): void => {
+    let run: RunTemplate | undefined;
+    for (const group of message.groups)
+      if ((run = known("an assignment", { run: message.run, group })) === undefined) return;
+    if (run !== undefined) begin(options, () => assignments.takeSingles(message, run));
   };
 
   const onRanks = (message: Ranks): void => {
@@ -143,7 +154,6 @@ export const createSession = (options: SessionOptions): Session => {
 
   const forget = (run: RunId): void => {
     runs.delete(run);
-    options.made.forget();
     executor.forgetRun(run);
     output.forget(run);
   };
@@ -170,6 +180,8 @@ export const createSession = (options: SessionOptions): Session => {
         return;
       case "assign":
         return onAssign(message);
+      case "singles":
+        return onSingles(message);
       case "ranks":
         return onRanks(message);
       case "ranks-done":

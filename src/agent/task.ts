@@ -55,7 +55,7 @@ export interface AgentTask {
   /** The tail of output that the server knows of, -2 before the first report. */
   reported: number;
   /** One of several processes that are one task together. */
-  readonly rank?: RankOfTask;
+  readonly rank: RankOfTask | undefined;
 }
 
 export interface RankOfTask {

@@ -1,4 +1,4 @@
-import type { AgentMessage } from "../protocol/messages.ts";
+import type { AgentMessage, Behind } from "../protocol/messages.ts";
 import { type Chains, createChains } from "./chains.ts";
 import type { Departure } from "./departure.ts";
 import { type Followers, createFollowers } from "./followers.ts";
@@ -24,6 +24,8 @@ export interface TasksHere {
   /** Those that were handed to a spawner, and their slots. */
   readonly running: Set<AgentTask>;
   readonly chains: Chains;
+  /** Takes a task that has come: into the queue, or behind the one it was handed ahead for. */
+  place(task: AgentTask, behind: Behind | undefined): void;
   /** Leaves alone another attempt of the same task that has arrived since. */
   forget(task: AgentTask): void;
   /** Returns whether that frees a slot. */
@@ -58,6 +60,14 @@ export const createTasksHere = ({ pool, results, pace, departure, send }: TasksH
     departure.check();
   };
 
+  const place = (task: AgentTask, behind: Behind | undefined): void => {
+    const { id } = task.run;
+    held.set(taskKey(id, task.row), task);
+    const where = behind === undefined ? "begins" : followers.place(task, held.get(taskKey(id, behind.row)), behind);
+    if (where === "begins") queue.push(task);
+    else if (where === "nowhere") giveBack([task]);
+  };
+
   const release = (task: AgentTask, well: boolean): AgentTask | undefined => {
     if (well) {
       const next = followers.next(task);
@@ -71,5 +81,5 @@ export const createTasksHere = ({ pool, results, pace, departure, send }: TasksH
     return undefined;
   };
 
-  return { queue, held, running, chains, followers, forget, conclude, giveBack, release };
+  return { queue, held, running, chains, followers, place, forget, conclude, giveBack, release };
 };

@@ -5,16 +5,24 @@ import {
   type ExpandedTask as ExpandedTemplate,
   itemAt,
 } from "../core/task-template.ts";
+import { shapeKey } from "../core/resources.ts";
 import type { Define, GroupTemplate } from "../protocol/messages.ts";
 import { resolve } from "node:path";
 import type { Row } from "../core/ids.ts";
 
-/** Templates of runs, compiled once; they make each task's command. */
+/** Templates of runs, compiled when their first task begins; they make each task's command. */
 
-interface CompiledGroup extends CompiledTask {
-  readonly source: GroupTemplate;
+interface CompiledGroup {
+  readonly task: CompiledTask;
   /** What all its tasks expand to, if it is the same for all. */
   readonly constant: ExpandedTemplate | undefined;
+}
+
+interface KnownGroup {
+  readonly source: GroupTemplate;
+  /** The name of its tasks' shape, once asked for. */
+  shape: string | undefined;
+  compiled: CompiledGroup | undefined;
 }
 
 export interface RunTemplate {
@@ -23,7 +31,7 @@ export interface RunTemplate {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly numbering: { readonly start: number; readonly step: number };
-  readonly groups: Map<number, CompiledGroup>;
+  readonly groups: Map<number, KnownGroup>;
 }
 
 export interface ExpandedTask extends ExpandedTemplate {
@@ -46,11 +54,18 @@ export const defineRun = (known: RunTemplate | undefined, message: Define): RunT
     numbering: message.numbering,
     groups: new Map(),
   };
-  for (const group of message.groups) {
-    const compiled = compileTask(group);
-    template.groups.set(group.index, { source: group, ...compiled, constant: constantOf(compiled, template) });
-  }
+  for (const source of message.groups)
+    template.groups.set(source.index, { source, shape: undefined, compiled: undefined });
   return template;
+};
+
+/** Tasks of groups with the same one ask for the same. */
+export const shapeOf = (group: KnownGroup): string => (group.shape ??= shapeKey(group.source.resources));
+
+const compiledOf = (group: KnownGroup, run: RunTemplate): CompiledGroup => {
+  if (group.compiled !== undefined) return group.compiled;
+  const task = compileTask(group.source);
+  return (group.compiled = { task, constant: constantOf(task, run) });
 };
 
 export const indexOf = (run: RunTemplate, row: Row): number => run.numbering.start + row * run.numbering.step;
@@ -61,18 +76,18 @@ export const indexOf = (run: RunTemplate, row: Row): number => run.numbering.sta
  */
 export const expandTask = (
   run: RunTemplate,
-  group: CompiledGroup,
+  group: KnownGroup,
   row: Row,
   attempt: number,
   stored: string | undefined,
 ): ExpandedTask => {
   const { first, json, range, colsep } = group.source;
   const item = itemAt(row - first, stored, json, range, colsep);
-  const { constant } = group;
+  const { task, constant } = compiledOf(group, run);
   if (constant !== undefined) {
     const { argv, env, cwd, stdout, stderr } = constant;
     return { argv, env, cwd, stdout, stderr, item: item?.text ?? null };
   }
   const facts = { run: run.id, task: indexOf(run, row), attempt, item, cwd: run.cwd };
-  return { ...expandTemplate(group, facts, resolve), item: item?.text ?? null };
+  return { ...expandTemplate(task, facts, resolve), item: item?.text ?? null };
 };

@@ -29,7 +29,8 @@ const exactly = (_name: string, units: number): number => units;
 export const shapeKey = (request: Resources, amount: (name: string, units: number) => number = exactly): string => {
   const names: string[] = [];
   for (const name in request) if (request[name]! > 0) names.push(name);
-  names.sort();
+  // most ask for one thing, and sorting takes kilobytes however little there is to sort
+  if (names.length > 1) names.sort();
   let key = "";
   for (const name of names) key += `${key === "" ? "" : ","}${name}=${amount(name, request[name]!)}`;
   return key;

@@ -45,6 +45,8 @@ export interface Hello {
   readonly taskJob?: { readonly id: TaskJobId; readonly element: number } | undefined;
   /** It takes tasks handed ahead; older agents do not, and do not say so. */
   readonly ahead?: boolean | undefined;
+  /** It takes tasks that are groups of their own together; likewise. */
+  readonly singles?: boolean | undefined;
 }
 
 /** One attempt. */
@@ -224,6 +226,22 @@ export interface Assign {
   readonly followed?: boolean;
 }
 
+/**
+ * Tasks that are groups of their own, as graphs have them, without an item or resources of their own: `rows[i]` is the one
+ * row of `groups[i]`. Only for agents that say they take them together.
+ */
+export interface Singles {
+  readonly t: "singles";
+  readonly run: RunId;
+  readonly groups: readonly number[];
+  readonly rows: readonly number[];
+  readonly attempts: number | readonly number[];
+  /** Those that were handed ahead, as in an assignment; null for others. */
+  readonly behind?: readonly (Behind | null)[];
+  /** As in an assignment: behind some of them others were handed ahead. */
+  readonly followed?: boolean;
+}
+
 /** An attempt that another task lies behind. */
 export interface Behind {
   readonly row: Row;
@@ -300,6 +318,7 @@ export type ServerMessage =
   | Define
   | OutputLimitsMessage
   | Assign
+  | Singles
   | Ranks
   | RanksDone
   | RanksKept

@@ -3,7 +3,7 @@ import { packr } from "../../../src/core/codec.ts";
 import { type Run, createRun } from "../../../src/core/run.ts";
 import { createState } from "../../../src/core/state.ts";
 import { Task } from "../../../src/core/states.ts";
-import { touch } from "../../../src/core/table.ts";
+import { Flag, touch } from "../../../src/core/table.ts";
 import type { ServerMessage } from "../../../src/protocol/messages.ts";
 import type { AgentLink } from "../../../src/agent-links/agents.ts";
 import { sendAssignments } from "../../../src/agent-links/assignments.ts";
@@ -32,6 +32,7 @@ const listener = (id: number): { link: AgentLink; heard: ServerMessage[] } => {
     told: false,
     endsAt: Infinity,
     defined: new Map(),
+    singles: false,
     durable: 0,
     over: [],
     asked: false,
@@ -114,6 +115,63 @@ describe("what an agent is told", () => {
       );
       expect(told).toBeLessThan(heard.findIndex((message) => message.t === "assign" && message.group === row));
     }
+  });
+
+  it("of a graph, if it takes single tasks together: all in one message, in their order among others", () => {
+    const state = createState();
+    const groups = [...[0, 1, 2].map((i) => group(`t${i}`, 1)), group("many", 3), group("last", 1)];
+    const run = createRun(1, "u", spec(groups), 0, new Map());
+    state.runs.set(1, run);
+    hold(run, 7, [0, 2, 3, 4, 6]);
+    const { link, heard } = listener(7);
+    link.singles = true;
+    // row 1 was cancelled meanwhile
+    sendAssignments(state, link, [{ run: 1, ranges: [0, 7] }]);
+    expect(heard.filter(({ t }) => t !== "define")).toEqual([
+      { t: "singles", run: 1, groups: [0, 2], rows: [0, 2], attempts: 1 },
+      { t: "assign", run: 1, group: 3, ranges: [3, 2], attempts: 1 },
+      { t: "singles", run: 1, groups: [4], rows: [6], attempts: 1 },
+    ]);
+    heard.length = 0;
+    touch(run.table, 2).flags[2] = Flag.ALONE;
+    touch(run.table, 0).attempt[0] = 2;
+    sendAssignments(state, link, [{ run: 1, ranges: [0, 1, 2, 1, 6, 1] }]);
+    expect(heard).toEqual([
+      { t: "singles", run: 1, groups: [0], rows: [0], attempts: 2 },
+      { t: "assign", run: 1, group: 2, ranges: [2, 1], attempts: 1, alone: [2] },
+      { t: "singles", run: 1, groups: [4], rows: [6], attempts: 1 },
+    ]);
+  });
+
+  it("of single tasks handed ahead, if it takes them together: what each lies behind", () => {
+    const state = createState();
+    const groups = [0, 1, 2].map((i) => group(`t${i}`, 1, { after: i === 0 ? [] : after(i - 1) }));
+    const run = createRun(1, "u", spec(groups), 0, new Map());
+    state.runs.set(1, run);
+    hold(run, 7, [0]);
+    const table = touch(run.table, 0);
+    for (const row of [1, 2]) [table.agent[row], table.attempt[row]] = [7, row];
+    const { link, heard } = listener(7);
+    link.singles = true;
+    sendAssignments(state, link, [{ run: 1, ranges: [0, 1] }], [{ run: 1, ranges: [1, 2] }]);
+    expect(heard.filter(({ t }) => t !== "define")).toEqual([
+      { t: "singles", run: 1, groups: [0], rows: [0], attempts: 1, followed: true },
+      {
+        t: "singles",
+        run: 1,
+        groups: [1, 2],
+        rows: [1, 2],
+        attempts: [1, 2],
+        behind: [
+          { row: 0, attempt: 1, only: true },
+          { row: 1, attempt: 1, only: true },
+        ],
+      },
+    ]);
+    heard.length = 0;
+    table.state[1] = Task.SCHEDULING;
+    sendAssignments(state, link, [], [{ run: 1, ranges: [1, 1] }]);
+    expect(heard).toEqual([{ t: "singles", run: 1, groups: [1], rows: [1], attempts: 1, followed: true }]);
   });
 
   it("the same of each template, whoever was told before", () => {

@@ -101,6 +101,26 @@ describe("tasks of an agent's own", () => {
     expect([...node.assignments.attempts()]).toEqual([{ run: 1, row: 0, attempt: 1 }]);
   });
 
+  it("that are groups of their own come together: each in the queue, or behind the one it was handed ahead for", () => {
+    const node = startNode();
+    const behind = { row: 0, attempt: 1, only: true };
+    const message = { t: "singles", run: 1, groups: [0, 0, 0], rows: [0, 1, 2], attempts: [1, 2, 1] } as const;
+    node.assignments.takeSingles({ ...message, behind: [null, behind, { ...behind, row: 7 }] }, RUN);
+    node.assignments.takeSingles({ ...message, attempts: 1 }, RUN);
+    node.line.serve();
+    // what one lies behind is not here: back; that came again, and waits in the queue now
+    expect(node.sent).toEqual([{ t: "returned", parts: [{ run: 1, ranges: [2, 1] }] }]);
+    expect(node.started.map(({ row }) => row)).toEqual([0]);
+    expect(node.assignments.size).toBe(3);
+    endTask(node.started[0]!);
+    for (let nth = 1; nth < node.started.length; nth += 1) endTask(node.started[nth]!);
+    expect(node.started.map(({ row, attempt }) => [row, attempt]).toSorted()).toEqual([
+      [0, 1],
+      [1, 2],
+      [2, 1],
+    ]);
+  });
+
   it("that were superseded end without a result, though their successor is here already", () => {
     const node = startNode();
     assign(node, 1);

@@ -6,24 +6,25 @@ import { PEAK_SOURCES, PeakBy } from "../../../src/core/peak.ts";
 
 const exit = (maxRssBytes: number, cgroupPeakBytes = 0) => ({ error: null, maxRssBytes, cgroupPeakBytes });
 
+const ALONE = { rank: undefined };
 const launcher = (below: number): { rank: RankOfTask } => ({
   rank: { number: 0, env: [], launcher: ["mpiexec"], below, output: { current: undefined } },
 });
 
 describe("the peak memory of an attempt that has ended", () => {
   it("is what its cgroup counted, else the larger of the kernel's accounts and the watch, else unknown", () => {
-    expect(peakAtEnd({}, exit(500, 300), 900)).toEqual({ bytes: 300, by: PeakBy.CGROUP });
-    expect(peakAtEnd({}, exit(500), 400)).toEqual({ bytes: 500, by: PeakBy.RUSAGE });
-    expect(peakAtEnd({}, exit(500), 900)).toEqual({ bytes: 900, by: PeakBy.WATCH });
-    expect(peakAtEnd({}, exit(0), 900)).toEqual({ bytes: 900, by: PeakBy.WATCH });
-    expect(peakAtEnd({}, exit(0), 0)).toBeUndefined();
+    expect(peakAtEnd(ALONE, exit(500, 300), 900)).toEqual({ bytes: 300, by: PeakBy.CGROUP });
+    expect(peakAtEnd(ALONE, exit(500), 400)).toEqual({ bytes: 500, by: PeakBy.RUSAGE });
+    expect(peakAtEnd(ALONE, exit(500), 900)).toEqual({ bytes: 900, by: PeakBy.WATCH });
+    expect(peakAtEnd(ALONE, exit(0), 900)).toEqual({ bytes: 900, by: PeakBy.WATCH });
+    expect(peakAtEnd(ALONE, exit(0), 0)).toBeUndefined();
   });
 
   it("lost with its spawner is what the watch saw; one that never started has none", () => {
-    expect(peakAtEnd({}, undefined, 900)).toEqual({ bytes: 900, by: PeakBy.WATCH });
-    expect(peakAtEnd({}, undefined, 0)).toBeUndefined();
+    expect(peakAtEnd(ALONE, undefined, 900)).toEqual({ bytes: 900, by: PeakBy.WATCH });
+    expect(peakAtEnd(ALONE, undefined, 0)).toBeUndefined();
     const error = { stage: "exec", errno: 2, code: "ENOENT" } as const;
-    expect(peakAtEnd({}, { ...exit(2 ** 20), error }, 0)).toBeUndefined();
+    expect(peakAtEnd(ALONE, { ...exit(2 ** 20), error }, 0)).toBeUndefined();
   });
 
   it("is per rank: sums below a launcher are shared out; where srun has others start them, nobody can tell", () => {
@@ -38,7 +39,7 @@ describe("the peak memory of an attempt that has ended", () => {
     const size = fc.oneof(fc.constant(0), fc.nat(2 ** 31 - 1));
     fc.assert(
       fc.property(size, size, size, (rss, cgroup, watched) => {
-        const peak = peakAtEnd({}, exit(rss, cgroup), watched);
+        const peak = peakAtEnd(ALONE, exit(rss, cgroup), watched);
         expect(peak?.bytes ?? 0).toBe(cgroup > 0 ? cgroup : Math.max(rss, watched));
         expect(PEAK_SOURCES[peak?.by ?? 0] === null).toBe(peak === undefined);
       }),
@@ -50,7 +51,7 @@ describe("the memory that a task may have", () => {
   const resources = { mem: 100 };
 
   it("is its request, for all its processes together; a launcher's that of all ranks that it starts here", () => {
-    expect(memoryLimit({ resources })).toBe(100);
+    expect(memoryLimit({ resources, ...ALONE })).toBe(100);
     expect(memoryLimit({ resources, ...launcher(4) })).toBe(400);
     expect(memoryLimit({ resources, ...launcher(0) })).toBe(100);
     expect(memoryLimit({ resources: {}, ...launcher(4) })).toBeUndefined();
