@@ -23,6 +23,7 @@ const EXPERIMENTS = {
   shapes: ["shapes", "measureShapes"],
   graphs: ["graphs", "measureGraphs"],
   stages: ["stages", "measureStages"],
+  prices: ["prices", "measurePrices"],
   latency: ["latency", "measureLatency"],
   viewers: ["viewers", "measureViewers"],
   page: ["page", "measurePage"],

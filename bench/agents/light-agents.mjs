@@ -1,9 +1,10 @@
 // Many light agents in one process, for `npm run bench`: each has a connection of its own and speaks the real protocol
 // over TLS, with the agent's own frames and results, but answers every task at once instead of running it. Usage:
-// light-agents.mjs HOME COUNT CPUS answer|hold|vary|pace. Writes "ready" when the server has welcomed all of them; ends when
+// light-agents.mjs HOME COUNT CPUS answer|hold|vary|brief|usage|pace. Writes "ready" when the server has welcomed all of them; ends when
 // its standard input does. With `hold`, it begins tasks and answers them only after the line "finish"; then it writes
-// "finished". With `vary`, times and output sizes differ from task to task as they do in real life. With `pace`, all of them
-// together answer 1,000 tasks a second.
+// "finished". With `vary`, times and output sizes differ from task to task as they do in real life; with `brief` they do, of
+// tasks that take a moment; with `usage`, those also say what each task used. With `pace`, all of them together answer 1,000
+// tasks a second.
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,19 +12,24 @@ import { createInterface } from "node:readline";
 import { connect } from "node:tls";
 import { loadSource } from "../../scripts/load-source.mjs";
 
-const { createChannel, createResultStore, readEndpoint, FRACTION, Ending, PROTOCOL_VERSION, AGENT_PROTOCOL } =
+const { createChannel, createResultStore, readEndpoint, FRACTION, Ending, PeakBy, PROTOCOL_VERSION, AGENT_PROTOCOL } =
   await loadSource(`
 export { createChannel } from "./src/protocol/frames.ts";
 export { createResultStore } from "./src/agent/results.ts";
 export { readEndpoint } from "./src/protocol/endpoint.ts";
 export { FRACTION } from "./src/core/resources.ts";
 export { Ending } from "./src/core/events.ts";
+export { PeakBy } from "./src/core/peak.ts";
 export { AGENT_PROTOCOL, PROTOCOL_VERSION } from "./src/protocol/version.ts";
 `);
 
 const [home, count, cpus] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])];
 let holding = process.argv[5] === "hold";
-const varied = process.argv[5] === "vary";
+const used = process.argv[5] === "usage";
+const brief = used || process.argv[5] === "brief";
+const varied = brief || process.argv[5] === "vary";
+/** Milliseconds that tasks may have waited and run. */
+const [MOST_WAITED, MOST_TAKEN] = brief ? [1, 3] : [1000, 10_000];
 const paced = process.argv[5] === "pace";
 /** What to do with tasks that were held. */
 const releases = [];
@@ -62,11 +68,16 @@ const startAgent = (number) =>
     };
     let written = 0;
     const vary = (done, now) => {
-      done.started = now + Math.floor(Math.random() * 1000);
-      done.finished = done.started + Math.floor(Math.random() * 10_000);
+      done.started = now + Math.floor(Math.random() * MOST_WAITED);
+      done.finished = done.started + Math.floor(Math.random() * MOST_TAKEN);
       done.outAt = written;
       done.outBytes = Math.floor(Math.random() * 1000);
       written += done.outBytes + 32;
+    };
+    const use = (done) => {
+      done.peak = { bytes: 1_000_000 + Math.floor(Math.random() * 1e9), by: PeakBy.RUSAGE };
+      const any = () => Math.floor(Math.random() * 10_000);
+      done.used = { userMs: any(), systemMs: any(), readBytes: any() * 4096, writtenBytes: any() * 4096 };
     };
     const answer = (assigned) => {
       const now = Date.now();
@@ -77,6 +88,7 @@ const startAgent = (number) =>
         done.row = row;
         done.attempt = attempt;
         if (varied) vary(done, now);
+        if (used) use(done);
         results.add(done);
       });
       if (flushing) return;
