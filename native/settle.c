@@ -43,20 +43,27 @@ static uint64_t cgroup_number(const char *cgroup, const char *name, const char *
   return 0;
 }
 
+static void cgroup_kill(const char *cgroup) {
+  char file[4096];
+  snprintf(file, sizeof file, "%s/cgroup.kill", cgroup);
+  int fd = open(file, O_WRONLY | O_CLOEXEC);
+  ssize_t written = fd >= 0 ? write(fd, "1", 1) : 0; /* older kernels have no cgroup.kill: the sweep was enough */
+  (void)written;
+  if (fd >= 0) close(fd);
+}
+
 static bool leave_cgroup(struct task *task) {
   if (!task->cgroup) return true;
+  bool gone = false;
   if (task->cgroup_since == 0) {
-    char file[4096];
-    task->cgroup_peak = (double)cgroup_number(task->cgroup, "memory.peak", "");
-    task->oom_kills = (uint32_t)cgroup_number(task->cgroup, "memory.events", "oom_kill ");
-    snprintf(file, sizeof file, "%s/cgroup.kill", task->cgroup);
-    int fd = open(file, O_WRONLY | O_CLOEXEC);
-    ssize_t written = fd >= 0 ? write(fd, "1", 1) : 0; /* older kernels have no cgroup.kill: the sweep was enough */
-    (void)written;
-    if (fd >= 0) close(fd);
     task->cgroup_since = now_ms();
+    task->cgroup_peak = (double)cgroup_number(task->cgroup, "memory.peak", "");
+    /* who ended well was not killed, and asking costs as much as the peak */
+    if (task->status != 0) task->oom_kills = (uint32_t)cgroup_number(task->cgroup, "memory.events", "oom_kill ");
+    gone = rmdir(task->cgroup) == 0;
+    if (!gone) cgroup_kill(task->cgroup); /* what can be removed is empty: there is nobody to kill */
   }
-  task->doubtful = rmdir(task->cgroup) < 0;
+  task->doubtful = !gone && rmdir(task->cgroup) < 0;
   if (task->doubtful && errno == EBUSY && now_ms() - task->cgroup_since < CGROUP_PATIENCE) {
     polling = true;
     return false;

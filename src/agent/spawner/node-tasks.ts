@@ -159,7 +159,8 @@ export class NodeTasks {
   private async cleanUp(task: NodeTask): Promise<void> {
     if (task.cgroup !== null) {
       task.cgroupPeak = readCgroupPeak(task.cgroup);
-      task.oomKills = readOomKills(join(task.cgroup, "memory.events"));
+      // who ended well was not killed
+      if (task.code !== 0) task.oomKills = readOomKills(join(task.cgroup, "memory.events"));
       await removeCgroup(task.cgroup);
     }
     if (task.tmpdir !== null) await this.tmpdirs.remove(task.tmpdir);

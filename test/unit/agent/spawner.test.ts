@@ -338,9 +338,12 @@ for (const { kind, absent } of implementations) {
         mkdirSync(join(parent, token), { recursive: true });
         writeFileSync(join(parent, token, "memory.events"), text);
       }
-      const run = async (token: string) => (await session.run(["true"], { cgroup: parent, token })).oomKills;
+      const run = async (token: string, command = "false") =>
+        (await session.run([command], { cgroup: parent, token })).oomKills;
       expect([await run("killed"), await run("not"), await run("odd"), await run("plain")]).toEqual([2, 0, 0, 0]);
-      expect((await session.run(["true"])).oomKills).toBe(0);
+      expect((await session.sh("kill -KILL $$", { cgroup: parent, token: "killed" })).oomKills).toBe(2);
+      expect(await run("killed", "true"), "of one that ended well").toBe(0);
+      expect((await session.run(["false"])).oomKills).toBe(0);
     });
 
     it("keeps many tasks apart", async () => {
