@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { type LongTimer, repeatTimer } from "./long-timer.ts";
+import { type LongTimer, repeatTimer, startTimer } from "./long-timer.ts";
 
 /**
  * Notices that files have changed, come or gone. Their times and sizes are looked at again and again: that also works on
@@ -10,7 +10,9 @@ export interface FileWatch {
   close(): void;
 }
 
-const LOOK_MS = 2000;
+const LOOK_MS = 5000;
+/** Files that have changed are looked at again after this. */
+const SETTLE_MS = 2000;
 
 const markOf = async (path: string): Promise<string> => {
   try {
@@ -25,6 +27,8 @@ export const watchFiles = (paths: () => readonly string[], onChange: () => void,
   let settled: string | undefined;
   let last: string | undefined;
   let isLooking = false;
+  let settling: LongTimer | undefined;
+  let closed = false;
 
   const look = async (): Promise<void> => {
     // a file system that hangs is asked once
@@ -36,6 +40,9 @@ export const watchFiles = (paths: () => readonly string[], onChange: () => void,
       if (now !== settled && now === last) {
         settled = now;
         onChange();
+      } else if (now !== settled && !closed) {
+        settling?.stop();
+        settling = startTimer(Math.min(lookMs, SETTLE_MS), () => void look(), false);
       }
       last = now;
     } finally {
@@ -44,5 +51,11 @@ export const watchFiles = (paths: () => readonly string[], onChange: () => void,
   };
   void look();
   const timer: LongTimer = repeatTimer(lookMs, () => void look());
-  return { close: () => timer.stop() };
+  return {
+    close: () => {
+      closed = true;
+      timer.stop();
+      settling?.stop();
+    },
+  };
 };

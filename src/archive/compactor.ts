@@ -4,6 +4,7 @@ import { forgetTaskJobs } from "../core/task-job.ts";
 import type { Compacted } from "./compact.ts";
 import { pruneArchives } from "./archive.ts";
 import type { Journal } from "../journal/index.ts";
+import { repeatTimer } from "../long-timer.ts";
 
 /**
  * Decides when to fold the journal into a snapshot, and has a separate process do it: the server's loop never waits for
@@ -84,7 +85,7 @@ export const createCompactor = (options: CompactorOptions): Compactor => {
     return underWay;
   };
 
-  const timer = setInterval(() => {
+  const timer = repeatTimer(LOOK_MS, () => {
     if (closed || underWay !== undefined || journal.state !== "ok") return;
     const limit = 2 ** Math.min(failures, 6);
     if (journal.bytesSinceSnapshot < JOURNAL_BYTES * limit && finishedTasks() < FINISHED_TASKS * limit) return;
@@ -92,14 +93,13 @@ export const createCompactor = (options: CompactorOptions): Compactor => {
       failures += 1;
       options.log(`compaction failed: ${(error as Error).message}`);
     });
-  }, LOOK_MS);
-  timer.unref();
+  });
 
   return {
     compact,
     close: async () => {
       closed = true;
-      clearInterval(timer);
+      timer.stop();
       await underWay?.catch(() => undefined);
     },
   };

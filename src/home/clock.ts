@@ -1,4 +1,5 @@
 import { performance } from "node:perf_hooks";
+import { repeatTimer } from "../long-timer.ts";
 
 /** Monotonic time and timers (rule 10): a step of the wall clock changes nothing. */
 export interface HomeClock {
@@ -12,9 +13,5 @@ export interface HomeClock {
 export const systemClock: HomeClock = {
   now: () => performance.now(),
   sleep: (ms) => new Promise((resolve) => void setTimeout(resolve, ms)),
-  every: (ms, call) => {
-    const timer = setInterval(call, ms);
-    timer.unref();
-    return () => clearInterval(timer);
-  },
+  every: (ms, call) => repeatTimer(ms, call).stop,
 };

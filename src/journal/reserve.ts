@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { randomFillSync } from "node:crypto";
 import { open, stat, statfs, truncate } from "node:fs/promises";
 import { dirname } from "node:path";
+import { repeatTimer } from "../long-timer.ts";
 import { errnoOf } from "./io.ts";
 
 /**
@@ -100,8 +101,7 @@ export const openReserve = async ({ disk, target = RESERVE_BYTES, log }: Reserve
     log?.("there is room again: the journal's reserve is full again");
   };
 
-  const timer = setInterval(() => void inTurn(fill).catch(() => undefined), LOOK_MS);
-  timer.unref();
+  const timer = repeatTimer(LOOK_MS, () => void inTurn(fill).catch(() => undefined));
 
   return {
     get bytes() {
@@ -114,7 +114,7 @@ export const openReserve = async ({ disk, target = RESERVE_BYTES, log }: Reserve
     fill: () => inTurn(fill).catch(() => undefined),
     close: async () => {
       closed = true;
-      clearInterval(timer);
+      timer.stop();
       await last;
     },
   };

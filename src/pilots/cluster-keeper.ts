@@ -36,6 +36,7 @@ const filesOf = (roster: Roster, fleets: readonly Fleet[], pilot: Pilot): PilotF
 export interface ClusterKeeper {
   readonly cluster: string;
   readonly fleets: readonly Fleet[];
+  /** Between two looks; longer while the cluster is at rest: it has no pilots, and there is no work that could want some. */
   readonly periodMs: number;
   /** The cluster's queues as they are written now; living pilots keep their terms. */
   change(next: readonly Fleet[]): void;
@@ -63,6 +64,8 @@ export interface ClusterKeeper {
   stop(now: boolean): boolean;
 }
 
+/** A cluster at rest is looked at because something may have been missed: whatever ends its rest asks for a look. */
+const REST_MS = 10_000;
 /** A look or a submission that takes longer is reported as a problem. */
 const SLOW_MS = 30_000;
 /** How long a stopping server tries to reach its manager; after that, its successor finds the pilots again. */
@@ -116,6 +119,14 @@ export const createClusterKeeper = (
     await companion?.windDown(stopping);
   };
 
+  const isAtRest = (): boolean =>
+    !isStopping() &&
+    watch.problem === null &&
+    starts.underway.size === 0 &&
+    fleets.every((fleet) => !notesOf(fleet).first && fleet.policy.min === 0 && roster.live(fleet).length === 0) &&
+    (companion?.isEmpty(false) ?? true) &&
+    [...engine.state.runs.values()].every(({ finished }) => finished > 0);
+
   const lookOnce = async (): Promise<void> => {
     loseSilent();
     if (!(await watch.hear())) return windDown();
@@ -134,7 +145,7 @@ export const createClusterKeeper = (
     cluster,
     fleets,
     get periodMs() {
-      return periodMs();
+      return fixedPeriodMs === undefined && isAtRest() ? Math.max(REST_MS, periodMs()) : periodMs();
     },
     change: (next) => {
       for (const gone of changeFleets(fleets, next, roster)) memory.delete(gone);

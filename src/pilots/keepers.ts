@@ -13,6 +13,8 @@ export interface Keepers {
   change(clusters: Iterable<string>, next: readonly Fleet[]): void;
   /** From now on each is looked at in its rhythm. */
   begin(): void;
+  /** Their rhythms may be others now. */
+  keepTime(): void;
   close(): void;
 }
 
@@ -67,6 +69,7 @@ export const createKeepers = (
       begun = true;
       keepTime();
     },
+    keepTime,
     close: () => {
       begun = false;
       for (const { timer } of rhythms.values()) timer.stop();

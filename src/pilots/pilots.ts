@@ -150,11 +150,14 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   const lookAt = async (keeper: ClusterKeeper): Promise<void> => {
     if (closed) return;
     await keeper.look();
+    keepers.keepTime();
     checkStop();
   };
 
   const growSoon = together(TOGETHER_MS, () => {
-    if (!closed) for (const keeper of keepers.all()) keeper.grow();
+    if (closed) return;
+    for (const keeper of keepers.all()) keeper.grow();
+    keepers.keepTime();
   });
 
   const lookAll = (which: (keeper: ClusterKeeper) => boolean = () => true): void => {
@@ -206,7 +209,11 @@ export const createPilots = (options: PilotsOptions): Pilots => {
       keeperOf(known.cluster)?.joined(known);
       if (known.state !== "PMGR_ACTIVE") roster.change(pilot, "PMGR_ACTIVE");
     },
-    add: (cluster, queue, count) => ofFleet(cluster, queue, (keeper, fleet) => keeper.add(fleet, count)),
+    add: (cluster, queue, count) => {
+      const added = ofFleet(cluster, queue, (keeper, fleet) => keeper.add(fleet, count));
+      keepers.keepTime();
+      return added;
+    },
     drain: async (pilot, reason) => {
       const keeper = keeperOf(pilot.cluster);
       // a pilot without agents has nothing to wait for

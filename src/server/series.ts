@@ -1,5 +1,6 @@
 import type { Sums } from "../api/overview.ts";
 import { SPANS, type SeriesService, type Span } from "../api/series.ts";
+import { repeatTimer } from "../long-timer.ts";
 import { type Ring, type RingShape, createRing } from "../metrics/rings.ts";
 
 /** How things went since this server started, in rings of fixed size: about 120 steps for each span. */
@@ -47,7 +48,7 @@ export const createSeries = (sums: () => Sums, clock: () => number): Series => {
     const measured = measuredOf(now);
     for (const ring of rings.values()) ring.add(clock(), counted, measured);
   };
-  const timer = setInterval(look, LOOK_MS).unref();
+  const timer = repeatTimer(LOOK_MS, look);
 
   return {
     series: (span) => {
@@ -69,6 +70,6 @@ export const createSeries = (sums: () => Sums, clock: () => number): Series => {
       const gauges = { running, waiting, ready, coresUsed, coresTotal, gpusUsed, gpusTotal };
       return { span, step, time, done, failed, cancelled, ...gauges };
     },
-    close: () => clearInterval(timer),
+    close: () => timer.stop(),
   };
 };

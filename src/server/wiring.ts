@@ -42,9 +42,9 @@ export const wire = (parts: Wired): void => {
         expected.begin(run);
         requests.begin(run);
       }
+      // new work gets its pilots at once, not at the next period
+      setImmediate(() => pilots.expectWork());
     }
-    // new work gets its pilots at once, not at the next period
-    if (event.type === "run.committed") setImmediate(() => pilots.expectWork());
   };
   listeners.runFinished = (run) => {
     feed.publishKept({ event: "run.finished", run: run.id }, clock());

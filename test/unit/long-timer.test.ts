@@ -48,4 +48,26 @@ describe("a timer that may be longer than Node's own", () => {
     vi.advanceTimersByTime(300 * DAY);
     expect([calls, vi.getTimerCount()]).toEqual([3, 0]);
   });
+
+  it("those that repeat meet at the multiples of their periods, in one wake-up", () => {
+    const calls: string[] = [];
+    vi.advanceTimersByTime(300);
+    const one = repeatTimer(1000, () => calls.push("one"));
+    vi.advanceTimersByTime(400);
+    const five = repeatTimer(5000, () => calls.push("five"));
+    const other = repeatTimer(5000, () => {
+      calls.push("other");
+      five.stop();
+    });
+    expect(vi.getTimerCount()).toBe(1);
+    vi.advanceTimersByTime(4299);
+    expect(calls).toEqual(["one", "one", "one", "one"]);
+    vi.advanceTimersByTime(1);
+    expect(calls.slice(4)).toEqual(["one", "five", "other"]);
+    one.stop();
+    vi.advanceTimersByTime(5000);
+    expect(calls.slice(7)).toEqual(["other"]);
+    other.stop();
+    expect(vi.getTimerCount()).toBe(0);
+  });
 });

@@ -1,4 +1,5 @@
 import { type Launch, isFinalLaunch } from "../../core/launch.ts";
+import { type LongTimer, repeatTimer } from "../../long-timer.ts";
 import type { JobStatus } from "../../managers/provider.ts";
 import type { Engine } from "../../server/engine.ts";
 import type { LaunchCluster } from "./cluster.ts";
@@ -54,18 +55,18 @@ const exitCodeIn = (note: string | undefined): { exitCode?: number } =>
 
 /** Often while there is something to see, and rarely otherwise: a server at rest should not wake up. */
 const createTicks = (act: () => void, isQuiet: () => boolean, periodMs = PERIOD_MS) => {
-  let timer: NodeJS.Timeout | undefined;
+  let timer: LongTimer | undefined;
+  let pace = 0;
   let stopped = false;
   const arm = (): void => {
-    clearTimeout(timer);
-    if (stopped) return;
-    timer = setTimeout(
-      () => {
-        act();
-        arm();
-      },
-      Math.min(isQuiet() ? PERIOD_MS : TICK_MS, periodMs),
-    );
+    const ms = Math.min(isQuiet() ? PERIOD_MS : TICK_MS, periodMs);
+    if (stopped || ms === pace) return;
+    timer?.stop();
+    pace = ms;
+    timer = repeatTimer(ms, () => {
+      act();
+      arm();
+    });
   };
   return {
     arm,
@@ -77,7 +78,7 @@ const createTicks = (act: () => void, isQuiet: () => boolean, periodMs = PERIOD_
     },
     stop: (): void => {
       stopped = true;
-      clearTimeout(timer);
+      timer?.stop();
     },
   };
 };
@@ -164,7 +165,8 @@ export const createWatcher = (options: WatcherOptions): Watcher => {
   let lookedAt = -Infinity;
   const period = async (): Promise<void> => {
     const pause = options.periodMs ?? (news.isWatched ? WATCHED_MS : PERIOD_MS);
-    if (busy || performance.now() - lookedAt < pause) return;
+    // the last look took a moment of this pause
+    if (busy || performance.now() - lookedAt < pause * 0.9) return;
     busy = true;
     await Promise.all([...clusters.keys()].map((name) => (live(name).length > 0 ? round(name) : undefined)));
     await endings.tidy().catch((error: unknown) => log(`launches: ${(error as Error).message}`));

@@ -8,6 +8,9 @@ import { Task } from "../../../src/core/states.ts";
 import { peek } from "../../../src/core/table.ts";
 import { CommandError } from "../../../src/managers/commands.ts";
 import type { JobStatus } from "../../../src/managers/provider.ts";
+import { createClusterKeeper } from "../../../src/pilots/cluster-keeper.ts";
+import { createRoster } from "../../../src/pilots/roster.ts";
+import type { Spools } from "../../../src/pilots/spools.ts";
 import { until } from "../../until.ts";
 import { type Setup, connectAgent, createManager, fleetOf, startKeepers } from "./fleet-setup.ts";
 
@@ -129,6 +132,46 @@ describe("what the manager is asked", () => {
     down = false;
     await until("it goes on", () => manager.jobs.size === 1);
     expect(setup.pilots.problem("hpc", "cpu")).toBeNull();
+  });
+});
+
+describe("a cluster at rest", () => {
+  it("is looked at less often than one with work or pilots; what its user wrote for longer stays", async () => {
+    const manager = createManager();
+    const { engine, agents, work } = await start([]);
+    const keeperOf = (period: number) =>
+      createClusterKeeper("hpc", [fleetOf(manager, { period })], {
+        prefix: "slipway-test",
+        defaultCluster: "hpc",
+        engine,
+        agents,
+        roster: createRoster(home, engine, agents),
+        spools: { importAll: async () => undefined, prune: async () => undefined } as Spools,
+        log: () => undefined,
+        onWaiting: () => undefined,
+        onHeard: () => undefined,
+      });
+    const keeper = keeperOf(1);
+    expect(keeper.periodMs).toBe(1000);
+    await keeper.look();
+    expect(keeper.periodMs).toBe(10_000);
+    const patient = keeperOf(60);
+    await patient.look();
+    expect(patient.periodMs).toBe(60_000);
+
+    const run = work(1);
+    expect(keeper.periodMs).toBe(1000);
+    await keeper.look();
+    await until("there is a job", () => manager.jobs.size === 1);
+    engine.commit({ type: "run.canceled", at: engine.clock(), run, reason: "test" });
+    await until("the run is over", () => engine.state.runs.get(run)!.finished > 0);
+    // its pilot is still there
+    expect(keeper.periodMs).toBe(1000);
+    await keeper.cancel(engine.state.pilots.get(1)!, "test");
+    await until("its pilot has gone", async () => {
+      await keeper.look();
+      return keeper.periodMs === 10_000;
+    });
   });
 });
 
