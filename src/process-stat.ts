@@ -7,19 +7,21 @@ export interface ProcessStat {
   readonly state: string;
   /** Clock ticks after boot at which it started: tells it from a later process with the same pid. */
   readonly start: string;
+  /** The process that leads its session. */
+  readonly session: string;
 }
 
 const parse = (text: string): ProcessStat | undefined => {
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-  return text === "" || fields.length < 20 ? undefined : { state: fields[0]!, start: fields[19]! };
+  return text === "" || fields.length < 20 ? undefined : { state: fields[0]!, session: fields[3]!, start: fields[19]! };
 };
 
-/** Fields 3 and 22 of /proc/PID/stat (the name before them may contain anything, even ")"); undefined without a file. */
+/** Fields 3, 6 and 22 of /proc/PID/stat (the name before them may contain anything, even ")"); undefined without a file. */
 export const readProcessStat = async (pid: number | string): Promise<ProcessStat | undefined> =>
   parse(await readFile(`/proc/${pid}/stat`, "latin1").catch(() => ""));
 
-/** The same, at once. */
-export const statNow = (pid: number): ProcessStat | undefined => {
+/** The same, at once: the kernel has it in memory, and it waits for nothing that a process may be stuck in. */
+export const statNow = (pid: number | string): ProcessStat | undefined => {
   try {
     return parse(readFileSync(`/proc/${pid}/stat`, "latin1"));
   } catch {

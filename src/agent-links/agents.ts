@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import type { ResultColumns, RowRanges } from "../core/events.ts";
 import { type Gang, gangKey } from "../core/gangs.ts";
 import type { Run } from "../core/run.ts";
+import { type LongTimer, repeatTimer } from "../long-timer.ts";
 import type { Results } from "../protocol/messages.ts";
 import { sendAssignments } from "./assignments.ts";
 import type { AgentsListeners, AgentsOptions, LinkContext } from "./context.ts";
@@ -103,17 +104,18 @@ export const createAgents = (options: AgentsOptions): Agents => {
   });
 
   /** A server without agents does not wake up for them. */
-  let watch: NodeJS.Timeout | undefined;
+  let watch: LongTimer | undefined;
   const watchLinks = (): void => {
-    watch ??= setTimeout(() => {
-      watch = undefined;
+    watch ??= repeatTimer(LOOK_MS, () => {
       for (const link of links.values()) {
         tellInPassing(link);
         if (link.channel !== undefined && !held && isSilent(link.channel.silence(), link.heartbeatMs))
           link.channel.destroy("the agent is silent");
       }
-      if (links.size > 0) watchLinks();
-    }, LOOK_MS).unref();
+      if (links.size > 0) return;
+      watch?.stop();
+      watch = undefined;
+    });
   };
 
   return {
@@ -167,7 +169,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
       handshakes.hold(hold);
     },
     close: () => {
-      clearTimeout(watch);
+      watch?.stop();
       for (const link of links.values()) {
         tellInPassing(link);
         link.channel?.close();

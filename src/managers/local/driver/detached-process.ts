@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { open, readFile, readdir } from "node:fs/promises";
 import { constants } from "node:os";
 import { setAside } from "../../../extra-authorities.ts";
-import { isDead, readProcessStat } from "../../../process-stat.ts";
+import { isDead, statNow } from "../../../process-stat.ts";
 import type { JobStatus } from "../../provider.ts";
 
 /**
@@ -47,22 +47,22 @@ export const startDetached = async (job: DetachedJob): Promise<StartedProcess> =
     );
     await once(child, "spawn");
     child.unref();
-    const stat = await readProcessStat(child.pid ?? 0);
+    const stat = statNow(child.pid ?? 0);
     return { id: `${child.pid}:${stat?.start ?? "0"}`, ending };
   } finally {
     await log.close();
   }
 };
 
-export const isAlive = async (id: string): Promise<boolean> => {
+export const isAlive = (id: string): boolean => {
   const [pid = "", start] = id.split(":");
-  const stat = await readProcessStat(pid);
+  const stat = statNow(pid);
   return !isDead(stat) && stat?.start === start;
 };
 
 /** Signals it, or all of its session's first group; it may already be gone. */
-export const signalProcess = async (id: string, signal: NodeJS.Signals, group = false): Promise<void> => {
-  if (!(await isAlive(id))) return;
+export const signalProcess = (id: string, signal: NodeJS.Signals, group = false): void => {
+  if (!isAlive(id)) return;
   const pid = Number(id.split(":")[0]);
   try {
     process.kill(group ? -pid : pid, signal);
@@ -77,12 +77,12 @@ export const findDetached = async (
 ): Promise<{ readonly name: string; readonly id: string }[]> => {
   const found: { name: string; id: string }[] = [];
   for (const pid of await readdir("/proc")) {
-    if (!/^\d+$/.test(pid)) continue;
+    const stat = /^\d+$/.test(pid) ? statNow(pid) : undefined;
+    // most processes lead no session; what others have for a command line is not asked
+    if (stat === undefined || isDead(stat) || stat.session !== pid) continue;
     const words = (await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")).split("\0");
     const name = words[words.indexOf("--job") + 1];
-    if (!words.includes("--job") || name === undefined || !isWanted(name)) continue;
-    const stat = await readProcessStat(pid);
-    if (!isDead(stat)) found.push({ name, id: `${pid}:${stat!.start}` });
+    if (words.includes("--job") && name !== undefined && isWanted(name)) found.push({ name, id: `${pid}:${stat.start}` });
   }
   return found;
 };

@@ -39,7 +39,7 @@ export const createLocalProvider = (options: LocalOptions): Provider => {
     poll: async (nativeIds) => {
       const answers = new Map<string, JobStatus>();
       for (const id of nativeIds) {
-        if (await isAlive(id)) answers.set(id, { state: "active", raw: "running" });
+        if (isAlive(id)) answers.set(id, { state: "active", raw: "running" });
         else {
           const job = own.get(id);
           const reason = job === undefined ? "" : await tailOf(join(job.directory, "agent.log"));
@@ -58,10 +58,10 @@ export const createLocalProvider = (options: LocalOptions): Provider => {
 
     cancel: async (nativeIds) => {
       for (const id of nativeIds) {
-        if (!(await isAlive(id))) continue;
+        if (!isAlive(id)) continue;
         const job = own.get(id);
         if (job !== undefined) job.isCanceled = true;
-        await signalProcess(id, "SIGTERM");
+        signalProcess(id, "SIGTERM");
       }
     },
 

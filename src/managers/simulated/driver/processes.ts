@@ -42,14 +42,11 @@ export const startJob = async (job: SimulatedJob): Promise<string[]> => {
   return ids;
 };
 
-export const endJob = async (job: SimulatedJob, isHard: boolean): Promise<void> => {
-  for (const id of job.processes) await signalProcess(id, isHard ? "SIGKILL" : "SIGTERM", true);
+export const endJob = (job: SimulatedJob, isHard: boolean): void => {
+  for (const id of job.processes) signalProcess(id, isHard ? "SIGKILL" : "SIGTERM", true);
 };
 
-export const isJobAlive = async (job: SimulatedJob): Promise<boolean> => {
-  for (const id of job.processes) if (await isAlive(id)) return true;
-  return false;
-};
+export const isJobAlive = (job: SimulatedJob): boolean => job.processes.some(isAlive);
 
 /** Processes of a job whose ids nobody wrote down before the end of the server that started them. */
 export const findProcesses = async (job: SimulatedJob): Promise<string[]> => {

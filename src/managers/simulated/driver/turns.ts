@@ -37,7 +37,7 @@ const notice = async (before: model.SimulatedState): Promise<model.Step> => {
     const processes = job.processes.length > 0 ? job.processes : await findProcesses(job);
     const known = { ...job, processes };
     if (processes.length !== job.processes.length) state = model.noteProcesses(state, job.id, processes);
-    if (await isJobAlive(known)) continue;
+    if (isJobAlive(known)) continue;
     const code = await exitCodeOf(known);
     if (processes.length === 0 && code === undefined && job.ending === undefined)
       effects.push({ do: "start", job: job.id });
@@ -61,7 +61,7 @@ export const createTurns = ({ simulation, directory, clock }: TurnsOptions): Tur
     let { state } = step;
     for (const effect of step.effects) {
       const job = state.jobs.find(({ id }) => id === effect.job)!;
-      if (effect.do === "end") await endJob(job, effect.isHard);
+      if (effect.do === "end") endJob(job, effect.isHard);
       else {
         // known as active before it is: a successor looks for what is not written down
         await write(state);
