@@ -19,7 +19,7 @@ const LONGEST_WAIT_MS = 1000;
 const LOOK_MS = 1000;
 /** A peer that says nothing for this many heartbeats is gone. */
 const SILENT_HEARTBEATS = 4;
-/** A server tells a longer one where it has thousands of agents: then all of them also leave a new server more time. */
+/** A server tells a longer one where it has thousands of agents: then all of them also take longer to come back to a new one. */
 const USUAL_HEARTBEAT_MS = 5000;
 
 export interface ConnectionOptions {
@@ -83,7 +83,8 @@ export const createConnection = (options: ConnectionOptions): Connection => {
   let channel: Channel<AgentMessage> | undefined;
   let welcomed = false;
   let stopped = false;
-  let wait = FIRST_WAIT_MS;
+  /** How often it was tried without a welcome since the last one. */
+  let tries = 0;
   let lonelySince = performance.now();
   let retry: NodeJS.Timeout | undefined;
   let looks: NodeJS.Timeout | undefined;
@@ -97,7 +98,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
 
   const wasWelcomed = (heartbeatMs: number): void => {
     welcomed = true;
-    wait = FIRST_WAIT_MS;
+    tries = 0;
     lastProblem = "";
     heartbeat.every(heartbeatMs);
   };
@@ -130,16 +131,26 @@ export const createConnection = (options: ConnectionOptions): Connection => {
   const visit = async (listener: ConnectionListener): Promise<void> => {
     const endpoint = await readEndpointFile(options.endpointFile);
     if (endpoint === undefined) return problem(`no server runs: there is no endpoint in ${options.endpointFile}`);
-    const token = (await readFile(options.tokenFile, "utf8")).trim();
-    const found = await dial(endpoint, () => stopped, heartbeat.everyMs);
+    const found = await dial(endpoint, () => stopped, {
+      connectMs: heartbeat.everyMs,
+      answerMs: SILENT_HEARTBEATS * heartbeat.everyMs,
+    });
     if (!("destroy" in found)) return problem(unreachable(options.endpointFile, endpoint, found));
+    // read only now: while no server answers, thousands of agents would read it from one file system again and again
+    const token = await readFile(options.tokenFile, "utf8").catch((error: unknown) => {
+      found.destroy();
+      throw error;
+    });
     if (stopped) found.destroy();
-    else await talk(found, token, listener);
+    else await talk(found, token.trim(), listener);
   };
 
   const pause = (): Promise<void> => {
-    const jittered = wait / 2 + randomInt(Math.ceil(wait / 2) + 1);
-    wait = Math.min(wait * 2, (LONGEST_WAIT_MS * heartbeat.everyMs) / USUAL_HEARTBEAT_MS);
+    const wait = Math.min(FIRST_WAIT_MS * 2 ** tries, LONGEST_WAIT_MS);
+    tries += 1;
+    // one of thousands takes its turn: all at once would wait for each other, give up and begin again
+    const turn = randomInt(Math.max(0, heartbeat.everyMs - USUAL_HEARTBEAT_MS) + 1);
+    const jittered = turn + wait / 2 + randomInt(Math.ceil(wait / 2) + 1);
     return new Promise((resolve) => {
       retry = setTimeout(resolve, jittered);
     });

@@ -1,5 +1,6 @@
+import { connect as connectPlain } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect, type TLSSocket } from "node:tls";
+import { connect, createSecureContext, type SecureContext, type TLSSocket } from "node:tls";
 import type { Endpoint } from "../protocol/endpoint.ts";
 import { pinOf } from "../protocol/pin.ts";
 import { AGENT_PROTOCOL } from "../protocol/version.ts";
@@ -10,67 +11,100 @@ import { AGENT_PROTOCOL } from "../protocol/version.ts";
  * nothing before it has seen the key.
  */
 
-/** A silent address delays the next one by no more than this. */
+/** A silent address delays the next one by no more than this; one that took the connection is heard first. */
 const NEXT_ADDRESS_MS = 300;
 
-/** A connection that showed the right key, or what is wrong with this address. */
-const dialOne = (
-  host: string,
-  port: number,
-  pin: string,
-  signal: AbortSignal,
-  patienceMs: number,
-): Promise<TLSSocket | string> =>
-  new Promise((settle) => {
-    const socket = connect({
-      host,
-      port,
+/** How long to wait for an address. */
+export interface Patience {
+  /** Until it takes the connection. */
+  readonly connectMs: number;
+  /** From then on until it shows its key: a server to which thousands come back answers each in its turn. */
+  readonly answerMs: number;
+}
+
+let context: SecureContext | undefined;
+/** Made once: it costs half as much as a handshake, and its authorities are none, since the server's key is pinned. */
+const secureContext = (): SecureContext => (context ??= createSecureContext({ ca: [], minVersion: "TLSv1.3" }));
+
+interface Attempt {
+  /** A connection that showed the right key, or what is wrong with this address. */
+  readonly settled: Promise<TLSSocket | string>;
+  /** Resolves when it took the connection, or is settled. */
+  readonly answered: Promise<unknown>;
+  giveUp(reason: string): void;
+}
+
+/** There is no TLS before the address answers: while a server is away, all its agents try again and again. */
+const dialOne = (host: string, port: number, pin: string, { connectMs, answerMs }: Patience): Attempt => {
+  const plain = connectPlain({ host, port });
+  let socket: TLSSocket | undefined;
+  let isOver = false;
+  let settle: (got: TLSSocket | string) => void;
+  const settled = new Promise<TLSSocket | string>((resolve) => {
+    settle = resolve;
+  });
+  const giveUp = (reason: string): void => {
+    if (isOver) return;
+    isOver = true;
+    clearTimeout(limit);
+    socket?.destroy();
+    plain.destroy();
+    settle(reason);
+  };
+  const failed = (error: NodeJS.ErrnoException): void => giveUp(error.code ?? error.message);
+  const within = (ms: number): NodeJS.Timeout => setTimeout(() => giveUp(`no answer within ${ms / 1000} s`), ms);
+  let limit = within(connectMs);
+  plain.on("error", failed);
+  const taken = new Promise((resolve) => void plain.once("connect", resolve));
+  plain.once("connect", () => {
+    if (isOver) return;
+    clearTimeout(limit);
+    limit = within(answerMs);
+    const secured = connect({
+      socket: plain,
+      secureContext: secureContext(),
       ALPNProtocols: [AGENT_PROTOCOL],
       rejectUnauthorized: false,
-      // its key is pinned: reading the system's authorities would only cost time
-      ca: [],
-      minVersion: "TLSv1.3",
     });
-    let taken = false;
-    const refuse = (reason: string): void => {
-      if (taken) return;
+    socket = secured;
+    secured.on("error", failed);
+    secured.once("close", () => giveUp("it closed the connection"));
+    secured.once("secureConnect", () => {
+      if (isOver) return;
+      if (pinOf(secured) !== pin) return giveUp("the server there does not have this home's key");
+      isOver = true;
       clearTimeout(limit);
-      socket.destroy();
-      settle(reason);
-    };
-    const limit = setTimeout(() => refuse(`no answer within ${patienceMs / 1000} s`), patienceMs);
-    socket.on("error", (error: NodeJS.ErrnoException) => refuse(error.code ?? error.message));
-    signal.addEventListener("abort", () => refuse("another address was taken"), { once: true });
-    socket.once("secureConnect", () => {
-      clearTimeout(limit);
-      if (pinOf(socket) !== pin) return refuse("the server there does not have this home's key");
-      taken = true;
-      settle(socket);
+      settle(secured);
     });
   });
+  return { settled, answered: Promise.race([settled, taken]), giveUp };
+};
 
 /** The first connection that showed the right key, or each address with its error. */
 export const dial = async (
   endpoint: Endpoint,
   isStopped: () => boolean,
-  patienceMs: number,
+  patience: Patience,
 ): Promise<TLSSocket | readonly string[]> => {
   const problems: string[] = [];
-  const losers = new AbortController();
+  const attempts: Attempt[] = [];
   let winner: TLSSocket | undefined;
   const tries = new Set<Promise<void>>();
   for (const host of new Set(endpoint.addresses)) {
-    const attempt = dialOne(host, endpoint.port, endpoint.keyPin, losers.signal, patienceMs).then((got) => {
-      tries.delete(attempt);
+    const attempt = dialOne(host, endpoint.port, endpoint.keyPin, patience);
+    attempts.push(attempt);
+    const over = attempt.settled.then((got) => {
+      tries.delete(over);
       if (typeof got === "string") problems.push(`${host}:${endpoint.port} (${got})`);
       else if (winner === undefined) winner = got;
       else got.destroy();
     });
-    tries.add(attempt);
-    await Promise.race([attempt, sleep(NEXT_ADDRESS_MS)]);
+    tries.add(over);
+    const isSilent = await Promise.race([attempt.answered.then(() => false), sleep(NEXT_ADDRESS_MS, true)]);
+    if (!isSilent) await over;
     if (winner !== undefined || isStopped()) break;
   }
   while (winner === undefined && tries.size > 0) await Promise.race(tries);
-  losers.abort();
+  for (const attempt of attempts) attempt.giveUp("another address was taken");
   return winner ?? problems;
 };

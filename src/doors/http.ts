@@ -65,8 +65,11 @@ const ownAddresses = (host: string): string[] => {
   return addresses;
 };
 
+/** Connections that the kernel takes for us meanwhile, if it allows that many: after a restart all agents come at once. */
+const MOST_WAITING = 4096;
+
 const listen = async (server: HttpServer | HttpsServer, where: object): Promise<void> => {
-  server.listen(where);
+  server.listen({ ...where, backlog: MOST_WAITING });
   await once(server, "listening");
 };
 

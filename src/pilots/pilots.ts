@@ -123,6 +123,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   const spools = options.spools ?? createSpools(options);
   const context: KeeperContext = { ...NOBODY_HEARS, ...options, roster, spools };
   const timers = new Set<LongTimer>();
+  const soon: NodeJS.Timeout[] = [];
   let settle: (() => void) | undefined;
   let stopNow: boolean | undefined;
   let closed = false;
@@ -181,7 +182,9 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   return {
     look: () => {
       lookAll();
-      for (const ms of SOON_MS) setTimeout(() => lookAll(), ms).unref();
+      // a server may lose thousands of agents at once: they are looked for together
+      for (const timer of soon.splice(0)) clearTimeout(timer);
+      for (const ms of SOON_MS) soon.push(setTimeout(() => lookAll(), ms).unref());
     },
     expectWork: () => {
       lookAll(({ fleets }) => fleets.some((fleet) => roster.live(fleet).length === 0));
