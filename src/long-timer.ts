@@ -49,9 +49,8 @@ const wake = (): void => {
   waking = undefined;
   const now = performance.now();
   try {
-    for (const rhythm of [...rhythms]) {
-      // stopped by one before it
-      if (!rhythms.has(rhythm) || rhythm.due > now + EARLY_MS) continue;
+    for (const rhythm of rhythms) {
+      if (rhythm.due > now + EARLY_MS) continue;
       rhythm.due = nextBeat(rhythm.ms, Math.max(now, rhythm.due));
       rhythm.action();
     }

@@ -71,6 +71,17 @@ const SLOW_MS = 30_000;
 /** How long a stopping server tries to reach its manager; after that, its successor finds the pilots again. */
 const UNREACHABLE_MS = 60_000;
 
+/** There are no pilots and no jobs, none that there must be, and no work that could want some. */
+const isAtRest = (
+  fleets: readonly Fleet[],
+  { engine, roster }: KeeperContext,
+  notesOf: (fleet: Fleet) => FleetNotes,
+  companion: Companion | undefined,
+): boolean =>
+  fleets.every((fleet) => !notesOf(fleet).first && fleet.policy.min === 0 && roster.live(fleet).length === 0) &&
+  (companion?.isEmpty(false) ?? true) &&
+  [...engine.state.runs.values()].every(({ finished }) => finished > 0);
+
 export const createClusterKeeper = (
   cluster: string,
   declared: readonly Fleet[],
@@ -119,14 +130,6 @@ export const createClusterKeeper = (
     await companion?.windDown(stopping);
   };
 
-  const isAtRest = (): boolean =>
-    !isStopping() &&
-    watch.problem === null &&
-    starts.underway.size === 0 &&
-    fleets.every((fleet) => !notesOf(fleet).first && fleet.policy.min === 0 && roster.live(fleet).length === 0) &&
-    (companion?.isEmpty(false) ?? true) &&
-    [...engine.state.runs.values()].every(({ finished }) => finished > 0);
-
   const lookOnce = async (): Promise<void> => {
     loseSilent();
     if (!(await watch.hear())) return windDown();
@@ -145,7 +148,9 @@ export const createClusterKeeper = (
     cluster,
     fleets,
     get periodMs() {
-      return fixedPeriodMs === undefined && isAtRest() ? Math.max(REST_MS, periodMs()) : periodMs();
+      const isCalm = watch.problem === null && starts.underway.size === 0 && !isStopping();
+      const rests = isCalm && fixedPeriodMs === undefined && isAtRest(fleets, context, notesOf, companion);
+      return rests ? Math.max(REST_MS, periodMs()) : periodMs();
     },
     change: (next) => {
       for (const gone of changeFleets(fleets, next, roster)) memory.delete(gone);

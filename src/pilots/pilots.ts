@@ -111,6 +111,15 @@ const together = (ms: number, action: () => void): (() => void) => {
   };
 };
 
+/** Done these milliseconds after it was last asked for: a server may lose thousands of agents at once. */
+const soonAfter = (delays: readonly number[], action: () => void): (() => void) => {
+  const timers: NodeJS.Timeout[] = [];
+  return () => {
+    for (const timer of timers.splice(0)) clearTimeout(timer);
+    for (const ms of delays) timers.push(setTimeout(action, ms).unref());
+  };
+};
+
 const NOBODY_HEARS: Pick<KeeperContext, "onWaiting" | "onHeard"> = {
   onWaiting: () => undefined,
   onHeard: () => undefined,
@@ -123,7 +132,6 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   const spools = options.spools ?? createSpools(options);
   const context: KeeperContext = { ...NOBODY_HEARS, ...options, roster, spools };
   const timers = new Set<LongTimer>();
-  const soon: NodeJS.Timeout[] = [];
   let settle: (() => void) | undefined;
   let stopNow: boolean | undefined;
   let closed = false;
@@ -139,13 +147,8 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   const checkStop = (): void => {
     if (stopNow === undefined) return;
     const now = stopNow;
-    if (
-      keepers
-        .all()
-        .map((keeper) => keeper.stop(now))
-        .every((empty) => empty)
-    )
-      settle?.();
+    const empty = keepers.all().map((keeper) => keeper.stop(now));
+    if (!empty.includes(false)) settle?.();
   };
 
   const lookAt = async (keeper: ClusterKeeper): Promise<void> => {
@@ -165,6 +168,8 @@ export const createPilots = (options: PilotsOptions): Pilots => {
     for (const keeper of keepers.all()) if (which(keeper)) void lookAt(keeper);
   };
 
+  const lookSoon = soonAfter(SOON_MS, () => lookAll());
+
   const every = (ms: number, action: () => void): void => {
     timers.add(repeatTimer(ms, action));
   };
@@ -182,9 +187,7 @@ export const createPilots = (options: PilotsOptions): Pilots => {
   return {
     look: () => {
       lookAll();
-      // a server may lose thousands of agents at once: they are looked for together
-      for (const timer of soon.splice(0)) clearTimeout(timer);
-      for (const ms of SOON_MS) soon.push(setTimeout(() => lookAll(), ms).unref());
+      lookSoon();
     },
     expectWork: () => {
       lookAll(({ fleets }) => fleets.some((fleet) => roster.live(fleet).length === 0));

@@ -63,7 +63,14 @@ describe("how an agent finds its server", () => {
     // longer than a silent address may delay the next one
     const busy = createPlain((socket) => {
       const late = connect(behind, "127.0.0.1").on("error", () => undefined);
-      setTimeout(() => socket.on("error", () => undefined).pipe(late).pipe(socket), 600);
+      setTimeout(
+        () =>
+          socket
+            .on("error", () => undefined)
+            .pipe(late)
+            .pipe(socket),
+        600,
+      );
     });
     const port = await listen(busy);
     let others = 0;
@@ -83,6 +90,8 @@ describe("how an agent finds its server", () => {
   it("one that takes the connection and says nothing is given up in time", async () => {
     const port = await listen(createPlain((socket) => socket.on("error", () => undefined).resume()));
     const silent = { addresses: ["127.0.0.1"], port, keyPin: keys.pin } as unknown as Endpoint;
-    expect(await dial(silent, () => false, { ...PATIENCE, answerMs: 100 })).toEqual([`127.0.0.1:${port} (no answer within 0.1 s)`]);
+    expect(await dial(silent, () => false, { ...PATIENCE, answerMs: 100 })).toEqual([
+      `127.0.0.1:${port} (no answer within 0.1 s)`,
+    ]);
   });
 });

@@ -82,7 +82,8 @@ export const findDetached = async (
     if (stat === undefined || isDead(stat) || stat.session !== pid) continue;
     const words = (await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")).split("\0");
     const name = words[words.indexOf("--job") + 1];
-    if (words.includes("--job") && name !== undefined && isWanted(name)) found.push({ name, id: `${pid}:${stat.start}` });
+    if (words.includes("--job") && name !== undefined && isWanted(name))
+      found.push({ name, id: `${pid}:${stat.start}` });
   }
   return found;
 };
