@@ -18,10 +18,17 @@ export const printable = (text: string): string =>
           : `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 
-/** Columns a text takes on a terminal: none for colour codes and combining marks, two for wide characters and emoji. */
-export const columnsOf = (text: string): number => stringWidth(text);
+// eslint-disable-next-line no-control-regex -- colour codes begin with one
+const COLOURS = /\u001b\[[\d;]*m/g;
+const PLAIN = /^[ -~]*$/;
 
-const CHARACTERS = new Intl.Segmenter();
+/** Columns a text takes on a terminal: none for colour codes and combining marks, two for wide characters and emoji. */
+export const columnsOf = (text: string): number => {
+  const shown = text.includes("\u001b") ? text.replace(COLOURS, "") : text;
+  return PLAIN.test(shown) ? shown.length : stringWidth(shown);
+};
+
+let characters: Intl.Segmenter | undefined;
 
 /** At most `columns` wide, an ellipsis where something is missing. The text must hold no colour codes. */
 export const clipped = (text: string, columns: number, ellipsis = "…"): string => {
@@ -30,7 +37,7 @@ export const clipped = (text: string, columns: number, ellipsis = "…"): string
   let used = columnsOf(ellipsis);
   if (used > columns) return "";
   // what people see as one character, such as a flag, is kept or left out whole
-  for (const { segment } of CHARACTERS.segment(text)) {
+  for (const { segment } of (characters ??= new Intl.Segmenter()).segment(text)) {
     used += columnsOf(segment);
     if (used > columns) break;
     kept += segment;
