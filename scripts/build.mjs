@@ -55,6 +55,36 @@ const englishZod = {
     })),
 };
 
+/** string-width made when it is first asked: its patterns take 40 ms, and most texts are plain (src/cli/render/text.ts). */
+const patientStringWidth = {
+  name: "patient-string-width",
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /[\\/]string-width[\\/]index\.js$/ }, ({ path }) => {
+      const text = readFileSync(path, "utf8");
+      const [, imports, body] = /^((?:import [^\n]*\n)+)([^]*)$/.exec(text);
+      const parts = body.split("export default function stringWidth");
+      if (parts.length !== 2) throw new Error(`${path} is not as it was: see ${patientStringWidth.name}`);
+      return {
+        contents: `${imports}
+const make = () => {${parts.join("return function stringWidth")}};
+let made;
+export default function stringWidth(...given) {
+  made ??= make();
+  return made(...given);
+}`,
+      };
+    }),
+};
+
+/** A program with code compiled before loads modules through a file beside it (src/code-cache.ts). */
+const importBeside = {
+  name: "import-beside",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\/import-module\.ts$/ }, ({ kind }) =>
+      kind === "entry-point" ? undefined : { path: "./import-module.cjs", external: true },
+    ),
+};
+
 const common = {
   absWorkingDir: root,
   outdir: dist,
@@ -67,7 +97,7 @@ const common = {
   metafile: true,
   logLevel: "warning",
   define: { SLIPWAY_VERSION: JSON.stringify(version) },
-  plugins: [plainMsgpackr, englishZod],
+  plugins: [plainMsgpackr, englishZod, patientStringWidth],
   // Bundled CommonJS loads Node's modules with require.
   banner: {
     js: 'import { createRequire as slipwayRequire } from "node:module";\nconst require = slipwayRequire(import.meta.url);',
@@ -76,7 +106,25 @@ const common = {
 
 const bundles = [
   { entryPoints: { cli: "src/cli/main.ts" }, splitting: true, chunkNames: "chunks/[name]-[hash]", sourcemap: "linked" },
-  { entryPoints: { server: "src/server/main.ts" }, sourcemap: "linked" },
+  { entryPoints: { server: "src/server/quick.ts" } },
+  // CommonJS, since V8's compiled code of it is kept; as an address of its own it has the file's
+  {
+    entryPoints: { server: "src/server/main.ts" },
+    format: "cjs",
+    outExtension: { ".js": ".cjs" },
+    minifyWhitespace: true,
+    minifySyntax: true,
+    sourcemap: "linked",
+    define: { ...common.define, "import.meta.url": "slipwayUrl" },
+    plugins: [...common.plugins, importBeside],
+    banner: { js: 'const slipwayUrl = require("node:url").pathToFileURL(__filename).href;' },
+  },
+  {
+    entryPoints: { "import-module": "src/import-module.ts" },
+    format: "cjs",
+    outExtension: { ".js": ".cjs" },
+    banner: {},
+  },
   { entryPoints: { client: "src/client/index.ts" }, sourcemap: "linked" },
   // started once for each task that is a job of its own: CommonJS starts faster than modules do, and so does short text;
   // names stay for those who read traces
@@ -153,7 +201,7 @@ const main = async () => {
   // A source that changed while we built is newer than the stamp.
   utimesSync(stamp, began, began);
   const size = (name) => `${name} ${Math.round(statSync(join(dist, name)).size / 1024)} KB`;
-  const shown = ["cli.js", "server.js", "client.js", "agent.cjs"].map(size);
+  const shown = ["cli.js", "server.cjs", "client.js", "agent.cjs"].map(size);
   console.log(
     `built ${relative(process.cwd(), dist) || "."}: ${shown.join(", ")} in ${Math.round(performance.now() - begun)} ms`,
   );

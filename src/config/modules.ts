@@ -3,6 +3,7 @@ import { lstat, realpath } from "node:fs/promises";
 import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Manager } from "../managers/manager.ts";
+import { importModule } from "../import-module.ts";
 import { CONTRACT } from "../managers/contract-version.ts";
 import { MANAGERS } from "../managers/managers.ts";
 import { managerOfModule, ModuleProblem, type SlipwayModule } from "../managers/module.ts";
@@ -75,7 +76,7 @@ const load = async (source: Source, at: readonly (string | number)[], path: stri
   }
   let loaded: { readonly default?: SlipwayModule };
   try {
-    loaded = (await import(pathToFileURL(path).href)) as typeof loaded;
+    loaded = (await importModule(pathToFileURL(path).href)) as typeof loaded;
   } catch (error) {
     return refuse(`${path} cannot be loaded: ${reason(error)}`, "Correct the module, or remove it.");
   }

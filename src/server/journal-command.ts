@@ -1,3 +1,4 @@
+import { request } from "node:http";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -229,7 +230,6 @@ const actions: Record<string, (given: Given) => Promise<number>> = {
 
 /** A running server compacts on request; SIGUSR1 belongs to Node itself, so it is an HTTP request. */
 const compactThroughServer = async (home: string): Promise<boolean> => {
-  const { request } = await import("node:http");
   const endpoint = await readEndpoint(home);
   if (endpoint === undefined) return false;
   return new Promise((resolve) => {

@@ -2,12 +2,11 @@ import { writeSync, closeSync, fstatSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { setFlagsFromString } from "node:v8";
 import { SlipwayError } from "../errors.ts";
 import { putBack } from "../extra-authorities.ts";
 import { createLog } from "./logger.ts";
 
-/** Entry point of dist/server.js: `serve`, and commands that work on a home's journal without a server. */
+/** Entry point of dist/server.cjs, which dist/server.js starts: `serve`, and commands that work on a home's journal without a server. */
 
 const bundles = dirname(fileURLToPath(import.meta.url));
 
@@ -22,18 +21,7 @@ const tellStarter = (line: object): void => {
   }
 };
 
-/**
- * Code is compiled to its fastest form after this many bytes of it have run, a seventh of V8's own: what a run of one
- * task needs is called once or twice for each, and would stay slow for thousands of them. A V8 without it ignores it.
- */
-const SOONER_COMPILED = "--interrupt-budget=20000";
-
-/** A server that comes to rest collects its garbage once, to give back memory: a second time would give back nothing. */
-const ONE_COLLECTION_AT_REST = "--memory-reducer-single-gc";
-
 const serve = async (args: string[]): Promise<number> => {
-  setFlagsFromString(SOONER_COMPILED);
-  setFlagsFromString(ONE_COLLECTION_AT_REST);
   const { values } = parseArgs({
     args,
     options: {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Script } from "node:vm";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { cachePath, readCode, writeCode } from "../../../src/agent/code-cache.ts";
+import { cachePath, readCode, writeCode } from "../../src/code-cache.ts";
 
 describe("the code that V8 compiled for an agent", () => {
   let root: string;

@@ -1,14 +1,15 @@
 import { createHash } from "node:crypto";
 import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, join, parse } from "node:path";
 import { Script } from "node:vm";
 
 /**
  * Runs a CommonJS program with the code that V8 compiled for it in an earlier process: that is a quarter of what the
- * start of an agent costs. The compiled code lies beside the program, for each version of V8 and kind of processor, and is
+ * start of an agent costs, and a third of a server's. The compiled code lies beside the program, for each version of V8 and kind of processor, and is
  * written by the first process that finds none. It counts only if it is whole, was made from exactly this program, and
- * belongs to the program's owner; without it, everything is the same but slower.
+ * belongs to the program's owner; without it, everything is the same but slower. A program that runs so cannot
+ * `import()`: what it does not know before is import-module.ts's to load.
  */
 
 const DIGEST_BYTES = 32;
@@ -16,7 +17,7 @@ const DIGEST_BYTES = 32;
 const SOON_MS = 5000;
 
 export const cachePath = (program: string): string =>
-  join(dirname(program), `agent-${process.versions.v8}-${process.arch}.cache`);
+  join(dirname(program), `${parse(program).name}-${process.versions.v8}-${process.arch}.cache`);
 
 const digestOf = (source: Buffer, code: Buffer): Buffer => createHash("sha256").update(source).update(code).digest();
 
@@ -61,15 +62,15 @@ const writeOnce = (script: Script, path: string, source: Buffer): void => {
   process.once("exit", write);
 };
 
-/** Runs it as Node would run its main program. */
-export const runProgram = (program: string): void => {
+/** Runs it as Node would run its main program. What it compiles is kept if this is how it is mostly used. */
+export const runProgram = (program: string, isUsual = true): void => {
   const source = readFileSync(program);
   const path = cachePath(program);
   const code = readCode(path, source, statSync(program).uid);
   // what the build writes is ASCII
   const wrapped = `(function(exports,require,module,__filename,__dirname){${source.toString("latin1")}\n})`;
   const script = new Script(wrapped, { filename: program, ...(code === undefined ? {} : { cachedData: code }) });
-  if (code === undefined) writeOnce(script, path, source);
+  if (code === undefined && isUsual) writeOnce(script, path, source);
   const module = { exports: {} };
   const run = script.runInThisContext() as (...words: unknown[]) => void;
   run.call(module.exports, module.exports, createRequire(program), module, program, dirname(program));
