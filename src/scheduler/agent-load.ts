@@ -76,6 +76,8 @@ export interface AgentLoad {
   ahead: boolean;
   /** It shares something with others: accounts cover it. */
   shares: boolean;
+  /** It may have got room since it was last looked at: the pool lists it. */
+  roomy: boolean;
 }
 
 export const createLoad = (offer: AgentOffer): AgentLoad => {
@@ -96,6 +98,7 @@ export const createLoad = (offer: AgentOffer): AgentLoad => {
     paused: false,
     ahead: false,
     shares: false,
+    roomy: false,
   };
 };
 

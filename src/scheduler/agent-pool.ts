@@ -92,20 +92,26 @@ export const createAgentPool = (
   accounts: Accounts = createAccounts(),
 ): AgentPool => {
   const agents = new Map<number, AgentLoad>();
-  const roomy = new Set<AgentLoad>();
+  /** Those that are `roomy`, and some that have left. */
+  let roomy: AgentLoad[] = [];
   const backlogged = new Set<AgentLoad>();
   let backlog = 0;
 
   const belongs = belongsWith(defaultCluster);
+  const noteRoom = (agent: AgentLoad): void => {
+    if (agent.roomy) return;
+    agent.roomy = true;
+    roomy.push(agent);
+  };
   const lookAgain = (agent: AgentLoad): void => {
-    if (agents.get(agent.offer.id) === agent) roomy.add(agent);
+    if (agents.get(agent.offer.id) === agent) noteRoom(agent);
   };
 
   const give = (agent: AgentLoad, placed: Placed, count: number, fitting = 0): void => {
     backlog -= agent.backlog;
     const before = placed.count;
     add(agent, placed, count, fitting);
-    accounts.counted(agent, placed, before);
+    if (agent.shares) accounts.counted(agent, placed, before);
     backlog += agent.backlog;
     if (agent.backlog > 0) backlogged.add(agent);
   };
@@ -114,15 +120,15 @@ export const createAgentPool = (
   const hasLeft = (agent: AgentLoad, had: number): void => {
     backlog += agent.backlog - had;
     if (agent.backlog === 0 && had > 0) backlogged.delete(agent);
-    roomy.add(agent);
-    for (const other of accounts.helped(agent)) lookAgain(other);
+    noteRoom(agent);
+    if (agent.shares) for (const other of accounts.helped(agent)) lookAgain(other);
   };
 
   const take = (agent: AgentLoad, placed: Placed, count: number): void => {
     const had = agent.backlog;
     const before = placed.count;
     release(agent, placed, count);
-    accounts.counted(agent, placed, before);
+    if (agent.shares) accounts.counted(agent, placed, before);
     hasLeft(agent, had);
   };
 
@@ -140,14 +146,13 @@ export const createAgentPool = (
       const agent = createLoad(offer);
       agents.set(offer.id, agent);
       accounts.join(agent);
-      roomy.add(agent);
+      noteRoom(agent);
     },
     leave: (id) => {
       const agent = agents.get(id);
       if (agent === undefined) return;
       for (const other of accounts.helped(agent)) lookAgain(other);
       accounts.leave(agent);
-      roomy.delete(agent);
       backlogged.delete(agent);
       backlog -= agent.backlog;
       agents.delete(id);
@@ -156,7 +161,7 @@ export const createAgentPool = (
       const agent = agents.get(id);
       if (agent === undefined) return;
       agent.paused = paused;
-      if (!paused) roomy.add(agent);
+      if (!paused) noteRoom(agent);
     },
     setEnd: (id, endsAt) => {
       const agent = agents.get(id);
@@ -193,9 +198,10 @@ export const createAgentPool = (
       }
     },
     candidates: (all) => {
-      const found = all ? [...agents.values()] : [...roomy];
-      roomy.clear();
-      return found;
+      const listed = roomy;
+      roomy = [];
+      for (const agent of listed) agent.roomy = false;
+      return all ? [...agents.values()] : listed.filter((agent) => agents.get(agent.offer.id) === agent);
     },
     lookAgain,
     roomFor: (agent, shape) => roomIn(agent, shape, knownOf(agent, shape)),

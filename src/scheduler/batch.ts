@@ -22,8 +22,6 @@ export const standsBefore = (a: Standing, b: Standing): boolean => {
   return a.seq === b.seq ? a.row < b.row : a.seq < b.seq;
 };
 
-export const standingOf = ({ start, pressure, seq, row }: Standing): Standing => ({ start, pressure, seq, row });
-
 export const standEqual = (a: Standing, b: Standing): boolean => !standsBefore(a, b) && !standsBefore(b, a);
 
 export interface Batch extends Entry, Standing {
@@ -49,4 +47,23 @@ export const stillWaits = ({ run, group, shelf, shape }: Batch, row: Row): boole
   return shape === undefined
     ? sameBucket(bucketOfRow(group, row), shelf.tally.bucket)
     : shapeOfRow(group, row) === shape;
+};
+
+/** The first of these rows, which have one shape, that may not be placed any more; `end` if all may. */
+export const waitUntil = (batch: Batch, from: Row, end: Row): Row => {
+  const { table } = batch.run;
+  let row = from;
+  if (!isUniform(batch.group)) {
+    while (row < end && stillWaits(batch, row)) row += 1;
+    return row;
+  }
+  while (row < end) {
+    const page = peek(table, row);
+    const first = row - (row % table.pageRows);
+    const stop = Math.min(end, first + table.pageRows);
+    // nothing has happened to the rows of a page that was never touched
+    if (page === undefined) row = stop;
+    for (; row < stop; row += 1) if (!isReady(page!.state[row - first]!, page!.agent[row - first]!)) return row;
+  }
+  return end;
 };

@@ -90,7 +90,8 @@ export const createLeastTree = <T extends Entry>(): LeastTree<T> => {
       for (const column of columns) fillColumn(column, leaves);
     },
     added: (entry, leaves) => {
-      for (const column of columns) {
+      for (let i = 0; i < columns.length; i += 1) {
+        const column = columns[i]!;
         const amount = asked(column, entry);
         if (amount < column.least[capacity + entry.leaf]!) climb(column, entry.leaf, amount);
       }

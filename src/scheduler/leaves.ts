@@ -46,6 +46,12 @@ const entriesIn = <T>(leaves: readonly (readonly T[])[], first: number, width: n
   return entries;
 };
 
+/** As `splice`, which makes a list of what it takes out. */
+const takeOut = (entries: unknown[], at: number): void => {
+  for (let i = at + 1; i < entries.length; i += 1) entries[i - 1] = entries[i];
+  entries.pop();
+};
+
 /** `isBefore` orders all entries: no two are equal. */
 export const createLeaves = <T extends Entry & K, K>(isBefore: (a: K, b: K) => boolean): Leaves<T, K> => {
   let size = 0;
@@ -136,7 +142,8 @@ export const createLeaves = <T extends Entry & K, K>(isBefore: (a: K, b: K) => b
       const mine = leaves[leaf]!;
       let at = mine.length;
       while (at > 0 && isBefore(entry, mine[at - 1]!)) at -= 1;
-      mine.splice(at, 0, entry);
+      if (at === mine.length) mine.push(entry);
+      else mine.splice(at, 0, entry);
       entry.leaf = leaf;
       size += 1;
       if (at === mine.length - 1) setLast(leaf);
@@ -146,7 +153,7 @@ export const createLeaves = <T extends Entry & K, K>(isBefore: (a: K, b: K) => b
       const mine = leaves[entry.leaf];
       const at = mine?.indexOf(entry) ?? -1;
       if (mine === undefined || at < 0) return false;
-      mine.splice(at, 1);
+      takeOut(mine, at);
       size -= 1;
       if (at === mine.length) setLast(entry.leaf);
       return true;

@@ -1,6 +1,6 @@
 import { type Shape, shapeOfRow } from "../core/run.ts";
 import type { Row } from "../core/ids.ts";
-import { type Batch, standingOf, standsBefore } from "./batch.ts";
+import { type Batch, type Standing, standsBefore } from "./batch.ts";
 import { type Shelf, batchAfter, firstBatch, settleBatch } from "./shelf.ts";
 import type { Stock } from "./stock.ts";
 
@@ -27,6 +27,8 @@ export const isBefore = (a: Batch, b: Batch): boolean => {
 export const createOffer = (stock: Stock): Offer => {
   /** How many more tasks that do not fit are passed over in this offer. */
   let overlooked = 0;
+  /** Where the batch on offer stood: it may be gone, or elsewhere, when the next one is looked for. */
+  const stood: { -readonly [K in keyof Standing]: number } = { start: 0, pressure: 0, seq: 0, row: 0 };
 
   /** Whether what lies behind a task that does not fit is tried: `most` is the room that was found for it. */
   const triesBehind = ({ shelf }: Batch, most: number): boolean => {
@@ -72,12 +74,16 @@ export const createOffer = (stock: Stock): Offer => {
     overlooked = MOST_BEHIND;
     let batch = firstBatch(shelf);
     while (batch !== undefined && (end === undefined || isBefore(batch, end))) {
-      const standing = shelf.several === undefined ? undefined : standingOf(batch);
+      const { several } = shelf;
+      stood.start = batch.start;
+      stood.pressure = batch.pressure;
+      stood.seq = batch.seq;
+      stood.row = batch.row;
       const goesOn =
         batch.shape === undefined ? offerRows(batch, room, give) : offerWhole(batch, batch.shape, room, give);
       if (batch.rows.size > 0) settleBatch(batch);
-      if (!goesOn || overlooked === MOST_BEHIND || standing === undefined) return;
-      batch = batchAfter(shelf, standing);
+      if (!goesOn || overlooked === MOST_BEHIND || several === undefined) return;
+      batch = batchAfter(shelf, stood);
     }
   };
 };

@@ -103,7 +103,7 @@ const fillAgent = (pass: Pass, agent: AgentLoad, end: Batch | undefined): void =
   const { pool } = pass;
   let misses = SLOT_MISSES;
   let any = false;
-  const view = pool.accounts.view(agent);
+  const view = agent.shares ? pool.accounts.view(agent) : undefined;
   /** What it has of the shape that was asked about last, and how many more of it fit. */
   let known: Placed | undefined;
   let asked: Shape | undefined;
@@ -126,11 +126,11 @@ const fillAgent = (pass: Pass, agent: AgentLoad, end: Batch | undefined): void =
     handOut(pass, agent, batch, from, count);
     most -= count;
   };
-  visitFitting(placesFor(pass, agent), roomIn(pass, agent, view.free), end, (shelf) => {
+  visitFitting(placesFor(pass, agent), roomIn(pass, agent, view?.free ?? agent.free), end, (shelf) => {
     any = false;
     asked = undefined;
     pass.waiting.offer(shelf, end, roomFor, give);
-    if (any) view.refresh();
+    if (any) view?.refresh();
     return any || (misses -= 1) > 0;
   });
 };

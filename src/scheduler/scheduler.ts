@@ -123,6 +123,17 @@ function* partsOf(run: Run, from: number, count: number): Generator<{ group: Gro
   }
 }
 
+/** The groups of rows. Tasks end in order, and the next one is often of the same group. */
+const createGroupFinder = (): ((run: Run, row: Row) => Group) => {
+  let of: Run | undefined;
+  let last: Group | undefined;
+  return (run, row) => {
+    if (last !== undefined && of === run && row >= last.first && row < last.first + last.count) return last;
+    of = run;
+    return (last = groupOf(run.groups, row));
+  };
+};
+
 /** What has happened since the last pass. */
 interface Since {
   /** Something new waits: any agent may have room for it. */
@@ -197,6 +208,7 @@ export const createScheduler = (
   const pool = createAgentPool(defaultCluster, createAccounts(shared));
   const since: Since = { fresh: false, ended: 0, arrived: [] };
   const pass = createPass({ forAgents, asJobs, pool, order, prefetch }, since);
+  const findGroup = createGroupFinder();
 
   const restore = (run: Run, row: Row, id: AgentId): AgentLoad | undefined => {
     const agent = pool.agents.get(id);
@@ -251,7 +263,7 @@ export const createScheduler = (
       const agent = pool.agents.get(id);
       // it ran in a job of its own
       if (agent === undefined) return void (since.ended += 1);
-      const shape = shapeOfRow(groupOf(run.groups, row), row);
+      const shape = shapeOfRow(findGroup(run, row), row);
       // when a gang is over, all its agents release what they hold for it
       if (shape.ranks !== undefined) return;
       const placed = agent.placed.size === 0 ? undefined : knownOf(agent, shape);

@@ -1,7 +1,7 @@
 import type { Row } from "../core/ids.ts";
 import type { Resources } from "../core/resources.ts";
 import { type Group, type Run, type Shape, askAlike, sameShape, shapeOfRow } from "../core/run.ts";
-import { type Batch, stillWaits } from "./batch.ts";
+import { type Batch, stillWaits, waitUntil } from "./batch.ts";
 import { createGroupBatches, sharedShape } from "./group-batches.ts";
 import { type Lane, type Places, createPlaces } from "./places.ts";
 import type { Order } from "./order.ts";
@@ -109,7 +109,8 @@ export const createStock = (order: Order): Stock => {
       }
       const end = from + Math.min(most, rows.countAt(index));
       let row = from + 1;
-      while (row < end && (batch.shape !== undefined || askAlike(group, from, row)) && stillWaits(batch, row)) row += 1;
+      if (batch.shape !== undefined) row = waitUntil(batch, row, end);
+      else while (row < end && askAlike(group, from, row) && stillWaits(batch, row)) row += 1;
       return row - from;
     }
     return 0;
