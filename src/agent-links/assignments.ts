@@ -115,20 +115,40 @@ const defineAll = (link: AgentLink, run: Run, groups: readonly Group[]): void =>
 interface Rows {
   readonly group: Group;
   readonly ranges: number[];
-  readonly attempts: number[];
+  count: number;
+  /** Of the first of them; `attempts` are those of all, once one differs. */
+  attempt: number;
+  attempts: number[] | undefined;
   readonly alone: number[];
 }
 
+const noRows = (group: Group): Rows => ({ group, ranges: [], count: 0, attempt: 0, attempts: undefined, alone: [] });
+
+const addAttempt = (rows: Rows, attempt: number): void => {
+  if (rows.count === 0) rows.attempt = attempt;
+  else if (rows.attempts === undefined && attempt !== rows.attempt)
+    rows.attempts = Array.from({ length: rows.count }, () => rows.attempt);
+  rows.attempts?.push(attempt);
+  rows.count += 1;
+};
+
 /** Adds the rows that this agent still has (some may have been cancelled while the journal was written). */
-const addRows = ({ ranges, attempts, alone }: Rows, link: AgentLink, run: Run, from: number, end: number): void => {
-  for (let row = from; row < end; row += 1) {
+const addRows = (rows: Rows, link: AgentLink, run: Run, from: number, end: number): void => {
+  const { ranges, alone } = rows;
+  const { pageRows } = run.table;
+  let behind = ranges.length > 0 ? ranges.at(-2)! + ranges.at(-1)! : -1;
+  for (let row = from; row < end;) {
     const page = touch(run.table, row);
-    const slot = row % run.table.pageRows;
-    if (page.agent[slot] !== link.id) continue;
-    if (ranges.length > 0 && ranges.at(-2)! + ranges.at(-1)! === row) ranges[ranges.length - 1]! += 1;
-    else ranges.push(row, 1);
-    attempts.push(page.attempt[slot]!);
-    if ((page.flags[slot]! & Flag.ALONE) !== 0) alone.push(row);
+    const first = row - (row % pageRows);
+    for (const stop = Math.min(end, first + pageRows); row < stop; row += 1) {
+      const slot = row - first;
+      if (page.agent[slot] !== link.id) continue;
+      if (row === behind) ranges[ranges.length - 1]! += 1;
+      else ranges.push(row, 1);
+      behind = row + 1;
+      addAttempt(rows, page.attempt[slot]!);
+      if ((page.flags[slot]! & Flag.ALONE) !== 0) alone.push(row);
+    }
   }
 };
 
@@ -141,10 +161,10 @@ const timeLimits = (group: Group, rows: () => readonly Row[]): Pick<Assign, "tim
 const assignRows = (
   link: AgentLink,
   run: Run,
-  { group, ranges, attempts, alone }: Rows,
+  { group, ranges, count, attempt, attempts, alone }: Rows,
   more: Pick<Assign, "behind" | "followed"> = {},
 ): void => {
-  if (attempts.length === 0) return;
+  if (count === 0) return;
   define(link, run, group);
   const rows = (): number[] => {
     const out: number[] = [];
@@ -160,7 +180,7 @@ const assignRows = (
     run: run.id,
     group: group.index,
     ranges,
-    attempts: attempts.every((attempt) => attempt === attempts[0]) ? attempts[0]! : attempts,
+    attempts: attempts ?? attempt,
     ...(isSent ? { items: rows().map((row) => storedAt(items, row - group.first)!) } : {}),
     ...(isUniform(group) ? {} : { resources: rows().map((row) => shapeOfRow(group, row).resources) }),
     ...timeLimits(group, rows),
@@ -284,7 +304,7 @@ const sendAhead = (link: AgentLink, ahead: readonly Ahead[]): void => {
     // more may be handed ahead behind it, whether or not it may begin at once
     if (singles.of.take(group, row, behind, behind === undefined)) continue;
     singles.of.send();
-    const rows: Rows = { group, ranges: [], attempts: [], alone: [] };
+    const rows = noRows(group);
     addRows(rows, link, run, row, row + 1);
     assignRows(link, run, rows, behind === undefined ? { followed: true } : { behind });
   }
@@ -338,7 +358,7 @@ const sendParts = (
           continue;
         }
         singles.send();
-        if (gathered?.group !== group) gathered = { group, ranges: [], attempts: [], alone: [] };
+        if (gathered?.group !== group) gathered = noRows(group);
         if (group.spec.ranks === undefined) addRows(gathered, link, run, row, groupEnd);
         row = groupEnd;
       }

@@ -93,6 +93,18 @@ describe("what an agent is told", () => {
     expect(heard[4]).toMatchObject({ t: "assign", ranges: [50, 1] });
   });
 
+  it("of its tasks: the number of each attempt where they differ, over pages and gaps", () => {
+    const state = createState();
+    const run = createRun(1, "u", spec([group("a", 20_000)]), 0, new Map());
+    state.runs.set(1, run);
+    const last = run.table.pageRows - 1;
+    hold(run, 7, [last - 2, last - 1, last + 1, last + 2, last + 3]);
+    touch(run.table, last + 2).attempt[(last + 2) % run.table.pageRows] = 3;
+    const { link, heard } = listener(7);
+    sendAssignments(state, link, [{ run: 1, ranges: [last - 2, 4, last + 2, 2] }]);
+    expect(heard.at(-1)).toMatchObject({ ranges: [last - 2, 2, last + 1, 3], attempts: [1, 1, 1, 3, 1] });
+  });
+
   it("of a graph: templates together, as many as make no large message, and none twice", () => {
     const state = createState();
     const command = ["x".repeat(400_000)];
