@@ -108,9 +108,10 @@ export const createAgents = (options: AgentsOptions): Agents => {
   const watchLinks = (): void => {
     watch ??= repeatTimer(LOOK_MS, () => {
       for (const link of links.values()) {
-        tellInPassing(link);
-        if (link.channel !== undefined && !held && isSilent(link.channel.silence(), link.heartbeatMs))
-          link.channel.destroy("the agent is silent");
+        const silence = link.channel?.silence() ?? 0;
+        // it should have asked by now: with that it would have heard
+        if (silence > link.heartbeatMs) tellInPassing(link);
+        if (!held && isSilent(silence, link.heartbeatMs)) link.channel?.destroy("the agent is silent");
       }
       if (links.size > 0) return;
       watch?.stop();

@@ -2,9 +2,9 @@ import type { AgentLink } from "./link.ts";
 
 /**
  * What an agent need not know at once: that its results are on disk, and which runs are over. It only frees memory
- * there, so it goes along with the next message, or with the next look at all agents at the latest: with many agents,
- * separate messages would cost more than the tasks. An agent that leaves when it has it, draining or in the job of one task,
- * gets it at once: its slot in the manager waits for that.
+ * there, so it goes along with the next message, with the answer to its heartbeat at the latest: with many agents, separate
+ * messages would cost more than the tasks. One that should have asked by now and has not is told all the same. An agent that
+ * leaves when it has it, draining or in the job of one task, gets it at once: its slot in the manager waits for that.
  */
 export const tellInPassing = (link: AgentLink): void => {
   if (link.channel === undefined) return;
