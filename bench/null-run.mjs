@@ -15,4 +15,7 @@ export const runNull = async (slipway, size, words) => {
   return { run, rate: size / secondsInside(run), wall: size / seconds, cpu };
 };
 
-export const nullArray = (size) => ["--executor", "null", "--array", `1-${size}`, "--", "/bin/true"];
+/** Nothing is started, whatever the program: another one only makes it another template. */
+export const nullArray = (size, program = "/bin/true") => [
+  ...["--executor", "null", "--array", `1-${size}`, "--", program],
+];

@@ -1,6 +1,7 @@
 // Claim: the cost of a task grows neither with the number of connected agents nor with that of waiting shapes. Agents:
-// light ones in few processes, each with its connection and TLS, that answer a task at once (agents/light-agents.mjs).
-// Shapes: groups of null tasks that differ in memory, through the real agent.
+// light ones in few processes, each with its connection and TLS, that answer a task at once (agents/light-agents.mjs), in a
+// server that has done as many tasks before. Those were of the same template, so that it knows how long they take, or of
+// another one: then each agent gets a few tasks first, and its share when they have ended. Shapes: groups of null tasks that differ in memory, through the real agent.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,18 +26,20 @@ const cpuLine = (values, what, ...sizes) => {
   return line;
 };
 
+const keyOf = (agents, isLearned) => (isLearned ? agents : `unlearned-${agents}`);
+
 /** Each number of agents gets its own server, which starts with nothing but them. */
-const withAgents = (options, agents, tasks) => ({
-  key: agents,
-  label: `${named(agents)} agents`,
+const withAgents = (options, agents, tasks, isLearned) => ({
+  key: keyOf(agents, isLearned),
+  label: `${named(agents)} agents${isLearned ? "" : ", nothing learned"}`,
   text,
   measure: async () => {
     const slipway = await openSlipway({ ...options, clusters: NO_FLEET });
     try {
       const light = await startLightAgents(slipway, agents);
-      await runNull(slipway, agents * 20, nullArray(agents * 20));
+      await runNull(slipway, tasks, nullArray(tasks));
       const before = light.cpu();
-      const found = await runNull(slipway, tasks, nullArray(tasks));
+      const found = await runNull(slipway, tasks, nullArray(tasks, isLearned ? undefined : "/bin/false"));
       // they use cores of this machine that agents on their own nodes would not
       found.cpu.light = ((light.cpu() - before) * 1000) / tasks;
       await checkSample(slipway, found.run, { executed: false });
@@ -95,17 +98,42 @@ const experiment = (name, title, what, sizes, base, values, wanted) => {
   };
 };
 
+/** The server's CPU time alone: on one machine the agents' own would count too. */
+const serverCpu = (tasks, values, isLearned, [base, largest], atMost) => {
+  const costs = (size) => values.get(keyOf(size, isLearned)).map(({ cpu }) => cpu.server);
+  const known = isLearned ? "whose duration was learned" : "about which nothing is known";
+  return {
+    name: `growth-agents-${isLearned ? "learned" : "unlearned"}`,
+    title: `the server's CPU time for a null task ${known}, ${named(largest)} connected agents, ${named(tasks)} tasks`,
+    unit: "CPU µs/task",
+    better: "less",
+    limit: String(base),
+    ours: costs(largest),
+    others: [{ key: String(base), role: "limit", label: `with ${named(base)} agents`, values: costs(base) }],
+    skipped: {},
+    wanted: [{ of: String(base), atMost }],
+  };
+};
+
 const measureAgents = async (options, say) => {
   const counts = options.sized([1, 10, 100, 1000], [1, 10, 100], [1, 3]);
   const tasks = options.sized(1_000_000, 100_000, 600);
   const base = counts[1] === 3 ? 1 : 10;
+  const compared = [base, counts.at(-1)];
   const { values } = await alternate(
-    counts.map((agents) => withAgents(options, agents, tasks)),
+    [
+      ...counts.map((agents) => withAgents(options, agents, tasks, true)),
+      ...compared.map((agents) => withAgents(options, agents, tasks, false)),
+    ],
     options.rounds,
     say,
   );
   const title = `cost of a null task with ${named(counts.at(-1))} connected agents, ${named(tasks)} tasks`;
-  return experiment("growth-agents", title, "agents", counts, base, values, [{ of: String(base), atMost: 1.2 }]);
+  return [
+    experiment("growth-agents", title, "agents", counts, base, values, []),
+    serverCpu(tasks, values, true, compared, 1.2),
+    serverCpu(tasks, values, false, compared, 1.4),
+  ];
 };
 
 const measureShapes = async (options, say) => {
@@ -129,6 +157,6 @@ const measureShapes = async (options, say) => {
 };
 
 export const measureGrowth = async (options, say) => [
-  await measureAgents(options, say),
+  ...(await measureAgents(options, say)),
   await measureShapes(options, say),
 ];

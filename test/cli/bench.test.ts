@@ -94,6 +94,8 @@ it("npm run bench: processes, null tasks and the scheduler alone are measured", 
 it("npm run bench: light agents still connect and answer; graphs and pilots run", { timeout: 300_000 }, async () => {
   expect(namesOf(await smoke("growth,graphs,stages,prices,agents,login-node,pilots"))).toEqual([
     "growth-agents",
+    "growth-agents-learned",
+    "growth-agents-unlearned",
     "growth-shapes",
     "graph-chain",
     "graph-fan",
