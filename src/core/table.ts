@@ -149,11 +149,8 @@ export const createTable = (total: number, baseState: (row: Row) => number): Tab
   return { total, pageRows, pages: Array.from({ length: Math.ceil(total / pageRows) }), baseState };
 };
 
-/** The page of a row, made on first use with every row in its group's base state. */
-export const touch = (table: Table, row: Row): Page => {
-  const index = Math.floor(row / table.pageRows);
-  const known = table.pages[index];
-  if (known !== undefined) return known;
+/** Rare, and apart from `touch`: what is inlined there is compiled anew with each run, whose states are its own. */
+const makePage = (table: Table, index: number): Page => {
   const page = newPage(table.pageRows);
   page.exit.fill(-1);
   const first = index * table.pageRows;
@@ -161,6 +158,12 @@ export const touch = (table: Table, row: Row): Page => {
   for (let each = first; each < end; each += 1) page.state[each - first] = table.baseState(each);
   table.pages[index] = page;
   return page;
+};
+
+/** The page of a row, made on first use with every row in its group's base state. */
+export const touch = (table: Table, row: Row): Page => {
+  const index = Math.floor(row / table.pageRows);
+  return table.pages[index] ?? makePage(table, index);
 };
 
 /** The page of a row if it was ever touched. */
