@@ -86,25 +86,37 @@ const widestOf = (agents: Iterable<AgentLoad>): Room => {
   return { free, seconds: Infinity, barred: NOTHING_BARRED };
 };
 
+/** Those that may have got room, in order, and some that have left. A flag is cheaper than a set: every end adds one. */
+const createRoomy = () => {
+  let listed: AgentLoad[] = [];
+  return {
+    add: (agent: AgentLoad): void => {
+      if (agent.roomy) return;
+      agent.roomy = true;
+      listed.push(agent);
+    },
+    takeAll: (): readonly AgentLoad[] => {
+      const all = listed;
+      listed = [];
+      for (const agent of all) agent.roomy = false;
+      return all;
+    },
+  };
+};
+
 /** `defaultCluster` is for tasks that name no cluster; without it they go anywhere. */
 export const createAgentPool = (
   defaultCluster: string | undefined,
   accounts: Accounts = createAccounts(),
 ): AgentPool => {
   const agents = new Map<number, AgentLoad>();
-  /** Those that are `roomy`, and some that have left. */
-  let roomy: AgentLoad[] = [];
+  const roomy = createRoomy();
   const backlogged = new Set<AgentLoad>();
   let backlog = 0;
 
   const belongs = belongsWith(defaultCluster);
-  const noteRoom = (agent: AgentLoad): void => {
-    if (agent.roomy) return;
-    agent.roomy = true;
-    roomy.push(agent);
-  };
   const lookAgain = (agent: AgentLoad): void => {
-    if (agents.get(agent.offer.id) === agent) noteRoom(agent);
+    if (agents.get(agent.offer.id) === agent) roomy.add(agent);
   };
 
   const give = (agent: AgentLoad, placed: Placed, count: number, fitting = 0): void => {
@@ -120,7 +132,7 @@ export const createAgentPool = (
   const hasLeft = (agent: AgentLoad, had: number): void => {
     backlog += agent.backlog - had;
     if (agent.backlog === 0 && had > 0) backlogged.delete(agent);
-    noteRoom(agent);
+    roomy.add(agent);
     if (agent.shares) for (const other of accounts.helped(agent)) lookAgain(other);
   };
 
@@ -146,7 +158,7 @@ export const createAgentPool = (
       const agent = createLoad(offer);
       agents.set(offer.id, agent);
       accounts.join(agent);
-      noteRoom(agent);
+      roomy.add(agent);
     },
     leave: (id) => {
       const agent = agents.get(id);
@@ -161,7 +173,7 @@ export const createAgentPool = (
       const agent = agents.get(id);
       if (agent === undefined) return;
       agent.paused = paused;
-      if (!paused) noteRoom(agent);
+      if (!paused) roomy.add(agent);
     },
     setEnd: (id, endsAt) => {
       const agent = agents.get(id);
@@ -198,9 +210,7 @@ export const createAgentPool = (
       }
     },
     candidates: (all) => {
-      const listed = roomy;
-      roomy = [];
-      for (const agent of listed) agent.roomy = false;
+      const listed = roomy.takeAll();
       return all ? [...agents.values()] : listed.filter((agent) => agents.get(agent.offer.id) === agent);
     },
     lookAgain,

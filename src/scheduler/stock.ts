@@ -35,6 +35,13 @@ const NOTHING: Resources = {};
 /** Behind all rows. */
 const LAST = Number.MAX_SAFE_INTEGER;
 
+/** The first row behind this one that asks for something else or does not wait any more; `end` if there is none. */
+const alikeUntil = (batch: Batch, from: Row, end: Row): Row => {
+  let row = from + 1;
+  while (row < end && askAlike(batch.group, from, row) && stillWaits(batch, row)) row += 1;
+  return row;
+};
+
 export const createStock = (order: Order): Stock => {
   const places = createPlaces();
   const tallies = new Map<string, Tally>();
@@ -108,10 +115,7 @@ export const createStock = (order: Order): Stock => {
         continue;
       }
       const end = from + Math.min(most, rows.countAt(index));
-      let row = from + 1;
-      if (batch.shape !== undefined) row = waitUntil(batch, row, end);
-      else while (row < end && askAlike(group, from, row) && stillWaits(batch, row)) row += 1;
-      return row - from;
+      return (batch.shape === undefined ? alikeUntil(batch, from, end) : waitUntil(batch, from + 1, end)) - from;
     }
     return 0;
   };
