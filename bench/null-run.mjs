@@ -16,6 +16,7 @@ export const runNull = async (slipway, size, words) => {
 };
 
 /** Nothing is started, whatever the program: another one only makes it another template. */
-export const nullArray = (size, program = "/bin/true") => [
-  ...["--executor", "null", "--array", `1-${size}`, "--", program],
-];
+export const nullArray = (size, program = "/bin/true") => {
+  const array = `1-${size}`;
+  return ["--executor", "null", "--array", array, "--", program];
+};
