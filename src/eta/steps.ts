@@ -11,3 +11,13 @@ export const whole = <T>(steps: Steps<T>): T => {
     if (step.done === true) return step.value;
   }
 };
+
+/** Steps about something that may be over when the next of them comes: then nobody goes on, and `over` comes out. */
+export function* until<T>(steps: Steps<T>, isOver: () => boolean, over: T): Steps<T> {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    yield;
+    if (isOver()) return over;
+  }
+}

@@ -5,7 +5,7 @@ import { type Page, peek } from "../core/table.ts";
 import type { Row, RunId } from "../core/ids.ts";
 import { type Followed, createFollowers } from "./followers.ts";
 import { newLanes } from "../core/hash.ts";
-import { type RunKeys, identityOf, keysOf } from "./keys.ts";
+import { type RunKeys, identityOf, keysOf, rememberLast } from "./keys.ts";
 import type { Learned } from "./learned.ts";
 import { createLookup } from "./lookup.ts";
 import type { Template } from "./templates.ts";
@@ -91,6 +91,7 @@ const samplesFor = (run: Run): number =>
 export const createExpected = (learned: Learned, options: ExpectedOptions): Expected => {
   const { identities, templates } = learned;
   const keys = new Map<RunId, RunKeys>();
+  const ofEnded = rememberLast((run) => keysOf(run, options.defaultCluster));
   const followers = createFollowers();
   const hash = newLanes();
   /** Of the task that ended last: the next one is often its neighbour. */
@@ -108,9 +109,8 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     return made;
   };
 
-  /** Those of a run that has ended are not kept. */
-  const keysFor = (run: Run): RunKeys =>
-    keys.get(run.id) ?? (isFinishedRun(run) ? keysOf(run, options.defaultCluster) : begin(run));
+  /** Those of runs that have ended are not kept, but for one. */
+  const keysFor = (run: Run): RunKeys => keys.get(run.id) ?? (isFinishedRun(run) ? ofEnded(run) : begin(run));
 
   const forget = (run: Run): void => {
     const known = keys.get(run.id);

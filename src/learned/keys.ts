@@ -42,6 +42,15 @@ export const keysOf = ({ groups }: Run, defaultCluster: string): RunKeys => {
   return { lanes, numbers };
 };
 
+/** Remembers those of the run that was asked for last, but not the run: who asks about one group asks about the next, too. */
+export const rememberLast = (make: (run: Run) => RunKeys): ((run: Run) => RunKeys) => {
+  let last: { readonly run: WeakRef<Run>; readonly keys: RunKeys } | undefined;
+  return (run) => {
+    if (last?.run.deref() !== run) last = { run: new WeakRef(run), keys: make(run) };
+    return last.keys;
+  };
+};
+
 const itemText = ({ spec, items, first }: Group, row: Row): string => storedAt(itemsOf(spec, items), row - first) ?? "";
 
 /** The hash of one task's identity. */

@@ -3,7 +3,7 @@ import type { Pilot } from "../../core/state.ts";
 import { isFinalPilot } from "../../core/states.ts";
 import type { FleetFacts, Places } from "../../eta/capacity.ts";
 import { type Eta, etaSteps } from "../../eta/eta.ts";
-import { PIECE, type Steps } from "../../eta/steps.ts";
+import { PIECE, type Steps, until } from "../../eta/steps.ts";
 import { createTurns } from "../../eta/turns.ts";
 import { slotsOf } from "../../fleet/demand.ts";
 import type { Fleet } from "../../pilots/fleet.ts";
@@ -24,6 +24,8 @@ const MOST_MS = 50;
 const MOST_KEPT = 10_000;
 /** Most runs of one task are over by then: nobody works out when they will be. */
 const YOUNG_MS = 100;
+
+const ENDED: Eta = { reason: "it has ended" };
 
 interface Kept {
   readonly eta: Exclude<EtaDates, undefined>;
@@ -178,7 +180,8 @@ export const createEtas = (context: ServiceContext): Etas => {
       const rough = spent > MOST_MS;
       // better an old estimate than a rough one
       if (rough && known !== undefined) return known.eta;
-      turns.work(run.id, stepsFor(run, now, rough), (eta, cost) => {
+      const steps = until(stepsFor(run, now, rough), () => isFinishedRun(run), ENDED);
+      turns.work(run.id, steps, (eta, cost) => {
         spent += cost;
         if (kept.size >= MOST_KEPT) kept.clear();
         if (!isFinishedRun(run))

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { etaOf, etaSteps } from "../../../src/eta/eta.ts";
 import type { Places } from "../../../src/eta/capacity.ts";
-import { PIECE, type Steps, whole } from "../../../src/eta/steps.ts";
+import { PIECE, type Steps, until, whole } from "../../../src/eta/steps.ts";
 import { TURN_MS, createTurns } from "../../../src/eta/turns.ts";
 import { createExpected } from "../../../src/learned/expected.ts";
 import { createLearned } from "../../../src/learned/learned.ts";
@@ -29,6 +29,20 @@ describe("an estimate in pieces", () => {
     expect(most).toBeLessThanOrEqual(PIECE);
     expect(step.value).toEqual(etaOf(run, 0, known, counted));
     expect(step.value).toHaveProperty("estimate");
+  });
+});
+
+describe("an estimate of what ends meanwhile", () => {
+  it("goes no further: the keys of a run that has ended are gone, and nobody wants to know", () => {
+    let worked = 0;
+    const work = function* (): Steps<string> {
+      for (; worked < 10; worked += 1) yield;
+      return "estimated";
+    };
+    expect(whole(until(work(), () => worked > 20, "over"))).toBe("estimated");
+    worked = 0;
+    expect(whole(until(work(), () => worked >= 3, "over"))).toBe("over");
+    expect(worked).toBe(3);
   });
 });
 

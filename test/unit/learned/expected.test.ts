@@ -56,6 +56,16 @@ const createWorld = (learned = createLearned()): World => {
 const first = (run: Run): Group => run.groups[0]!;
 
 describe("what is expected", () => {
+  it("of a large graph that has ended is looked up group by group without beginning anew for each", () => {
+    const { expected, driver } = createWorld();
+    const run = driver.submit(spec(Array.from({ length: 10_000 }, (_, i) => group(`g${i}`, 1))));
+    const known = run.groups.map((of) => expected.templateKey(run, of));
+    driver.send({ type: "run.canceled", at: 1e6, run: run.id, reason: "x" });
+    expected.forget(run);
+    expect(run.finished).toBeGreaterThan(0);
+    expect(run.groups.map((of) => expected.templateKey(run, of))).toEqual(known);
+  });
+
   it("row 001-10: a task's own last success first, also in another run", () => {
     const { expected, submit, end } = createWorld();
     const run = submit(group("fit", 3, { command: "fit {item}" }));
