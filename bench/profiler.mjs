@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 import { isMainThread } from "node:worker_threads";
 
 const directory = process.env["SLIPWAY_PROFILE_DIR"];
-const name = basename(process.argv[1] ?? "", ".js");
+const name = basename(process.argv[1] ?? "").replace(/(-quick)?\.c?js$/, "");
 
 if (directory !== undefined && isMainThread && (name === "server" || name === "agent")) {
   const session = new Session();
