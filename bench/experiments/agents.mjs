@@ -41,7 +41,8 @@ export const measureAgents = async (options, say) => {
       // one process after the other: how they come the first time is not what is measured
       await processes.at(-1).all();
     }
-    const kilobytes = ((memoryOf(slipway.server).now - before) * 1e6) / 1024 / count;
+    // a server that gives back memory meanwhile may have less than before, if they are few
+    const kilobytes = Math.max(0, ((memoryOf(slipway.server).now - before) * 1e6) / 1024 / count);
     say(`${count} agents, ${kilobytes.toFixed(1)} KB of the server each`);
     const back = [];
     const cpu = [];
