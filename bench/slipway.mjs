@@ -1,6 +1,6 @@
 // Slipway as users have it: bin/slipway with a home of its own, nothing else changed.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
@@ -125,6 +125,12 @@ export const openSlipway = async ({ dir, profile, clusters, env, cores, from = r
   }
   return session;
 };
+
+/** Bytes of a home's journal, without its reserve. */
+export const journalBytes = (home) =>
+  readdirSync(join(home, "journal"))
+    .filter((name) => !name.includes("reserve"))
+    .reduce((sum, name) => sum + statSync(join(home, "journal", name)).size, 0);
 
 /** Which of the two spawners this installation has. */
 export const spawnerHere = () => (existsSync(join(root, "dist", "slipway-spawner")) ? "native" : "Node");

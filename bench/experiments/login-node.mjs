@@ -3,8 +3,7 @@
 // server beside it where that is installed.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { availableParallelism } from "node:os";
 import { findProgram } from "../commands.mjs";
@@ -12,7 +11,7 @@ import { memoryOf } from "../cpu-time.mjs";
 import { openHyperQueue } from "../hyperqueue.mjs";
 import { Skipped } from "../rounds.mjs";
 import { checkRun } from "../sample.mjs";
-import { openSlipway } from "../slipway.mjs";
+import { journalBytes, openSlipway } from "../slipway.mjs";
 
 /** Milliseconds that all threads of a process have run, to the nanosecond: ticks are too coarse for a process at rest. */
 const cpuMs = (pid) =>
@@ -22,11 +21,6 @@ const cpuMs = (pid) =>
   );
 
 const threadsOf = (pid) => readdirSync(`/proc/${pid}/task`).length;
-
-const journalBytes = (home) =>
-  readdirSync(join(home, "journal"))
-    .filter((name) => !name.includes("reserve"))
-    .reduce((sum, name) => sum + statSync(join(home, "journal", name)).size, 0);
 
 /** Per cent of a core. */
 const idleOf = async (pid, seconds) => {

@@ -1,8 +1,6 @@
 // Claim: what a task pays for being measured, told of and put in order is known, each by itself. The server's CPU time for null
 // tasks through light agents: bare results, results with everything that a process used, and bare ones while somebody follows
 // all events. Pressure: graphs of single tasks through the shipped core and scheduler, beside first come, first served.
-import { readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
 import { NO_FLEET, startLightAgents } from "../light-agents.mjs";
 import { FAMILIES } from "../makespan/graphs.mjs";
 import { loadCore, simulate, specOf } from "../makespan/simulate.mjs";
@@ -10,14 +8,9 @@ import { nullArray, runNull } from "../null-run.mjs";
 import { alternate } from "../rounds.mjs";
 import { Broken, checkSample } from "../sample.mjs";
 import { connectTo } from "../sdk.mjs";
-import { openSlipway } from "../slipway.mjs";
+import { journalBytes, openSlipway } from "../slipway.mjs";
 
 const AGENTS = 10;
-
-const journalBytes = (home) =>
-  readdirSync(join(home, "journal"))
-    .filter((name) => !name.includes("reserve"))
-    .reduce((sum, name) => sum + statSync(join(home, "journal", name)).size, 0);
 
 /** Reads all events of a server as they come; `seen` are ends of tasks. */
 const follow = async (slipway) => {

@@ -50,7 +50,7 @@ export const reasonOf = (id: number, { cause, detail, waits = detail }: WhyView)
   return waits.startsWith("waiting for ") ? `run ${id} waits ${waits.slice(8)}` : `run ${id} waits: ${waits}`;
 };
 
-/** How a display follows a run: lost connections are told. */
+/** How a display follows a run: it says so when the connection is lost. */
 export const followedBy = (display: Display, signal?: AbortSignal): FollowOptions => ({
   signal,
   onLost: () => display.say("the connection to the server was lost; trying again"),

@@ -12,7 +12,7 @@ export const whole = <T>(steps: Steps<T>): T => {
   }
 };
 
-/** Steps about something that may be over when the next of them comes: then nobody goes on, and `over` comes out. */
+/** The same steps, but if their subject is over before the next one, they stop there and return `over`. */
 export function* until<T>(steps: Steps<T>, isOver: () => boolean, over: T): Steps<T> {
   for (;;) {
     const step = steps.next();
