@@ -1,5 +1,15 @@
 import { createHash } from "node:crypto";
-import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, parse } from "node:path";
 import { Script } from "node:vm";
@@ -25,12 +35,14 @@ const digestOf = (source: Buffer, code: Buffer): Buffer => createHash("sha256").
 export const readCode = (path: string, source: Buffer, owner: number): Buffer | undefined => {
   let fd: number;
   try {
-    fd = openSync(path, "r");
+    // what is not a file must not be waited for
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch {
     return undefined;
   }
   try {
-    if (fstatSync(fd).uid !== owner) return undefined;
+    const found = fstatSync(fd);
+    if (!found.isFile() || found.uid !== owner) return undefined;
     const bytes = readFileSync(fd);
     const code = bytes.subarray(DIGEST_BYTES);
     return digestOf(source, code).equals(bytes.subarray(0, DIGEST_BYTES)) ? code : undefined;

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,6 +27,11 @@ describe("the code that V8 compiled for an agent", () => {
     expect(script.cachedDataRejected).toBe(false);
     expect((script.runInThisContext() as () => number)()).toBe(42);
     expect(await readdir(root)).toHaveLength(1);
+  });
+
+  it("is a file: nobody waits for a FIFO in its place", () => {
+    execFileSync("mkfifo", [path]);
+    expect(readCode(path, source, owner)).toBeUndefined();
   });
 
   it("counts for nothing but the program that it was made from, whole and of the same owner", async () => {
