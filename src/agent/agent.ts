@@ -45,10 +45,8 @@ const LEFTOVERS_MS = 10_000;
 /** How long to let the server hear of an orderly end. */
 const BYE_MS = 2000;
 
-/**
- * A spawner stands still while a new process replaces itself (vfork): two keep two cores busy, more are for many cores.
- */
-const spawnersFor = (cpus: number): number => Math.min(cpus, 16, Math.max(2, Math.ceil(cpus / 4)));
+/** A spawner stands still while a new process replaces itself (vfork), and tasks of one wait for each other: one a core. */
+const MOST_SPAWNERS = 64;
 
 export interface AgentOptions {
   readonly settings: AgentSettings;
@@ -107,7 +105,7 @@ const createAgent = async ({ settings, version, nativePath, nodeEntry, log }: Ag
     output,
     clock,
     // one for one task, however large
-    spawners: taskJob === undefined ? spawnersFor(found.cpus.length) : 1,
+    spawners: taskJob === undefined ? Math.min(found.cpus.length, MOST_SPAWNERS) : 1,
     nativePath,
     nodeEntry,
     onSpawner: ({ pid, pipes }) => owners.add(pid, pipes),

@@ -35,7 +35,7 @@ export const machineId = async (): Promise<string> =>
   (await readFile("/etc/machine-id", "latin1").catch(() => "")).trim();
 
 /** Beyond this, processes that are gone are forgotten. */
-const MOST_NAMED = 64;
+const MOST_NAMED = 128;
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
