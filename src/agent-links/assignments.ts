@@ -13,8 +13,20 @@ import type { Row } from "../core/ids.ts";
 
 /** What an agent learns about its tasks: each group's template once per connection, then rows as ranges. */
 
+/** Fewer tasks than this end within moments, and people may wait for each. */
+const MANY = 100;
+/** What an agent has for itself: when a task gives it back, no other agent can use it. */
+const OWN: ReadonlySet<string> = new Set(["cpus", "gpus", "mem", "tmp"]);
+
+const isPatient = ({ count, dependents, followers, shape }: Group): boolean => {
+  if (count < MANY || dependents.length > 0 || followers.length > 0) return false;
+  for (const name in shape.resources) if (!OWN.has(name)) return false;
+  return true;
+};
+
 /** What most groups do not say is left out: a graph has as many templates as tasks. */
-const template = ({ index, first, spec, shape, items }: Group): GroupTemplate => {
+const template = (group: Group): GroupTemplate => {
+  const { index, first, spec, shape, items } = group;
   const { name, command, env = {}, cwd, stdout, stderr, append, timeLimit, executor, pin, priority, colsep } = spec;
   const { resources } = shape;
   const made: { -readonly [K in keyof GroupTemplate]: GroupTemplate[K] } = {
@@ -37,6 +49,7 @@ const template = ({ index, first, spec, shape, items }: Group): GroupTemplate =>
   if (pin !== undefined) made.pin = pin;
   if (spec.items.kind === "range") made.range = { from: spec.items.from, step: spec.items.step };
   if (colsep !== undefined) made.colsep = colsep;
+  if (isPatient(group)) made.patient = true;
   return made;
 };
 

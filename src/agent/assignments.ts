@@ -45,6 +45,8 @@ const PER_TURN = 4000;
 
 const isNull = ({ run, group }: AgentTask): boolean => run.groups.get(group)!.source.executor === "null";
 
+const isPatient = ({ run, group }: AgentTask): boolean => run.groups.get(group)!.source.patient === true;
+
 const nullResult = (task: AgentTask, now: number): Result => ({
   run: task.run.id,
   row: task.row,
@@ -68,11 +70,12 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
       const freed = conclude(task);
       chains.learn(task, result);
       if (!task.dropped) results.add(result);
-      const next = release(task, endedWell(task, result));
+      const well = endedWell(task, result);
+      const next = release(task, well);
       const begun = line.serve();
       // its result can wait a moment with others, if nobody waits for it but what has begun here
       const gathers = begun > 0 && next?.only === true && next.follower !== undefined;
-      pace.due(!gathers && (queue.size === 0 || (freed && begun === 0)));
+      pace.due(!gathers && (queue.size === 0 || (freed && begun === 0)), well && isPatient(task));
     },
     dropped: (task) => {
       const behind = followers.detach(task);

@@ -185,6 +185,8 @@ export interface GroupTemplate {
   readonly json: boolean;
   /** What separates the columns of items that are lines. */
   readonly colsep?: string | undefined;
+  /** Nobody waits for the end of one of its tasks alone: results that are good can be gathered for longer. */
+  readonly patient?: boolean;
 }
 
 export interface Define {

@@ -203,6 +203,26 @@ describe("what an agent is told", () => {
     expect(told[0]![1]).not.toHaveProperty("env.KEY");
   });
 
+  it("of groups whose ends nobody waits for one by one: many tasks, no other that waits, nothing that other agents share", () => {
+    const state = createState();
+    const licensed = { resources: { cpus: 10_000, licence: 10_000 } };
+    const groups = [
+      group("many", 1000),
+      group("few", 10),
+      group("awaited", 1000),
+      group("after", 1000, { after: after(2) }),
+      group("licensed", 1000, licensed),
+    ];
+    const run = createRun(1, "u", spec(groups), 0, new Map());
+    state.runs.set(1, run);
+    const rows = run.groups.map(({ first }) => first);
+    hold(run, 1, rows);
+    const { link, heard } = listener(1);
+    sendAssignments(state, link, [{ run: 1, ranges: rows.flatMap((row) => [row, 1]) }]);
+    const defined = heard.flatMap((message) => (message.t === "define" ? message.groups : []));
+    expect(defined.filter(({ patient }) => patient === true).map(({ name }) => name)).toEqual(["many", "after"]);
+  });
+
   it("in passing: the last of its results on disk and the runs that are over, once", () => {
     const { link, heard } = listener(1);
     tellInPassing(link);

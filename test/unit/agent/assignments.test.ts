@@ -23,6 +23,8 @@ interface Node {
   readonly ended: AgentTask[];
   /** Messages, and where results were sent before them. */
   readonly sent: (AgentMessage | "results")[];
+  /** What was said of results: whether a slot would be idle, and whether nobody waits for them. */
+  readonly due: [idle: boolean, patient: boolean][];
   /** Something else that waits for slots, before everything here. */
   readonly other: { waiting: boolean };
 }
@@ -34,6 +36,7 @@ const startNode = (): Node => {
   const started: AgentTask[] = [];
   const ended: AgentTask[] = [];
   const sent: (AgentMessage | "results")[] = [];
+  const due: [boolean, boolean][] = [];
   const other = { waiting: false, serve: () => 0 };
   const executor = {
     kind: "native",
@@ -47,18 +50,22 @@ const startNode = (): Node => {
     line,
     executor,
     results,
-    pace: { due: () => undefined, flush: () => void sent.push("results"), stop: () => undefined },
+    pace: {
+      due: (idle, patient = false) => void due.push([idle, patient]),
+      flush: () => void sent.push("results"),
+      stop: () => undefined,
+    },
     clock: createNodeClock(),
     departure: createDeparture(() => undefined),
     send: (message) => sent.push(message),
   });
   line.join(other);
   line.join(assignments);
-  return { assignments, line, pool, results, started, ended, sent, other };
+  return { assignments, line, pool, results, started, ended, sent, due, other };
 };
 
-const assign = ({ assignments, line }: Node, rows: number, attempts = 1): void => {
-  assignments.take({ t: "assign", run: 1, group: 0, ranges: [0, rows], attempts }, RUN);
+const assign = ({ assignments, line }: Node, rows: number, attempts = 1, run = RUN): void => {
+  assignments.take({ t: "assign", run: 1, group: 0, ranges: [0, rows], attempts }, run);
   line.serve();
 };
 
@@ -89,6 +96,18 @@ describe("tasks of an agent's own", () => {
     node.other.waiting = false;
     node.line.serve();
     expect(node.started.length).toBeGreaterThan(length);
+  });
+
+  it("whose ends nobody waits for may be reported a while later, if they ended well", () => {
+    const node = startNode();
+    const known = RUN.groups.get(0)!;
+    assign(node, 40, 1, { ...RUN, groups: new Map([[0, { ...known, source: { ...known.source, patient: true } }]]) });
+    endTask(node.started[0]!);
+    endTask(node.started[1]!, { ending: Ending.EXIT, code: 1 });
+    expect(node.due).toEqual([
+      [false, true],
+      [false, false],
+    ]);
   });
 
   it("that were said twice are here once, and those not begun are given back", () => {
