@@ -120,7 +120,8 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
     }
     // the Node spawner looks for strays of many tasks at once: waiting for each in turn would cost more than it saves
     if (executor.kind === "native") chains.extend(queue, begin);
-    if (nulls > 0) pace.due(queue.size === 0);
+    // many at once take the server as long as us: it begins with them while we go on
+    if (nulls > 0) pace.due(queue.size === 0 || nulls >= PER_TURN);
     return begun;
   };
 
