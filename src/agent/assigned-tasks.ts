@@ -55,6 +55,7 @@ export const createAssignedTasks = (): AssignedTasks => {
       only: facts.only ?? false,
       follower: undefined,
       before: undefined,
+      place: undefined,
       chain: undefined,
       output: undefined,
       pid: 0,

@@ -7,7 +7,7 @@ import type { NodeClock } from "./node-clock.ts";
 import type { Result } from "./results.ts";
 import type { SlotLine, SlotTaker } from "./slot-line.ts";
 import type { Slot } from "./slots.ts";
-import { type AgentTask, taskKey, type TaskOwner } from "./task.ts";
+import type { AgentTask, TaskOwner } from "./task.ts";
 import { type TasksHereOptions, createTasksHere } from "./tasks-here.ts";
 import type { RunTemplate } from "./templates.ts";
 import type { Row, RunId } from "../core/ids.ts";
@@ -104,7 +104,7 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
       begun += 1;
       if (options.nullOnly || isNull(task)) {
         pool.release(slot);
-        held.delete(taskKey(task.run.id, task.row));
+        held.delete(task.run.id, task.row);
         const result = nullResult(task, clock.now());
         results.add(result);
         release(task, endedWell(task, result));
@@ -135,12 +135,12 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
     serve,
 
     take: (message, run) => {
-      const isHeld = (row: Row): boolean => held.has(taskKey(message.run, row));
+      const isHeld = (row: Row): boolean => held.get(message.run, row) !== undefined;
       for (const task of options.made.of(message, run, owner, isHeld)) place(task, message.behind);
     },
 
     takeSingles: (message, run) => {
-      const isHeld = (row: Row): boolean => held.has(taskKey(message.run, row));
+      const isHeld = (row: Row): boolean => held.get(message.run, row) !== undefined;
       for (const [task, behind] of options.made.singles(message, run, owner, isHeld)) place(task, behind);
     },
 
@@ -152,7 +152,7 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
     },
 
     stop: (run, row, attempt, superseded) => {
-      const task = held.get(taskKey(run, row));
+      const task = held.get(run, row);
       if (task === undefined || task.attempt !== attempt) return [];
       if (superseded) {
         // its successor may arrive at this very agent before it has ended
@@ -160,7 +160,7 @@ export const createAssignments = (options: AssignmentsOptions): Assignments => {
         here.forget(task);
       }
       const lies = followers.leave(task);
-      if (!lies && queue.remove(task.id) === undefined) {
+      if (!lies && !queue.remove(task)) {
         executor.end(task, Ending.CANCELED, "cancelled");
         return [];
       }

@@ -89,7 +89,7 @@ export const createChains = (pool: SlotPool): Chains => {
             break;
           }
           filling = true;
-          queue.remove(task.id);
+          queue.remove(task);
           const after = chain.members.at(-1);
           chain.members.push(task);
           task.chain = chain;

@@ -3,9 +3,10 @@ import { createGroupHeap, type Group, type Node } from "./queue-groups.ts";
 
 /** What the queue must know of a task. Tasks of one shape ask for the same resources: if one does not fit, none does. */
 export interface Queueable {
-  readonly id: string | number;
   readonly shape: string;
   readonly priority: number;
+  /** Where it waits: the queue's own, undefined outside. A table of all would cost more than the rest of the queue. */
+  place?: object | undefined;
 }
 
 export interface LocalQueueOptions {
@@ -23,20 +24,20 @@ export interface LocalQueueOptions {
 export interface LocalQueue<T extends Queueable> {
   readonly size: number;
   push(task: T): void;
-  has(id: T["id"]): boolean;
+  has(task: T): boolean;
   /** The next in order, whether or not it fits. */
   first(): T | undefined;
   /** Takes out the first task that `allocate` finds room for. `allocate` is asked once per shape and call. */
   next<S>(allocate: (task: T) => S | undefined): { readonly task: T; readonly slot: S } | undefined;
-  remove(id: T["id"]): T | undefined;
+  /** Takes it out; false if it does not wait here. */
+  remove(task: T): boolean;
   /** Up to `count` tasks from the end of the order, last first. */
   takeBack(count: number): T[];
-  [Symbol.iterator](): Iterator<T>;
 }
 
 export const createLocalQueue = <T extends Queueable>(options: LocalQueueOptions = {}): LocalQueue<T> => {
   const { bypasses = 16, lookahead = 256 } = options;
-  const nodes = new Map<T["id"], Node<T>>();
+  let size = 0;
   const groups = new Map<number, Map<string, Group<T>>>();
   const heap = createGroupHeap<T>();
   let sequence = 0;
@@ -54,7 +55,8 @@ export const createLocalQueue = <T extends Queueable>(options: LocalQueueOptions
 
   const take = (node: Node<T>): T => {
     const { group, before, behind } = node;
-    nodes.delete(node.task.id);
+    node.task.place = undefined;
+    size -= 1;
     if (before !== undefined) before.behind = behind;
     if (behind !== undefined) behind.before = before;
     if (group.tail === node) group.tail = before;
@@ -73,14 +75,15 @@ export const createLocalQueue = <T extends Queueable>(options: LocalQueueOptions
 
   return {
     get size() {
-      return nodes.size;
+      return size;
     },
 
     push(task) {
-      if (nodes.has(task.id)) throw new SlipwayError("internal", { detail: `task ${task.id} was queued twice` });
+      if (task.place !== undefined) throw new SlipwayError("internal", { detail: "a task was queued twice" });
       const group = groupOf(task);
       const node: Node<T> = { task, group, sequence: sequence++, before: group.tail, behind: undefined, bypassed: 0 };
-      nodes.set(task.id, node);
+      task.place = node;
+      size += 1;
       if (group.tail !== undefined) group.tail.behind = node;
       group.tail = node;
       if (group.head !== undefined) return;
@@ -88,7 +91,7 @@ export const createLocalQueue = <T extends Queueable>(options: LocalQueueOptions
       heap.add(group);
     },
 
-    has: (id) => nodes.has(id),
+    has: (task) => task.place !== undefined,
 
     first: () => heap.first()?.head?.task,
 
@@ -123,9 +126,10 @@ export const createLocalQueue = <T extends Queueable>(options: LocalQueueOptions
       }
     },
 
-    remove(id) {
-      const node = nodes.get(id);
-      return node === undefined ? undefined : take(node);
+    remove(task) {
+      if (task.place === undefined) return false;
+      take(task.place as Node<T>);
+      return true;
     },
 
     takeBack(count) {
@@ -141,10 +145,6 @@ export const createLocalQueue = <T extends Queueable>(options: LocalQueueOptions
         else ends.fix(end);
       }
       return taken;
-    },
-
-    *[Symbol.iterator]() {
-      for (const node of nodes.values()) yield node.task;
     },
   };
 };

@@ -34,6 +34,8 @@ export interface AgentTask {
   /** The task that was handed ahead behind this one, and the one that this one lies behind. */
   follower: AgentTask | undefined;
   before: AgentTask | undefined;
+  /** Where it waits for a slot: the queue's own. */
+  place: object | undefined;
   /** Tasks may be handed ahead behind it when it has ended. */
   readonly followed: boolean;
   /** Nobody but this task waits for the result of the one it lay behind. */

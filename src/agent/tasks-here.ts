@@ -1,4 +1,5 @@
 import type { AgentMessage, Behind } from "../protocol/messages.ts";
+import { type ByRow, createByRow } from "./by-row.ts";
 import { type Chains, createChains } from "./chains.ts";
 import type { Departure } from "./departure.ts";
 import { type Followers, createFollowers } from "./followers.ts";
@@ -6,7 +7,7 @@ import { type LocalQueue, createLocalQueue } from "./local-queue.ts";
 import type { ResultPace } from "./result-pace.ts";
 import type { ResultStore } from "./results.ts";
 import type { SlotPool } from "./slots.ts";
-import { type AgentTask, taskKey, toRanges } from "./task.ts";
+import { type AgentTask, toRanges } from "./task.ts";
 
 export interface TasksHereOptions {
   readonly pool: SlotPool;
@@ -18,7 +19,7 @@ export interface TasksHereOptions {
 
 /** The attempts of this agent, and where each of them is: in the queue, behind another, or with a spawner. */
 export interface TasksHere {
-  readonly held: Map<number, AgentTask>;
+  readonly held: ByRow<AgentTask>;
   readonly queue: LocalQueue<AgentTask>;
   readonly followers: Followers;
   /** Those that were handed to a spawner, and their slots. */
@@ -38,14 +39,14 @@ export interface TasksHere {
 
 export const createTasksHere = ({ pool, results, pace, departure, send }: TasksHereOptions): TasksHere => {
   const queue = createLocalQueue<AgentTask>();
-  const held = new Map<number, AgentTask>();
+  const held = createByRow<AgentTask>();
   const running = new Set<AgentTask>();
   const chains = createChains(pool);
   const followers = createFollowers(results);
 
   const forget = (task: AgentTask): void => {
-    const key = taskKey(task.run.id, task.row);
-    if (held.get(key) === task) held.delete(key);
+    const { run, row } = task;
+    if (held.get(run.id, row) === task) held.delete(run.id, row);
   };
 
   const conclude = (task: AgentTask): boolean => {
@@ -62,8 +63,8 @@ export const createTasksHere = ({ pool, results, pace, departure, send }: TasksH
 
   const place = (task: AgentTask, behind: Behind | undefined): void => {
     const { id } = task.run;
-    held.set(taskKey(id, task.row), task);
-    const where = behind === undefined ? "begins" : followers.place(task, held.get(taskKey(id, behind.row)), behind);
+    held.set(id, task.row, task);
+    const where = behind === undefined ? "begins" : followers.place(task, held.get(id, behind.row), behind);
     if (where === "begins") queue.push(task);
     else if (where === "nowhere") giveBack([task]);
   };

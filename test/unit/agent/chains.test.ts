@@ -66,7 +66,7 @@ describe("short tasks wait in a slot", () => {
     const large = taskOf(short, { shape: "cpus=2" });
     queue.push(large);
     expect(extend()).toBe(0);
-    queue.remove(large.id);
+    queue.remove(large);
     for (let i = 0; i < 40; i += 1) queue.push(taskOf(short));
     expect(extend()).toBe(10);
     const [first, ...others] = [running, ...begun];
