@@ -79,8 +79,14 @@ const readName = (inside: string): { root: Placeholder; path: string[] } | Templ
   return { root: root as Placeholder, path };
 };
 
+const NO_USES: ReadonlySet<Placeholder> = new Set();
+const NO_FIELDS: Template["fields"] = [];
+
 /** Reads a text once; the result expands without looking at it again. */
 export const compile = (text: string, options: { readonly shell?: boolean } = {}): Template | TemplateProblem => {
+  // most texts have no braces at all
+  if (options.shell !== true && !text.includes("{") && !text.includes("}"))
+    return { text, parts: text === "" ? [] : [text], uses: NO_USES, fields: NO_FIELDS, constant: text };
   const parts: (string | Slot)[] = [];
   const uses = new Set<Placeholder>();
   const fields = new Map<string, readonly string[]>();
