@@ -78,8 +78,8 @@ export const object = (fields: Readonly<Record<string, Shape>>): Shape => {
   return (value, path) => {
     if (!isObject(value)) return wrong(path, value, "an object");
     for (const [name, shape] of entries) {
-      const problem = shape(value[name], path === "" ? name : `${path}.${name}`);
-      if (problem !== undefined) return problem;
+      // as with lists
+      if (shape(value[name], "") !== undefined) return shape(value[name], path === "" ? name : `${path}.${name}`);
     }
     return undefined;
   };
