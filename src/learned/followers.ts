@@ -25,10 +25,18 @@ export const createFollowers = (): Followers => {
       }
     },
     remove: (run, { numbers }) => {
-      for (const number of new Set(numbers)) {
-        const others = byTemplate.get(number)?.filter((each) => each.run !== run) ?? [];
-        if (others.length === 0) byTemplate.delete(number);
-        else byTemplate.set(number, others);
+      /** Those that other runs have too. */
+      const shared = new Set<number>();
+      for (const number of numbers) {
+        const all = byTemplate.get(number);
+        if (all === undefined || shared.has(number)) continue;
+        // a graph has thousands of templates of its own
+        if (all.every((each) => each.run === run)) byTemplate.delete(number);
+        else {
+          shared.add(number);
+          const others = all.filter((each) => each.run !== run);
+          byTemplate.set(number, others);
+        }
       }
     },
     of: (number) => byTemplate.get(number) ?? [],

@@ -18,7 +18,7 @@ export interface Etas {
 
 /** An estimate is good for this long, and for this many times what it cost. */
 const KEPT_MS = 1000;
-const KEPT_FOR_COST = 20;
+const KEPT_FOR_COST = 50;
 /** All estimates together take no more of each second than this; beyond it, bounds have to do. */
 const MOST_MS = 50;
 const MOST_KEPT = 10_000;
