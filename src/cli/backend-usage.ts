@@ -1,7 +1,5 @@
 import path from "node:path";
 import type { Command } from "commander";
-import { clusterNamed } from "../config/clusters-file.ts";
-import { loadClusters } from "../config/load-clusters.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Context } from "./context.ts";
 import { currentDirectory } from "./submission.ts";
@@ -19,6 +17,8 @@ export const printBackendUsage = async (context: Context, command: Command): Pro
     clusters: file,
   } = command.opts<Record<string, string | boolean | undefined>>();
   if (!isAsked(backend)) return false;
+  const { clusterNamed } = await import("../config/clusters-file.ts");
+  const { loadClusters } = await import("../config/load-clusters.ts");
   const explicitPath = typeof file === "string" ? path.resolve(currentDirectory(), file) : undefined;
   const clusters = await loadClusters({ home: context.home, explicitPath });
   const cluster = clusterNamed(clusters, local === true ? "local" : (name as string | undefined));

@@ -6,7 +6,6 @@ import type { Context } from "./context.ts";
 import { settledClusters } from "./cluster-problems.ts";
 import { isSurelyDead, untilGone } from "./server-end.ts";
 import { startServer } from "./server-process.ts";
-import { digestsOf } from "../config/effective.ts";
 import type { ProjectUse, Submission } from "./submission.ts";
 
 /** How long a server that is stopping is given before a run complains about it. */
@@ -45,6 +44,7 @@ type ServerNeeds = Pick<Submission, "clusters" | "namesClusters" | "foundCluster
 export const refuseOverrides = async (context: Context, { overrides, goesTo }: ProjectUse): Promise<void> => {
   if (overrides.size === 0) return;
   const [{ overrides: held = {} }, clusters] = await Promise.all([context.client.server(), context.client.clusters()]);
+  const { digestsOf } = await import("../config/effective.ts");
   const wanted = digestsOf(overrides);
   for (const { name, default: isDefault } of clusters) {
     if (!goesTo.includes(name) && !(isDefault && goesTo.includes(undefined))) continue;

@@ -5,13 +5,11 @@ import type { Command } from "commander";
 import type { ItemStream, RunDocument as RequestDocument } from "../client/index.ts";
 import { buildRun, type BuiltRun } from "../config/build-run.ts";
 import type { ClustersConfig } from "../config/clusters-file.ts";
-import { overridesOf, type Overrides } from "../config/effective.ts";
-import { checkClustersFiles, loadClusters } from "../config/load-clusters.ts";
-import { findProject, loadProject, type Project, type Searcher } from "../config/load-project.ts";
-import { overrideLayers } from "../config/project-file.ts";
-import { settingsOf, withProject } from "../config/project-run.ts";
+import type { Overrides } from "../config/effective.ts";
+import { findProject, type Searcher } from "../config/find-project.ts";
+import type { Project } from "../config/load-project.ts";
 import { requestBody } from "../config/request-body.ts";
-import { loadRunFile, type RunDocument } from "../config/run-file.ts";
+import type { RunDocument } from "../config/run-file.ts";
 import { optionsFrom, runFromCommand, withOptions } from "../config/run-from-command.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Context } from "./context.ts";
@@ -98,12 +96,19 @@ const clustersFiles = async (
   const given = options["clusters"];
   const named = typeof given === "string" ? path.resolve(cwd, given) : undefined;
   const found = beside !== undefined && existsSync(beside) ? beside : undefined;
-  if (named !== undefined || found !== undefined)
+  if (named !== undefined || found !== undefined) {
+    const { checkClustersFiles } = await import("../config/load-clusters.ts");
     await checkClustersFiles({ home, explicitPath: named, foundPath: found });
+  }
   return { named, found };
 };
 
-const readDocument = ({ args, separated, options, cwd }: Typed): { document: RunDocument; file?: string } => {
+const readDocument = async ({
+  args,
+  separated,
+  options,
+  cwd,
+}: Typed): Promise<{ document: RunDocument; file?: string }> => {
   const given = optionsFrom(options);
   const [first] = args;
   if (first === undefined)
@@ -116,22 +121,41 @@ const readDocument = ({ args, separated, options, cwd }: Typed): { document: Run
     throw new SlipwayError("usage", {
       detail: `${first} is a run file and takes no arguments ('${args[1]}'); to execute it, write -- before it`,
     });
+  const { loadRunFile } = await import("../config/read-run-file.ts");
   return { document: withOptions(loadRunFile(first), given), file: path.resolve(cwd, first) };
 };
 
 /** The project's files that the working directory belongs to, and what should be said about them. */
-const readProject = ({ options, cwd, searcher }: Typed): { project: Project; warnings: readonly string[] } => {
+const readProject = async ({ options, cwd, searcher }: Typed) => {
   const { files, warnings } = searcher === undefined ? { files: [], warnings: [] } : findProject(cwd, searcher);
-  const stage = options["stage"];
-  return { project: loadProject({ files, stage: typeof stage === "string" ? stage : undefined }), warnings };
+  const stage = typeof options["stage"] === "string" ? options["stage"] : undefined;
+  // most work has no project, and what reads one is large
+  if (files.length === 0 && stage === undefined) return { project: { files, stage, levels: [] }, warnings };
+  const { loadProject } = await import("../config/load-project.ts");
+  return { project: loadProject({ files, stage }), warnings };
+};
+
+/** A run with what its project chose behind its own. */
+const withSettings = async (own: RunDocument, { levels }: Project): Promise<RunDocument> => {
+  if (levels.length === 0) return own;
+  const { settingsOf, withProject } = await import("../config/project-run.ts");
+  return withProject(own, settingsOf(levels));
+};
+
+/** What a project overrides of its clusters. */
+const overridesIn = async ({ levels }: Project): Promise<Overrides> => {
+  if (levels.length === 0) return new Map();
+  const { overridesOf } = await import("../config/effective.ts");
+  const { overrideLayers } = await import("../config/project-file.ts");
+  return overridesOf(overrideLayers(levels));
 };
 
 /** What was typed as a document, with the project's settings and the clusters files that go with it. */
 const readTyped = async (typed: Typed) => {
   refuseChangedText([...typed.args, ...Object.values(typed.options).flat().map(String)]);
-  const { document: own, file } = readDocument(typed);
-  const { project, warnings } = readProject(typed);
-  const document = withProject(own, settingsOf(project.levels));
+  const { document: own, file } = await readDocument(typed);
+  const { project, warnings } = await readProject(typed);
+  const document = await withSettings(own, project);
   const beside = file === undefined ? undefined : path.join(path.dirname(file), "clusters.yaml");
   return { document, project, warnings, ...(await clustersFiles(beside, typed)) };
 };
@@ -147,6 +171,7 @@ export interface Checked {
 export const readCheck = async (typed: Typed): Promise<Checked> => {
   const { document, project, named, found } = await readTyped(typed);
   const built = buildRun(document, { cwd: typed.cwd, env: typed.env });
+  const { loadClusters } = await import("../config/load-clusters.ts");
   const clusters = await loadClusters({
     home: typed.home,
     explicitPath: named,
@@ -169,7 +194,7 @@ export const readSubmission = async (typed: Typed): Promise<Submission> => {
     foundClusters: found,
     project: {
       ...project,
-      overrides: overridesOf(overrideLayers(project.levels)),
+      overrides: await overridesIn(project),
       goesTo: [...new Set(spec.groups.map(({ cluster }) => cluster))],
     },
   };

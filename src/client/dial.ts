@@ -3,7 +3,7 @@ import net from "node:net";
 import { hostname } from "node:os";
 import type { Duplex } from "node:stream";
 import type { Endpoint } from "../protocol/endpoint.ts";
-import { dialServer, established } from "../protocol/dial-server.ts";
+import { established } from "../protocol/established.ts";
 
 /** Whether the server's pid and unix socket mean anything here. */
 export const isHere = (endpoint: Endpoint): boolean => endpoint.socket !== "" && endpoint.host === hostname();
@@ -20,12 +20,18 @@ const dialLocal = async (endpoint: Endpoint): Promise<net.Socket> => {
   return socket;
 };
 
+/** TLS is for those who come from elsewhere: it takes longer to load than the unix socket takes to answer. */
+const dialAway = async (endpoint: Endpoint): Promise<net.Socket> =>
+  (await import("../protocol/dial-server.ts")).dialServer(endpoint);
+
 type Created = (error: Error | null, socket?: Duplex) => void;
 
 /** A keep-alive agent whose every connection goes to this server, by the unix socket where that is possible. */
 export const agentFor = (endpoint: Endpoint): http.Agent => {
-  const agent = new http.Agent({ keepAlive: true, maxSockets: 64, maxFreeSockets: 4 });
-  const dial = isHere(endpoint) ? dialLocal : dialServer;
+  // each connection knows itself where it goes: Node need not look for a name to ask for
+  const options = { keepAlive: true, maxSockets: 64, maxFreeSockets: 4, servername: "" };
+  const agent = new http.Agent(options);
+  const dial = isHere(endpoint) ? dialLocal : dialAway;
   const createConnection = (_options: unknown, created: Created): undefined => {
     dial(endpoint).then(
       (socket) => created(null, socket),

@@ -1,9 +1,9 @@
 import type { Role } from "../api/caller.ts";
-import { randomUUID } from "node:crypto";
 import type { LaunchPreview, LaunchView, NewToken, TokenView } from "../api/launch-schemas.ts";
 import { readJsonLines } from "./lines.ts";
 import type { Requests } from "./requests.ts";
 import { type FollowOptions, pause, resumed } from "./resume.ts";
+import { newUuid } from "./submit.ts";
 import { isConnectionLost, readJson, type Request } from "./transport.ts";
 
 /** A launch's file as JSON (docs/launch.md). */
@@ -43,7 +43,7 @@ export const createLaunchClient = ({
   const ask = async <T>(request: Request): Promise<T> => (await readJson(await send(request))) as T;
 
   const launch = async (document: LaunchDocument): Promise<LaunchView> => {
-    const json = { uuid: randomUUID(), ...document };
+    const json = { uuid: await newUuid(), ...document };
     for (let attempt = 1; ; attempt++) {
       try {
         return await ask({ method: "POST", path: "/launches", json });

@@ -1,8 +1,12 @@
-import { readFile } from "node:fs/promises";
+import { readFile as readFileThen } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { NewToken } from "../api/launch-schemas.ts";
 import type { Reachable } from "../protocol/dial-server.ts";
 import { type Endpoint, readEndpoint } from "../protocol/endpoint.ts";
+
+/** Not that of node:fs/promises, which takes longer to load than these files to read. */
+const readFile = promisify(readFileThen);
 
 /**
  * A server of somebody else: HOME/remote.json is what `slipway tokens add` gave out. The address in the file that it

@@ -38,7 +38,7 @@ export const createRunStarts = ({ send, following }: Requests): RunStarts => {
     request: Pick<Request, "path" | "follow" | "signal">,
     read: (body: AsyncIterable<Buffer>) => Promise<T>,
   ): Promise<T> => {
-    const named = withUuid(document);
+    const named = await withUuid(document);
     const tries = items.some((stream) => stream.once === true) ? 1 : 3;
     for (let attempt = 1; ; attempt++) {
       try {

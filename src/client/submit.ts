@@ -1,5 +1,3 @@
-import { randomUUID } from "node:crypto";
-
 /** What a run's file says, with the file's own keys (`max-fails`, `time-limit`…). */
 export type RunDocument = Readonly<Record<string, unknown>>;
 
@@ -38,9 +36,12 @@ export async function* submission(document: RunDocument, streams: readonly ItemS
   yield '{"end":true}\n';
 }
 
+/** Whoever only asks needs no cryptography, which takes a while to load. */
+export const newUuid = async (): Promise<string> => (await import("node:crypto")).randomUUID();
+
 /** The server knows a repeated submission by its uuid: it is the same run. */
-export const withUuid = (document: RunDocument): RunDocument =>
-  typeof document["uuid"] === "string" ? document : { ...document, uuid: randomUUID() };
+export const withUuid = async (document: RunDocument): Promise<RunDocument> =>
+  typeof document["uuid"] === "string" ? document : { ...document, uuid: await newUuid() };
 
 /** Gathers single items into batches of a size the server likes. */
 export async function* inBatches<T>(items: Iterable<T> | AsyncIterable<T>, size = 1000): AsyncGenerator<T[]> {

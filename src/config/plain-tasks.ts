@@ -25,10 +25,25 @@ const [isTexts, isAmounts] = [listOf(isText), listOf(isAmount)];
 const isMap = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 
+/** A map in which each key is known, and its value plain. */
+const isMapOf =
+  (known: ReadonlyMap<string, IsPlain>): IsPlain =>
+  (value) => {
+    if (!isMap(value)) return false;
+    for (const key in value) if (known.get(key)?.(value[key]) !== true) return false;
+    return true;
+  };
+
+const EACH = new Map([
+  ["array", isAmount],
+  ...["lines", "json", "colsep"].map((key): [string, IsPlain] => [key, isText]),
+]);
+
 const PLAIN: Readonly<Record<string, IsPlain>> = {
   name: isText,
   run: (value) => typeof value === "string" || isTexts(value),
   after: (value) => isAmount(value) || isAmounts(value),
+  each: isMapOf(EACH),
   executor: (value) => value === null || value === "null" || value === "process",
   via: (value) => value === "pilot" || value === "job",
   ...Object.fromEntries(["cpus", "gpus", "mem", "tmp", "cpus-per-rank", "gpus-per-rank"].map((key) => [key, isAmount])),
@@ -38,11 +53,20 @@ const PLAIN: Readonly<Record<string, IsPlain>> = {
   ...Object.fromEntries(["cwd", "stdout", "stderr", "cluster", "queue", "backend"].map((key) => [key, isText])),
   ...Object.fromEntries(MANAGER_KEYS.map((key) => [key, isText])),
 };
-const plain = new Map(Object.entries(PLAIN));
+const isPlainTask = isMapOf(new Map(Object.entries(PLAIN)));
+
+/** What the top of a run may say besides its tasks, to be plain. */
+const isPlainTop = isMapOf(
+  new Map([
+    ...["name", "cwd", "export"].map((key): [string, IsPlain] => [key, isText]),
+    ["after", PLAIN["after"]!],
+    ["max-fails", isWhole],
+    ["force", isFlag],
+  ]),
+);
 
 const plainTask = (task: unknown): TaskInput | undefined => {
-  if (!isMap(task) || task["run"] === undefined) return undefined;
-  for (const key in task) if (plain.get(key)?.(task[key]) !== true) return undefined;
+  if (!isMap(task) || task["run"] === undefined || !isPlainTask(task)) return undefined;
   return (task["executor"] === null ? { ...task, executor: "null" } : task) as TaskInput;
 };
 
@@ -55,6 +79,8 @@ export const acceptedRun = (value: unknown): RunInput | undefined => {
     if (accepted === undefined) return undefined;
     tasks.push(accepted);
   }
+  const { tasks: _tasks, ...top } = value;
+  if (isPlainTop(top)) return { ...top, tasks };
   const rest = RunInput.safeParse({ ...value, tasks: [] });
   return rest.success ? { ...rest.data, tasks } : undefined;
 };

@@ -6,4 +6,4 @@ export { type Keys, loadKeys } from "./keys.ts";
 export type { Lease } from "./lease.ts";
 export { type HomePaths, prepareHome } from "./prepare.ts";
 export { MAX_SOCKET_PATH, removeRuntimeDirectory, runtimeDirectory, socketPath } from "./runtime-dir.ts";
-export { removeEndpoint, writeEndpoint } from "../protocol/endpoint.ts";
+export { removeEndpoint, writeEndpoint } from "../protocol/publish-endpoint.ts";

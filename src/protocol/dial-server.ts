@@ -1,34 +1,12 @@
 import tls from "node:tls";
-import net from "node:net";
+import type net from "node:net";
 import { hostname } from "node:os";
 import { type Endpoint, OPEN_TO_OTHERS, isLoopback } from "./endpoint.ts";
+import { established } from "./established.ts";
 import { pinOf } from "./pin.ts";
-
-export const CONNECT_TIMEOUT = 5000;
 
 /** What is needed to reach a server over the network. */
 export type Reachable = Pick<Endpoint, "host" | "addresses" | "port" | "keyPin">;
-
-export const established = async (socket: net.Socket, event: "connect" | "secureConnect"): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined;
-  try {
-    await new Promise<void>((resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`no connection within ${CONNECT_TIMEOUT / 1000} s`)), CONNECT_TIMEOUT);
-      socket.once(event, resolve);
-      socket.once("error", reject);
-      socket.once("close", () => reject(new Error("the connection was closed while it was being made")));
-    });
-  } catch (error) {
-    socket.on("error", () => socket.destroy());
-    socket.destroy();
-    throw error;
-  } finally {
-    clearTimeout(timer);
-    socket.removeAllListeners("close");
-    socket.removeAllListeners(event);
-    if (!socket.destroyed) socket.removeAllListeners("error");
-  }
-};
 
 /**
  * Tries the server's addresses in turn. Only the key is trusted: names and dates in the certificate mean nothing, and

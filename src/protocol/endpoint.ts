@@ -1,6 +1,6 @@
-import { readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs";
 import { join } from "node:path";
-import { replaceFile } from "../replace-file.ts";
+import { promisify } from "node:util";
 
 /** Where to find the server of a home: a file that the server writes when it is ready and removes when it ends. */
 export interface Endpoint {
@@ -45,7 +45,7 @@ export const readEndpoint = (home: string): Promise<Endpoint | undefined> => rea
 export const readEndpointFile = async (path: string): Promise<Endpoint | undefined> => {
   let text: string;
   try {
-    text = await readFile(path, "utf8");
+    text = await promisify(readFile)(path, "utf8");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
@@ -57,12 +57,4 @@ export const readEndpointFile = async (path: string): Promise<Endpoint | undefin
   } catch {
     return undefined;
   }
-};
-
-export const writeEndpoint = (home: string, endpoint: Endpoint): Promise<void> =>
-  replaceFile(endpointPath(home), `${JSON.stringify(endpoint)}\n`, { sync: false });
-
-/** Removes the file if it is still this server's. */
-export const removeEndpoint = async (home: string, epoch: number): Promise<void> => {
-  if ((await readEndpoint(home))?.epoch === epoch) await rm(endpointPath(home), { force: true });
 };

@@ -4,7 +4,7 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { unpackResults, valueAt } from "../../src/core/columns.ts";
 import { FRACTION } from "../../src/core/resources.ts";
-import { writeEndpoint } from "../../src/protocol/endpoint.ts";
+import { writeEndpoint } from "../../src/protocol/publish-endpoint.ts";
 import type { AgentMessage, GroupTemplate, Results, ServerMessage } from "../../src/protocol/messages.ts";
 import { loadKeys } from "../../src/home/index.ts";
 import { until } from "../until.ts";

@@ -4,7 +4,6 @@ import type { Context } from "../context.ts";
 import { printBackendUsage } from "../backend-usage.ts";
 import { tellRedirected } from "../cluster-problems.ts";
 import { displayFor } from "../display.ts";
-import { dryRun } from "../dry-run.ts";
 import { exitStatus, followRun, followedBy, summaryOf } from "../follow.ts";
 import { type Joblog, openJoblog } from "../joblog.ts";
 import { onInterrupts } from "../interrupts.ts";
@@ -156,7 +155,7 @@ export const define: Define = (command, { act }) =>
       act(async (context, _args, command) => {
         if (await printBackendUsage(context, command)) return 0;
         if (command.opts<{ dryRun?: boolean }>().dryRun === true)
-          return dryRun(context, await prepareCheck(command, context.home));
+          return (await import("../dry-run.ts")).dryRun(context, await prepareCheck(command, context.home));
         const submission = await prepareSubmission(command, context.home);
         tellOf(context, submission);
         const lease = { own: false };

@@ -3,7 +3,6 @@ import { plural } from "../render/text.ts";
 import { defineSubmission } from "../submission-options.ts";
 import { printBackendUsage } from "../backend-usage.ts";
 import { tellRedirected } from "../cluster-problems.ts";
-import { dryRun } from "../dry-run.ts";
 import { prepareCheck, prepareSubmission, tellOf } from "../submission.ts";
 import { type Define, examples } from "../verb.ts";
 
@@ -23,7 +22,7 @@ export const define: Define = (command, { act }) =>
       act(async (context, _args, command) => {
         if (await printBackendUsage(context, command)) return undefined;
         if (command.opts<{ dryRun?: boolean }>().dryRun === true)
-          return dryRun(context, await prepareCheck(command, context.home));
+          return (await import("../dry-run.ts")).dryRun(context, await prepareCheck(command, context.home));
         const submission = await prepareSubmission(command, context.home);
         const { document, items, namesClusters, project } = submission;
         if (namesClusters) refuseClusters();

@@ -1,5 +1,6 @@
 import path from "node:path";
-import { findProject, loadProject, type ProjectLocation } from "../../config/load-project.ts";
+import { findProject } from "../../config/find-project.ts";
+import { loadProject, type ProjectLocation } from "../../config/load-project.ts";
 import { overrideLayers } from "../../config/project-file.ts";
 import { SlipwayError } from "../../errors.ts";
 import { readEndpoint } from "../../protocol/endpoint.ts";

@@ -55,7 +55,7 @@ test("items are gathered into batches", async () => {
   expect(found).toEqual([[1, 2], [3, 4], [5]]);
 });
 
-test("a uuid is kept or made", () => {
-  expect(withUuid({ uuid: "u" })).toEqual({ uuid: "u" });
-  expect(withUuid({})["uuid"]).toMatch(/^[0-9a-f-]{36}$/);
+test("a uuid is kept or made", async () => {
+  expect(await withUuid({ uuid: "u" })).toEqual({ uuid: "u" });
+  expect((await withUuid({}))["uuid"]).toMatch(/^[0-9a-f-]{36}$/);
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { buildRun } from "../../../src/config/build-run.ts";
 import { requestBody } from "../../../src/config/request-body.ts";
-import { readRunBody, readRunFile } from "../../../src/config/run-file.ts";
+import { readRunFile } from "../../../src/config/read-run-file.ts";
+import { readRunBody } from "../../../src/config/run-file.ts";
 import { taskCount } from "../../../src/core/spec.ts";
 
 const read = (text: string) => readRunFile(text, "dir/docking.yaml");

@@ -17,7 +17,7 @@ import { runFromCommand } from "../../../src/config/run-from-command.ts";
 import { MINIMAL, NOT_EXPORTED } from "../../../src/config/environment.ts";
 import { STARTER_KEYS } from "../../../src/config/starter-keys.ts";
 import { STARTERS } from "../../../src/starters/starters.ts";
-import { readRunFile } from "../../../src/config/run-file.ts";
+import { readRunFile } from "../../../src/config/read-run-file.ts";
 import { SIMULATION_KEYS } from "../../../src/managers/simulated/keys.ts";
 import { EachInput, RUN_KEYS, TASK_KEYS } from "../../../src/config/run-schema.ts";
 

@@ -6,7 +6,7 @@ import { clusterNamed, combineClusters, readClustersFile } from "../../../src/co
 import { effectiveCluster } from "../../../src/config/effective.ts";
 import { chooseStage, overrideLayers, readProjectFile } from "../../../src/config/project-file.ts";
 import { settingsOf, withProject } from "../../../src/config/project-run.ts";
-import { readRunFile } from "../../../src/config/run-file.ts";
+import { readRunFile } from "../../../src/config/read-run-file.ts";
 import { optionsFrom, runFromCommand, withOptions } from "../../../src/config/run-from-command.ts";
 
 /** Any combination of layers: the strongest that says something wins, and each value knows its file and line. */

@@ -13,7 +13,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loadClusters } from "../../../src/config/load-clusters.ts";
-import { findProject, loadProject } from "../../../src/config/load-project.ts";
+import { findProject } from "../../../src/config/find-project.ts";
+import { loadProject } from "../../../src/config/load-project.ts";
 
 let root: string;
 beforeEach(() => {

@@ -9,6 +9,13 @@ const value = fc.oneof(
   fc.constantFrom<unknown>("", "t1", "500M", "job", "pilot", "null", "process", null, true, false, {}, [], "run:3"),
   fc.constantFrom<unknown>(0, 1, -3, 1.5, 2 ** 60, ["a", "b"], ["a", 1], [null], { t1: "any" }, { array: "1-3" }),
   fc.constantFrom<unknown>({ A: "1", B: 2, C: null }, { values: [1, "x"] }, { nothing: 1 }, [["a"]], [{ t1: "ok" }]),
+  fc.constantFrom<unknown>(
+    { array: 3 },
+    { array: null },
+    { lines: "f", colsep: "," },
+    { json: "f" },
+    { array: "1", x: 1 },
+  ),
 );
 
 const key = fc.oneof(
@@ -32,16 +39,21 @@ test("a run is accepted if the schema accepts it, and becomes the same", () => {
   let accepted = 0;
   const runs = fc.array(task, { maxLength: 3 });
   fc.assert(
-    fc.property(runs, fc.constantFrom("name", "cwd", "max-fails", "other"), value, (tasks, top, of) => {
-      const body = {
-        ...(parse([[top, of]]) as object),
-        tasks: tasks.map(([pairs, run]) => parse(run === undefined ? pairs : [...pairs, ["run", run]])),
-      };
-      const quick = acceptedRun(body);
-      const whole = RunInput.safeParse(body);
-      expect(quick).toEqual(whole.data);
-      if (whole.success) accepted += 1;
-    }),
+    fc.property(
+      runs,
+      fc.constantFrom("name", "cwd", "max-fails", "export", "after", "force", "__proto__", "other"),
+      value,
+      (tasks, top, of) => {
+        const body = {
+          ...(parse([[top, of]]) as object),
+          tasks: tasks.map(([pairs, run]) => parse(run === undefined ? pairs : [...pairs, ["run", run]])),
+        };
+        const quick = acceptedRun(body);
+        const whole = RunInput.safeParse(body);
+        expect(quick).toEqual(whole.data);
+        if (whole.success) accepted += 1;
+      },
+    ),
     { numRuns: 2000 },
   );
   expect(accepted).toBeGreaterThan(100);

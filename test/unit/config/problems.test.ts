@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { buildRun } from "../../../src/config/build-run.ts";
 import { quoteThis } from "../../../src/config/excerpt.ts";
-import { readRunFile } from "../../../src/config/run-file.ts";
+import { readRunFile } from "../../../src/config/read-run-file.ts";
 import { errorText } from "../../../src/cli/render/error.ts";
 import { PLAIN } from "../../../src/cli/render/style.ts";
 import { SlipwayError, SlipwayErrors, errorFromJSON } from "../../../src/errors.ts";

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { buildRun } from "../../../src/config/build-run.ts";
-import { loadRunFile, readRunBody, readRunFile } from "../../../src/config/run-file.ts";
+import { loadRunFile, readRunFile } from "../../../src/config/read-run-file.ts";
+import { readRunBody } from "../../../src/config/run-file.ts";
 import { SlipwayError } from "../../../src/errors.ts";
 import { refused } from "../../refusal.ts";
 

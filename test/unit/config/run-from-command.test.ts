@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { buildRun } from "../../../src/config/build-run.ts";
-import { readRunFile } from "../../../src/config/run-file.ts";
+import { readRunFile } from "../../../src/config/read-run-file.ts";
 import { optionsFrom, runFromCommand, withOptions, type CommandOptions } from "../../../src/config/run-from-command.ts";
 
 const built = (command: string[], options: CommandOptions = {}) =>

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { buildRun } from "../../../src/config/build-run.ts";
-import { readRunBody, readRunFile } from "../../../src/config/run-file.ts";
+import { readRunFile } from "../../../src/config/read-run-file.ts";
+import { readRunBody } from "../../../src/config/run-file.ts";
 import { runFromCommand, withOptions } from "../../../src/config/run-from-command.ts";
 import { SlipwayError } from "../../../src/errors.ts";
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { buildRun, type BuiltRun } from "../../../src/config/build-run.ts";
 import { requestBody } from "../../../src/config/request-body.ts";
-import { readRunBody, readRunFile } from "../../../src/config/run-file.ts";
+import { readRunFile } from "../../../src/config/read-run-file.ts";
+import { readRunBody } from "../../../src/config/run-file.ts";
 import { runFromCommand, withOptions, type CommandOptions } from "../../../src/config/run-from-command.ts";
 import { refused } from "../../refusal.ts";
 

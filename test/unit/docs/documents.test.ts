@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { combineClusters, readClustersFile } from "../../../src/config/clusters-file.ts";
 import { buildRun } from "../../../src/config/build-run.ts";
-import { loadRunFile, readRunFile } from "../../../src/config/run-file.ts";
+import { loadRunFile, readRunFile } from "../../../src/config/read-run-file.ts";
 import { PILOT_STATES, TASK_STATES } from "../../../src/core/states.ts";
 import { ERRORS } from "../../../src/errors.ts";
 
