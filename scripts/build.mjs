@@ -1,6 +1,6 @@
-// Builds dist/: the CLI in pieces that are read when a verb needs them; the server, the SDK and what managers from
-// outside need as one file each; and the agent as one file that a compute node runs with Node alone. Dependencies are
-// bundled, so that a process starts fast. The page is built beside them (build-page.mjs).
+// Builds dist/: the CLI twice, with all verbs and with the light ones; the server, the SDK and what managers from outside
+// need as one file each; and the agent as one file that a compute node runs with Node alone. Dependencies are bundled, so
+// that a process starts fast. The page is built beside them (build-page.mjs).
 import { execFileSync, spawnSync } from "node:child_process";
 import {
   existsSync,
@@ -13,7 +13,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { buildPage } from "./build-page.mjs";
@@ -76,13 +76,49 @@ export default function stringWidth(...given) {
     }),
 };
 
-/** A program with code compiled before loads modules through a file beside it (src/code-cache.ts). */
-const importBeside = {
-  name: "import-beside",
+/** commander can start verbs that are programs of their own; ours are not, and what would start them takes 2 ms to load. */
+const commanderAlone = {
+  name: "commander-alone",
+  setup: ({ onResolve, onLoad }) => {
+    onResolve({ filter: /^node:child_process$/ }, ({ importer, path }) =>
+      /[\\/]commander[\\/]/.test(importer) ? { path, namespace: "nothing" } : undefined,
+    );
+    onLoad({ filter: /^/, namespace: "nothing" }, () => ({ contents: "" }));
+  },
+};
+
+/** What a program with code compiled before finds in a file beside it. */
+const beside = (file) => ({
+  name: `${file}-beside`,
   setup: ({ onResolve }) =>
-    onResolve({ filter: /\/import-module\.ts$/ }, ({ kind }) =>
-      kind === "entry-point" ? undefined : { path: "./import-module.cjs", external: true },
+    onResolve({ filter: new RegExp(`/${file}\\.ts$`) }, ({ kind }) =>
+      kind === "entry-point" ? undefined : { path: `./${file}.cjs`, external: true },
     ),
+});
+
+/** It cannot import() itself (src/code-cache.ts). */
+const importBeside = beside("import-module");
+
+/** Verbs that need neither zod nor yaml: most of what is typed, and an eighth of the text (src/cli/quick.ts). */
+const lightVerbs =
+  "wait attach cancel list show tasks report logs jobs why events status top open down pilots agent tokens journal __complete".split(
+    " ",
+  );
+
+/** The verbs in the light CLI: the others' modules are not there, and nobody asks for them. */
+const onlyLight = {
+  name: "only-light",
+  setup: ({ onResolve, onEnd }) => {
+    onResolve({ filter: /^\.\/verbs\// }, ({ path, kind }) =>
+      kind !== "dynamic-import" || path === "./verbs/complete.ts" || lightVerbs.includes(basename(path, ".ts"))
+        ? undefined
+        : { path, external: true },
+    );
+    onEnd(({ metafile }) => {
+      const heavy = Object.keys(metafile?.inputs ?? {}).find((path) => /node_modules\/(zod|yaml)\//.test(path));
+      if (heavy !== undefined) throw new Error(`a light verb is not light any more: it needs ${heavy}`);
+    });
+  },
 };
 
 const common = {
@@ -104,37 +140,52 @@ const common = {
   },
 };
 
+const commonJs = { format: "cjs", outExtension: { ".js": ".cjs" }, banner: {} };
+
+/**
+ * A program whose code, once compiled, is kept: CommonJS. As an address of its own it has the file's. Short text starts
+ * faster; names stay for those who read traces.
+ */
+const program = {
+  ...commonJs,
+  minifyWhitespace: true,
+  minifySyntax: true,
+  sourcemap: "linked",
+  define: { ...common.define, "import.meta.url": "slipwayUrl" },
+  plugins: [...common.plugins, importBeside],
+  banner: { js: 'const slipwayUrl = require("node:url").pathToFileURL(__filename).href;' },
+};
+
+/** The CLI: its lines stay short, since a trace names them, and certificates, a third of its text, are made by one verb. */
+const cli = {
+  ...program,
+  lineLimit: 160,
+  supported: { "dynamic-import": false },
+  plugins: [...program.plugins, beside("x509"), commanderAlone],
+};
+
 const bundles = [
-  { entryPoints: { cli: "src/cli/main.ts" }, splitting: true, chunkNames: "chunks/[name]-[hash]", sourcemap: "linked" },
-  { entryPoints: { server: "src/server/quick.ts" } },
-  // CommonJS, since V8's compiled code of it is kept; as an address of its own it has the file's
+  { ...cli, entryPoints: { cli: "src/cli/main.ts" } },
+  { ...cli, entryPoints: { "cli-light": "src/cli/main.ts" }, plugins: [...cli.plugins, onlyLight] },
   {
-    entryPoints: { server: "src/server/main.ts" },
-    format: "cjs",
-    outExtension: { ".js": ".cjs" },
+    ...commonJs,
+    entryPoints: { "cli-quick": "src/cli/quick.ts" },
+    define: { LIGHT_VERBS: JSON.stringify(lightVerbs) },
     minifyWhitespace: true,
     minifySyntax: true,
-    sourcemap: "linked",
-    define: { ...common.define, "import.meta.url": "slipwayUrl" },
-    plugins: [...common.plugins, importBeside],
-    banner: { js: 'const slipwayUrl = require("node:url").pathToFileURL(__filename).href;' },
   },
-  {
-    entryPoints: { "import-module": "src/import-module.ts" },
-    format: "cjs",
-    outExtension: { ".js": ".cjs" },
-    banner: {},
-  },
+  { ...commonJs, entryPoints: { x509: "src/home/x509.ts" }, minifyWhitespace: true, minifySyntax: true },
+  { entryPoints: { server: "src/server/quick.ts" } },
+  { ...program, entryPoints: { server: "src/server/main.ts" } },
+  { ...commonJs, entryPoints: { "import-module": "src/import-module.ts" } },
   { entryPoints: { client: "src/client/index.ts" }, sourcemap: "linked" },
   // started once for each task that is a job of its own: CommonJS starts faster than modules do, and so does short text;
   // names stay for those who read traces
   {
+    ...commonJs,
     entryPoints: { agent: "src/agent/main.ts", "agent-quick": "src/agent/quick.ts" },
-    format: "cjs",
-    outExtension: { ".js": ".cjs" },
     minifyWhitespace: true,
     minifySyntax: true,
-    banner: {},
   },
   {
     entryPoints: { provider: "src/managers/outside.ts", "provider-contract": "src/managers/provider-contract.ts" },
@@ -180,13 +231,14 @@ const main = async () => {
   // Pieces first, then the files that name them.
   for (const { path, contents } of files.toSorted((a, b) => b.path.split("/").length - a.path.split("/").length))
     put(path, contents);
-  // of older agents
-  for (const name of readdirSync(dist)) if (name === "agent.js" || name.endsWith(".cache")) rmSync(join(dist, name));
+  // of this program's earlier selves
+  for (const name of readdirSync(dist))
+    if (["agent.js", "cli.js", "cli.js.map", "chunks"].includes(name) || name.endsWith(".cache"))
+      rmSync(join(dist, name), { recursive: true });
   for (const { path, contents } of page.files) put(path, contents);
   const written = new Set([...files, ...page.files].map(({ path }) => path));
-  for (const folder of [join(dist, "chunks"), join(dist, "page")])
-    for (const name of existsSync(folder) ? readdirSync(folder) : [])
-      if (!written.has(join(folder, name))) rmSync(join(folder, name), { force: true });
+  for (const name of readdirSync(join(dist, "page")))
+    if (!written.has(join(dist, "page", name))) rmSync(join(dist, "page", name), { force: true });
   put(
     join(dist, "THIRD-PARTY.txt"),
     thirdPartyNotices(root, [...page.inputs, ...results.flatMap(({ metafile }) => Object.keys(metafile.inputs))]),
@@ -201,7 +253,7 @@ const main = async () => {
   // A source that changed while we built is newer than the stamp.
   utimesSync(stamp, began, began);
   const size = (name) => `${name} ${Math.round(statSync(join(dist, name)).size / 1024)} KB`;
-  const shown = ["cli.js", "server.cjs", "client.js", "agent.cjs"].map(size);
+  const shown = ["cli.cjs", "cli-light.cjs", "server.cjs", "client.js", "agent.cjs"].map(size);
   console.log(
     `built ${relative(process.cwd(), dist) || "."}: ${shown.join(", ")} in ${Math.round(performance.now() - begun)} ms`,
   );

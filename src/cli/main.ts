@@ -20,7 +20,7 @@ const hasFlag = (argv: readonly string[], flag: string): boolean => {
 };
 
 /** The tree of commands: names and summaries now, everything else of a verb when it is used. */
-const buildProgram = (around: Surroundings, exit: (status: number) => void): Command => {
+const buildProgram = (around: Surroundings, exit: (status: number, command: Command) => void): Command => {
   const program: Command = new Command("slipway")
     .description("Slipway launches work onto any HPC cluster, and onto this machine.")
     .usage("[options] COMMAND …")
@@ -60,7 +60,7 @@ const buildProgram = (around: Surroundings, exit: (status: number) => void): Com
         const command = given.at(-1) as Command;
         const context = createContext(around, globalsOf(command));
         try {
-          exit((await handler(context, command.args, command)) ?? 0);
+          exit((await handler(context, command.args, command)) ?? 0, command);
         } finally {
           context.close();
         }
@@ -115,11 +115,22 @@ const usageError = (error: CommanderError): SlipwayError => {
   );
 };
 
+/** What decides which code a command needs: its words, its options and whether it reads a file. Nothing of what they say. */
+const useOf = (command: Command): string => {
+  const words: string[] = [];
+  for (let at = command; at.parent !== null; at = at.parent) words.unshift(at.name());
+  const options = command.options.map((option) => option.attributeName());
+  const given = options.filter((name) => command.getOptionValueSourceWithGlobals(name) === "cli");
+  const file = command.args.some((word) => /\.ya?ml$/i.test(word)) ? ["FILE"] : [];
+  return [...words, ...given.filter((name) => name !== "home"), ...file].join("+");
+};
+
 /**
  * Runs one command line and returns its exit status. `root` is where Slipway is installed. Never throws: an error is
- * printed as text, or as JSON with --json, and becomes the exit status in its row of the table.
+ * printed as text, or as JSON with --json, and becomes the exit status in its row of the table. `used` hears of the use
+ * that was made of a verb, when that has done its work.
  */
-export const main = async (argv: readonly string[], root: string): Promise<number> => {
+export const main = async (argv: readonly string[], root: string, used: (use: string) => void): Promise<number> => {
   const around: Surroundings = {
     root,
     out: outputTo(process.stdout),
@@ -129,8 +140,9 @@ export const main = async (argv: readonly string[], root: string): Promise<numbe
   process.on("SIGINT", interrupted);
   let status = 0;
   try {
-    const program = buildProgram(around, (value) => {
+    const program = buildProgram(around, (value, command) => {
       status = value;
+      used(useOf(command));
     });
     await program.parseAsync(argv, { from: "user" });
   } catch (error) {

@@ -25,12 +25,7 @@ export const pinOf = (pem: string): string => createHash("sha256").update(spkiOf
  * node whose clock is wrong, does not break it. Trust comes from the pin, so its names mean nothing.
  */
 export const makeCertificate = async (keyPem: string, now: number = Date.now()): Promise<string> => {
-  // Loaded only here: the library is large and a home needs it once.
-  await import("reflect-metadata");
-  const loaded: typeof import("@peculiar/x509") & { default?: typeof import("@peculiar/x509") } =
-    await import("@peculiar/x509");
-  // where a bundle is split, all of a CommonJS module is its default
-  const x509 = loaded.default ?? loaded;
+  const x509 = await import("./x509.ts");
   const pkcs8 = createPrivateKey(keyPem).export({ format: "der", type: "pkcs8" });
   const privateKey = await webcrypto.subtle.importKey("pkcs8", pkcs8, ALGORITHM, false, ["sign"]);
   const publicKey = await webcrypto.subtle.importKey("spki", spkiOf(keyPem), ALGORITHM, true, ["verify"]);
