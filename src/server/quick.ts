@@ -15,5 +15,10 @@ import { runProgram } from "../code-cache.ts";
 setFlagsFromString("--interrupt-budget=20000");
 /** A server that comes to rest collects its garbage once, to give back memory: a second time would give back nothing. */
 setFlagsFromString("--memory-reducer-single-gc");
+/**
+ * One that has not yet had a reason to collect has less garbage than its heap may grow to at first (some 30 MB): its start
+ * alone is no reason, and would cost a login node as much as two minutes of rest.
+ */
+setFlagsFromString("--no-memory-reducer-for-small-heaps");
 
 runProgram(join(dirname(fileURLToPath(import.meta.url)), "server.cjs"), process.argv[2] === "serve");
