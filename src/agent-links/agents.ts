@@ -10,8 +10,8 @@ import { createCutShort } from "./cut-short.ts";
 import { createGangs } from "./gangs.ts";
 import { createHandshakes } from "./handshake.ts";
 import { hear } from "./hear.ts";
-import { isSilent } from "./heartbeat.ts";
-import { tellInPassing } from "./in-passing.ts";
+import { LATE_HEARTBEATS, isSilent } from "./heartbeat.ts";
+import { hasNews, tellInPassing } from "./in-passing.ts";
 import { type AgentLink, type Links, createLinks } from "./link.ts";
 import { loseAgents, loseSilent } from "./losing.ts";
 import { createOutputLimiter } from "./output-limits.ts";
@@ -26,8 +26,9 @@ import type { AgentId, Row, RunId } from "../core/ids.ts";
  * lease is over.
  */
 
-/** The time between two looks at all agents. */
+/** The time between two looks at all agents; the longer one while there is nothing to expect from them. */
 const LOOK_MS = 1000;
+const CALM_MS = 5000;
 
 export type { AgentsListeners, AgentsOptions } from "./context.ts";
 export type { AgentLink } from "./link.ts";
@@ -103,20 +104,28 @@ export const createAgents = (options: AgentsOptions): Agents => {
     },
   });
 
-  /** A server without agents does not wake up for them. */
-  let watch: LongTimer | undefined;
+  /** A server without agents does not wake up for them, and seldom where all are heard from and know all. */
+  let watch: { readonly ms: number; readonly timer: LongTimer } | undefined;
+  const lookEvery = (ms: number): void => {
+    if (watch?.ms === ms) return;
+    watch?.timer.stop();
+    watch = { ms, timer: repeatTimer(ms, look) };
+  };
+  const look = (): void => {
+    let isLate = false;
+    for (const link of links.values()) {
+      const silence = link.channel?.silence() ?? 0;
+      // it should have asked by now: with that it would have heard
+      if (silence > link.heartbeatMs) tellInPassing(link);
+      isLate ||= hasNews(link) || silence > LATE_HEARTBEATS * link.heartbeatMs;
+      if (!held && isSilent(silence, link.heartbeatMs)) link.channel?.destroy("the agent is silent");
+    }
+    if (links.size > 0) return lookEvery(isLate ? LOOK_MS : CALM_MS);
+    watch?.timer.stop();
+    watch = undefined;
+  };
   const watchLinks = (): void => {
-    watch ??= repeatTimer(LOOK_MS, () => {
-      for (const link of links.values()) {
-        const silence = link.channel?.silence() ?? 0;
-        // it should have asked by now: with that it would have heard
-        if (silence > link.heartbeatMs) tellInPassing(link);
-        if (!held && isSilent(silence, link.heartbeatMs)) link.channel?.destroy("the agent is silent");
-      }
-      if (links.size > 0) return;
-      watch?.stop();
-      watch = undefined;
-    });
+    if (watch === undefined) lookEvery(CALM_MS);
   };
 
   return {
@@ -170,7 +179,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
       handshakes.hold(hold);
     },
     close: () => {
-      watch?.stop();
+      watch?.timer.stop();
       for (const link of links.values()) {
         tellInPassing(link);
         link.channel?.close();

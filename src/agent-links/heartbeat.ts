@@ -10,6 +10,9 @@ const PER_SECOND = 500;
 /** An agent that says nothing for this many of its heartbeats is silent. */
 const SILENT_HEARTBEATS = 4;
 
+/** One that says nothing for this many is looked at more often: well before it is silent, even between two looks. */
+export const LATE_HEARTBEATS = 2;
+
 /** Whole seconds, so that an agent more or less changes nothing. */
 export const heartbeatFor = (agents: number): number => Math.max(SHORTEST_MS, Math.ceil(agents / PER_SECOND) * 1000);
 

@@ -13,6 +13,9 @@ export const tellInPassing = (link: AgentLink): void => {
   for (const run of link.over.splice(0)) link.channel.send({ t: "forget", run });
 };
 
+export const hasNews = ({ channel, durable, over }: AgentLink): boolean =>
+  channel !== undefined && (durable > 0 || over.length > 0);
+
 /** Its results up to this message are on disk; `leaves`: it has nothing more to do. */
 export const resultsKept = (link: AgentLink, seq: number, leaves: boolean): void => {
   link.durable = Math.max(link.durable, seq);

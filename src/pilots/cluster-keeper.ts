@@ -14,6 +14,7 @@ import { type FleetNotes, createNotes, noteSuccess } from "./notes.ts";
 import { createPilotCancels } from "./pilot-cancels.ts";
 import { createPilotEnds } from "./pilot-ends.ts";
 import { createPilotStarts } from "./pilot-starts.ts";
+import { restMs } from "./rest.ts";
 import type { PilotId } from "../core/ids.ts";
 
 /**
@@ -36,7 +37,7 @@ const filesOf = (roster: Roster, fleets: readonly Fleet[], pilot: Pilot): PilotF
 export interface ClusterKeeper {
   readonly cluster: string;
   readonly fleets: readonly Fleet[];
-  /** Between two looks; longer while the cluster is at rest: it has no pilots, and there is no work that could want some. */
+  /** Between two looks; longer while the cluster is at rest: there is no work, and it has no pilots, or quiet ones. */
   readonly periodMs: number;
   /** The cluster's queues as they are written now; living pilots keep their terms. */
   change(next: readonly Fleet[]): void;
@@ -64,23 +65,10 @@ export interface ClusterKeeper {
   stop(now: boolean): boolean;
 }
 
-/** A cluster at rest is looked at because something may have been missed: whatever ends its rest asks for a look. */
-const REST_MS = 10_000;
 /** A look or a submission that takes longer is reported as a problem. */
 const SLOW_MS = 30_000;
 /** How long a stopping server tries to reach its manager; after that, its successor finds the pilots again. */
 const UNREACHABLE_MS = 60_000;
-
-/** There are no pilots and no jobs, none that there must be, and no work that could want some. */
-const isAtRest = (
-  fleets: readonly Fleet[],
-  { engine, roster }: KeeperContext,
-  notesOf: (fleet: Fleet) => FleetNotes,
-  companion: Companion | undefined,
-): boolean =>
-  fleets.every((fleet) => !notesOf(fleet).first && fleet.policy.min === 0 && roster.live(fleet).length === 0) &&
-  (companion?.isEmpty(false) ?? true) &&
-  [...engine.state.runs.values()].every(({ finished }) => finished > 0);
 
 export const createClusterKeeper = (
   cluster: string,
@@ -149,8 +137,8 @@ export const createClusterKeeper = (
     fleets,
     get periodMs() {
       const isCalm = watch.problem === null && starts.underway.size === 0 && !isStopping();
-      const rests = isCalm && fixedPeriodMs === undefined && isAtRest(fleets, context, notesOf, companion);
-      return rests ? Math.max(REST_MS, periodMs()) : periodMs();
+      if (!isCalm || fixedPeriodMs !== undefined) return periodMs();
+      return Math.max(periodMs(), restMs(fleets, context, notesOf, companion));
     },
     change: (next) => {
       for (const gone of changeFleets(fleets, next, roster)) memory.delete(gone);

@@ -3,12 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { FLEET } from "../../../src/config/fleet-keys.ts";
+import { FLEET, type FleetConfig } from "../../../src/config/fleet-keys.ts";
 import { Task } from "../../../src/core/states.ts";
 import { peek } from "../../../src/core/table.ts";
 import { CommandError } from "../../../src/managers/commands.ts";
 import type { JobStatus } from "../../../src/managers/provider.ts";
 import { createClusterKeeper } from "../../../src/pilots/cluster-keeper.ts";
+import type { KeeperContext } from "../../../src/pilots/context.ts";
+import type { Fleet } from "../../../src/pilots/fleet.ts";
+import type { FleetNotes } from "../../../src/pilots/notes.ts";
+import { restMs } from "../../../src/pilots/rest.ts";
 import { createRoster } from "../../../src/pilots/roster.ts";
 import type { Spools } from "../../../src/pilots/spools.ts";
 import { until } from "../../until.ts";
@@ -172,6 +176,60 @@ describe("a cluster at rest", () => {
       await keeper.look();
       return keeper.periodMs === 10_000;
     });
+  });
+});
+
+describe("a pilot on this machine that waits for work", () => {
+  const WAITING: Partial<Fleet> = { prompt: true };
+  const ease = async (policy: Partial<FleetConfig>, change: Partial<Fleet>): Promise<number[]> => {
+    const manager = createManager();
+    const fleet = fleetOf(manager, { period: 1, min: 1, max: 1, ...policy }, change);
+    const setup = await start([fleet]);
+    const { engine, agents } = setup;
+    await until("there is a job", () => manager.jobs.size === 1);
+    const context = { engine, agents, roster: createRoster(home, engine, agents) } as KeeperContext;
+    const rest = () => restMs([fleet], context, () => ({ first: false }) as FleetNotes, undefined);
+    const seen = [rest()];
+    const agent = connectAgent(setup, 1);
+    await until("it is active", () => setup.pilot(1)?.state === "PMGR_ACTIVE");
+    seen.push(rest());
+    const run = setup.work(1);
+    seen.push(rest());
+    engine.commit({ type: "run.canceled", at: engine.clock(), run, reason: "test" });
+    await until("the run is over", () => engine.state.runs.get(run)!.finished > 0);
+    seen.push(rest());
+    agent.cut();
+    await until("it is suspect", () => agents.link(1)?.channel === undefined);
+    seen.push(rest());
+    return seen;
+  };
+
+  it("is looked at less often while its agent is connected and nothing is to run", async () => {
+    const seen = await ease({}, WAITING);
+    expect(seen).toEqual([0, 5000, 0, 5000, 0]);
+  });
+
+  it("is looked at as ever if it is to end soon", async () => {
+    const soon = await ease({ idle: 20 }, WAITING);
+    expect(soon).toEqual([0, 0, 0, 0, 0]);
+  });
+
+  it("is looked at as ever if its manager is elsewhere", async () => {
+    const elsewhere = await ease({}, {});
+    expect(elsewhere).toEqual([0, 0, 0, 0, 0]);
+  });
+
+  it("is looked at as ever while it drains", async () => {
+    const manager = createManager();
+    const fleet = fleetOf(manager, { min: 1, max: 1 }, WAITING);
+    const setup = await start([fleet]);
+    const { engine, agents } = setup;
+    await until("there is a job", () => manager.jobs.size === 1);
+    connectAgent(setup, 1);
+    await until("it is active", () => setup.pilot(1)?.state === "PMGR_ACTIVE");
+    agents.drain(1, false, "test");
+    const context = { engine, agents, roster: createRoster(home, engine, agents) } as KeeperContext;
+    expect(restMs([fleet], context, () => ({ first: false }) as FleetNotes, undefined)).toBe(0);
   });
 });
 
