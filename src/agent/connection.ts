@@ -66,6 +66,10 @@ const createHeartbeat = () => {
     every: (ms: number): void => {
       everyMs = ms;
     },
+    /** The server has just heard of us: the next one is due a full time later. */
+    heard: (): void => {
+      last = performance.now();
+    },
     look: (channel: Channel<AgentMessage> | undefined): void => {
       if (channel === undefined) return;
       const now = performance.now();
@@ -125,6 +129,8 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       );
       channel.trust();
       channel.send({ t: "hello", token, ...listener.hello() });
+      // one of thousands that come back would otherwise ask at once, on top of its hello
+      heartbeat.heard();
     });
 
   /** Finds a server and talks to it until it is gone. */

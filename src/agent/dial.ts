@@ -1,5 +1,4 @@
 import { connect as connectPlain } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import { connect, createSecureContext, type SecureContext, type TLSSocket } from "node:tls";
 import type { Endpoint } from "../protocol/endpoint.ts";
 import { pinOf } from "../protocol/pin.ts";
@@ -80,6 +79,16 @@ const dialOne = (host: string, port: number, pin: string, { connectMs, answerMs 
   return { settled, answered: Promise.race([settled, taken]), giveUp };
 };
 
+/** Whether it has not answered in time; as soon as that is known. */
+const isSilent = ({ answered }: Attempt): Promise<boolean> =>
+  new Promise((resolve) => {
+    const limit = setTimeout(resolve, NEXT_ADDRESS_MS, true);
+    void answered.then(() => {
+      clearTimeout(limit);
+      resolve(false);
+    });
+  });
+
 /** The first connection that showed the right key, or each address with its error. */
 export const dial = async (
   endpoint: Endpoint,
@@ -90,7 +99,8 @@ export const dial = async (
   const attempts: Attempt[] = [];
   let winner: TLSSocket | undefined;
   const tries = new Set<Promise<void>>();
-  for (const host of new Set(endpoint.addresses)) {
+  const hosts = [...new Set(endpoint.addresses)];
+  for (const [nth, host] of hosts.entries()) {
     const attempt = dialOne(host, endpoint.port, endpoint.keyPin, patience);
     attempts.push(attempt);
     const over = attempt.settled.then((got) => {
@@ -100,8 +110,9 @@ export const dial = async (
       else got.destroy();
     });
     tries.add(over);
-    const isSilent = await Promise.race([attempt.answered.then(() => false), sleep(NEXT_ADDRESS_MS, true)]);
-    if (!isSilent) await over;
+    // behind the last one there is no other to turn to
+    if (nth === hosts.length - 1) break;
+    if (!(await isSilent(attempt))) await over;
     if (winner !== undefined || isStopped()) break;
   }
   while (winner === undefined && tries.size > 0) await Promise.race(tries);

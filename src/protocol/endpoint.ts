@@ -2,6 +2,9 @@ import { readFile } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
+/** Half of what the same costs with promises all the way: an agent without a server reads again and again. */
+const readText = promisify(readFile);
+
 /** Where to find the server of a home: a file that the server writes when it is ready and removes when it ends. */
 export interface Endpoint {
   readonly pid: number;
@@ -45,7 +48,7 @@ export const readEndpoint = (home: string): Promise<Endpoint | undefined> => rea
 export const readEndpointFile = async (path: string): Promise<Endpoint | undefined> => {
   let text: string;
   try {
-    text = await promisify(readFile)(path, "utf8");
+    text = await readText(path, "utf8");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
