@@ -1,6 +1,6 @@
 import { type Resources, amountOf } from "../core/resources.ts";
 import { createLeaves } from "./leaves.ts";
-import { createLeastTree } from "./least-tree.ts";
+import { type LeastTree, createLeastTree } from "./least-tree.ts";
 
 /**
  * Things that ask for something, in an order of their own. Finds the next one that fits into what is free without
@@ -55,7 +55,16 @@ export const fitsInto = (asks: Resources, timeRequest: number, { free, seconds, 
 /** `isBefore` orders all entries: no two are equal. */
 export const createFitList = <T extends Entry & K, K>(isBefore: (a: K, b: K) => boolean): FitList<T, K> => {
   const leaves = createLeaves<T, K>(isBefore);
-  const tree = createLeastTree<T>();
+  /** From the second leaf on: most lists have one, which is looked through sooner. */
+  let tree: LeastTree<T> | undefined;
+
+  const plant = (): void => {
+    tree = undefined;
+    if (leaves.all().length === 1) return;
+    tree = createLeastTree<T>();
+    tree.build(leaves.all());
+    for (const leaf of leaves.all()) for (const entry of leaf) tree.added(entry, leaves.all());
+  };
 
   const inLeaf = (leaf: number, from: number, room: Room): T | undefined => {
     const entries = leaves.at(leaf);
@@ -79,27 +88,30 @@ export const createFitList = <T extends Entry & K, K>(isBefore: (a: K, b: K) => 
     return leaf === undefined ? undefined : leaves.at(leaf).find((entry) => isBefore(key, entry));
   };
 
-  return {
-    get size() {
-      return leaves.size;
-    },
-    add: (entry) => {
+  const list = {
+    size: 0,
+    add: (entry: T) => {
       const shared = leaves.add(entry);
+      list.size = leaves.size;
+      if (tree === undefined) return plant();
       if (shared === "all") tree.build(leaves.all());
       else if (shared !== "none")
         for (let leaf = shared.first; leaf < shared.first + shared.width; leaf += 1)
           tree.changed(leaf, leaves.at(leaf));
       tree.added(entry, leaves.all());
     },
-    remove: (entry) => {
+    remove: (entry: T) => {
       const { leaf } = entry;
       if (!leaves.remove(entry)) return;
-      if (leaves.shrink()) tree.build(leaves.all());
-      else tree.removed(entry, leaf, leaves.at(leaf));
+      list.size = leaves.size;
+      if (!leaves.shrink()) tree?.removed(entry, leaf, leaves.at(leaf));
+      else if (leaves.all().length === 1) tree = undefined;
+      else tree?.build(leaves.all());
     },
-    next: (key, room, at) => {
-      tree.lookFor(room);
-      if (leaves.size === 0 || !tree.mayFitAny()) return undefined;
+    next: (key: K | undefined, room: Room, at?: T) => {
+      if (leaves.size === 0) return undefined;
+      tree?.lookFor(room);
+      if (tree?.mayFitAny() === false) return undefined;
       let leaf: number | undefined = 0;
       let from = 0;
       if (at !== undefined && at.leaf >= 0 && key !== undefined && !isBefore(key, at) && !isBefore(at, key)) {
@@ -110,10 +122,10 @@ export const createFitList = <T extends Entry & K, K>(isBefore: (a: K, b: K) => 
         if (leaf !== undefined) from = upTo(leaf, key);
       }
       while (leaf !== undefined) {
-        const found = tree.mayFitIn(leaf) ? inLeaf(leaf, from, room) : undefined;
+        const found = tree?.mayFitIn(leaf) === false ? undefined : inLeaf(leaf, from, room);
         if (found !== undefined) return found;
         from = 0;
-        leaf = tree.leafBehind(leaf);
+        leaf = tree?.leafBehind(leaf);
       }
       return undefined;
     },
@@ -123,4 +135,5 @@ export const createFitList = <T extends Entry & K, K>(isBefore: (a: K, b: K) => 
       for (let entry = leaves.first(); entry !== undefined; entry = after(entry)) yield entry;
     },
   };
+  return list;
 };

@@ -54,7 +54,6 @@ const takeOut = (entries: unknown[], at: number): void => {
 
 /** `isBefore` orders all entries: no two are equal. */
 export const createLeaves = <T extends Entry & K, K>(isBefore: (a: K, b: K) => boolean): Leaves<T, K> => {
-  let size = 0;
   /** Leaves, a power of two. */
   let capacity = 1;
   let leaves: T[][] = [[]];
@@ -126,13 +125,12 @@ export const createLeaves = <T extends Entry & K, K>(isBefore: (a: K, b: K) => b
     return leaves[last]!.length === LEAF && last + 1 < capacity ? last + 1 : last;
   };
 
-  return {
-    get size() {
-      return size;
-    },
+  // a field, not a getter: V8 keeps what a getter of a literal refers to until a full collection
+  const made = {
+    size: 0,
     all: () => leaves,
-    at: (leaf) => leaves[leaf]!,
-    add: (entry) => {
+    at: (leaf: number) => leaves[leaf]!,
+    add: (entry: T) => {
       let leaf = leafFor(entry);
       let shared: Shared = "none";
       if (leaves[leaf]!.length === LEAF) {
@@ -145,20 +143,20 @@ export const createLeaves = <T extends Entry & K, K>(isBefore: (a: K, b: K) => b
       if (at === mine.length) mine.push(entry);
       else mine.splice(at, 0, entry);
       entry.leaf = leaf;
-      size += 1;
+      made.size += 1;
       if (at === mine.length - 1) setLast(leaf);
       return shared;
     },
-    remove: (entry) => {
+    remove: (entry: T) => {
       const mine = leaves[entry.leaf];
       const at = mine?.indexOf(entry) ?? -1;
       if (mine === undefined || at < 0) return false;
       takeOut(mine, at);
-      size -= 1;
+      made.size -= 1;
       if (at === mine.length) setLast(entry.leaf);
       return true;
     },
-    shrink: () => capacity > 1 && size < capacity && rebuild() === "all",
+    shrink: () => capacity > 1 && made.size < capacity && rebuild() === "all",
     first: () => {
       let node = 1;
       while (node < capacity) {
@@ -169,4 +167,5 @@ export const createLeaves = <T extends Entry & K, K>(isBefore: (a: K, b: K) => b
     },
     behind,
   };
+  return made;
 };

@@ -41,7 +41,7 @@ export const createPressureOrder = (expected: (run: Run, group: Group) => number
   /** Without agents nobody knows how long work takes beyond its longest path. */
   const estimate = (run: Run, pressures: Pressures): number => {
     const work = cpus === 0 ? 0 : workOf(run, (group) => expected(run, group)) / cpus;
-    return run.submitted + Math.max(pressures.longest, work);
+    return run.submitted + Math.max(pressures.longest(), work);
   };
 
   const follow = (run: Run): Followed => {

@@ -8,7 +8,7 @@ import type { Group, Run } from "../core/run.ts";
 export interface Pressures {
   of(group: Group): number;
   /** The longest of all. */
-  readonly longest: number;
+  longest(): number;
   /** Its own expectation has changed, or it will not run. */
   touch(group: Group): void;
   /** Brings all up to date; tells the groups whose pressure has changed, and how many groups were looked at. */
@@ -69,10 +69,34 @@ const fromTheEnd = (groups: number, { count, before, after }: Pairs): Int32Array
   return order;
 };
 
+/** That of a run with one group, which waits for nothing here. */
+const pressureOfOne = (run: Run, group: Group, expected: (run: Run, group: Group) => number): Pressures => {
+  let pressure = -1;
+  let stale = true;
+  const renew: Pressures["renew"] = () => {
+    const now = !stale ? pressure : hasEnded(group) ? 0 : expected(run, group);
+    const cost = stale ? 1 : 0;
+    stale = false;
+    if (now === pressure) return { changed: [], cost };
+    pressure = now;
+    return { changed: [group], cost };
+  };
+  renew();
+  return {
+    of: () => pressure,
+    longest: () => pressure,
+    touch: () => {
+      stale = true;
+    },
+    renew,
+  };
+};
+
 /** All by position in that order: a sweep goes through memory from one end to the other. */
 export const createPressures = (run: Run, expected: (run: Run, group: Group) => number): Pressures => {
   const { groups } = run;
   const count = groups.length;
+  if (count === 1) return pressureOfOne(run, groups[0]!, expected);
   const pairs = pairsOf(groups);
   const order = fromTheEnd(count, pairs);
   const positions = new Int32Array(count);
@@ -121,7 +145,7 @@ export const createPressures = (run: Run, expected: (run: Run, group: Group) => 
 
   return {
     of: ({ index }) => pressures[positions[index]!]!,
-    get longest() {
+    longest: () => {
       let longest = 0;
       for (const pressure of pressures) longest = Math.max(longest, pressure);
       return longest;

@@ -121,7 +121,7 @@ describe("pressure", () => {
     ]);
     const pressures = createPressures(run, expected);
     expect(run.groups.map(pressures.of)).toEqual([22, 17, 8, 7, 1000]);
-    expect(pressures.longest).toBe(1000);
+    expect(pressures.longest()).toBe(1000);
   });
 
   it("row 001-9: is kept up to date by looking only at what changes, and is what a fresh look would find", () => {
