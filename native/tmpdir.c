@@ -5,7 +5,8 @@
  * Making and removing a directory can cost more than the whole task. So one is used again, if nothing of the task before
  * can show in it: the caller has proof that none of its processes is left, and here it is the same inode (held open, so
  * that the number is nobody else's) under the same name, empty, with the same mode, owner, size, flags, project, ACLs and
- * attributes as when it was made. One that differs in anything is removed.
+ * attributes as when it was made. One that differs in anything is removed. Whatever could differ, but for the name, also
+ * sets the time of the last change: where that is still from well before the task began, nothing else is looked at.
  *
  *   mkdir ──► in use ──differs, or no proof──► removed
  *               ▲  └──as it was made──► waits ──nobody wanted it for IDLE_MS──► removed
@@ -23,10 +24,13 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #define IDLE_MS 1000
+#define TICK_NS 100000000L /* far more than the time between two ticks of any kernel's clock for files */
 #define MOST_HELD 512 /* descriptors of directories that may be used again */
 
 struct parent {
@@ -59,6 +63,9 @@ struct place {
   char *entry; /* TMPDIR=… */
   int fd;      /* -1: not to be used again */
   int64_t since;
+  bool timed;              /* the kernel of this machine sets its times, to the nanosecond */
+  struct timespec changed; /* the time of its last change when it was last found as it was made */
+  struct timespec taken;   /* when its task got it, by the clock that such times come from */
   struct nature nature;
 };
 
@@ -112,12 +119,39 @@ static bool is_empty(int fd) {
 const char *tmpdir_path(const struct place *place) { return place->entry + sizeof "TMPDIR=" - 1; }
 char *tmpdir_entry(const struct place *place) { return place->entry; }
 
-static bool as_made(const struct place *place) {
+/* The numbers that statfs has for ext2 to ext4, XFS, btrfs and tmpfs. A server elsewhere has a clock of its own. */
+static bool keeps_times(int fd) {
+  struct statfs system;
+  if (fstatfs(fd, &system) < 0) return false;
+  switch ((unsigned long)system.f_type & 0xffffffffUL) {
+    case 0xEF53UL:
+    case 0x58465342UL:
+    case 0x9123683EUL:
+    case 0x01021994UL: return true;
+    default: return false;
+  }
+}
+
+/* A change since the task began would have another time than this one, which is older by more than a tick. Times in whole
+   seconds are those of a file system that has no better ones. */
+static bool unchanged(const struct place *place, const struct stat *seen) {
+  const struct timespec *was = &place->changed;
+  if (!place->timed || was->tv_nsec == 0) return false;
+  if (seen->st_ctim.tv_sec != was->tv_sec || seen->st_ctim.tv_nsec != was->tv_nsec) return false;
+  int64_t age = (int64_t)(place->taken.tv_sec - was->tv_sec) * 1000000000 + (place->taken.tv_nsec - was->tv_nsec);
+  return age > TICK_NS;
+}
+
+static bool as_made(struct place *place) {
   struct stat seen;
   struct nature now;
-  return lstat(tmpdir_path(place), &seen) == 0 && seen.st_ino == place->nature.inode &&
-         seen.st_dev == place->nature.device && read_nature(place->fd, &seen, &now) &&
-         memcmp(&now, &place->nature, sizeof now) == 0 && is_empty(place->fd);
+  if (lstat(tmpdir_path(place), &seen) < 0 || seen.st_ino != place->nature.inode || seen.st_dev != place->nature.device)
+    return false;
+  if (unchanged(place, &seen)) return true;
+  if (!read_nature(place->fd, &seen, &now) || memcmp(&now, &place->nature, sizeof now) != 0 || !is_empty(place->fd))
+    return false;
+  place->changed = seen.st_ctim;
+  return true;
 }
 
 /* Nobody else could have made a directory of ours that others may not enter. */
@@ -165,7 +199,11 @@ static void remember(struct place *place) {
   place->fd = open(tmpdir_path(place), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (place->fd < 0) return;
   held++;
-  if (fstat(place->fd, &seen) == 0 && read_nature(place->fd, &seen, &place->nature)) return;
+  place->timed = keeps_times(place->fd);
+  if (fstat(place->fd, &seen) == 0 && read_nature(place->fd, &seen, &place->nature)) {
+    place->changed = seen.st_ctim;
+    return;
+  }
   close(place->fd);
   place->fd = -1;
   held--;
@@ -179,10 +217,13 @@ struct place *tmpdir_take(const char *prefix) {
     if ((*link)->parent == parent) {
       struct place *place = *link;
       *link = place->next;
+      clock_gettime(CLOCK_REALTIME_COARSE, &place->taken);
       return place;
     }
   struct place *place = grow(NULL, sizeof *place);
   place->parent = parent;
+  place->timed = false;
+  clock_gettime(CLOCK_REALTIME_COARSE, &place->taken);
   place->fd = -1;
   place->entry = grow(NULL, strlen(parent->path) + 40);
   sprintf(place->entry, "TMPDIR=%s/%lu", parent->path, number++);

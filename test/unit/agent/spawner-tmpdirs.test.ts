@@ -53,8 +53,8 @@ for (const { kind, absent } of implementations) {
     let shared: string;
     let files = 0;
     const newFile = (): string => join(session.scratch, `pid${++files}`);
-    const sh = async (script: string): Promise<string> =>
-      (await session.sh(script, { tmpdir: shared })).stdout.toString().trim();
+    const sh = async (script: string, tmpdir = shared): Promise<string> =>
+      (await session.sh(script, { tmpdir })).stdout.toString().trim();
     const nameOf = (seen: string): string => seen.split(" ")[0]!;
 
     beforeAll(async () => {
@@ -66,9 +66,9 @@ for (const { kind, absent } of implementations) {
     afterAll(() => session.spawner.close());
 
     /** The one before did this; the next one must have another directory, as new. */
-    const isReplaced = async (script: string): Promise<void> => {
-      const first = await sh(`${LOOK}; ${script}`);
-      const next = await sh(LOOK);
+    const isReplaced = async (script: string, tmpdir = shared): Promise<void> => {
+      const first = await sh(`${LOOK}; ${script}`, tmpdir);
+      const next = await sh(LOOK, tmpdir);
       expect(nameOf(next), script).not.toBe(nameOf(first));
       expect(next, script).toMatch(new RegExp(`^\\S+ \\d+ 700 ${process.getuid!()} ${process.getgid!()}$`));
       expect(existsSync(nameOf(first)), script).toBe(false);
@@ -92,35 +92,53 @@ for (const { kind, absent } of implementations) {
       expect(new Set(await Promise.all(three)).size).toBe(3);
     });
 
-    it("row 001-18: what is not as new never does: files, mode, owner, name, links, attributes", async () => {
-      await isReplaced('echo x > "$TMPDIR/file"');
-      await isReplaced('mkdir "$TMPDIR/.hidden"');
-      await isReplaced('chmod 755 "$TMPDIR"');
-      await isReplaced('chmod 1700 "$TMPDIR"');
-      await isReplaced('rmdir "$TMPDIR"');
-      await isReplaced('rmdir "$TMPDIR"; mkdir -m 700 "$TMPDIR"');
-      await isReplaced('mv "$TMPDIR" "$TMPDIR.away"; mkdir -m 700 "$TMPDIR"; rmdir "$TMPDIR.away"');
-      await isReplaced('rmdir "$TMPDIR"; echo x > "$TMPDIR"');
-      await isReplaced(
+    /** All that a task could do to its TMPDIR here. */
+    const changes = (): string[] => {
+      const all = [
+        'echo x > "$TMPDIR/file"',
+        'mkdir "$TMPDIR/.hidden"',
+        'chmod 755 "$TMPDIR"',
+        'chmod 1700 "$TMPDIR"',
+        'rmdir "$TMPDIR"',
+        'rmdir "$TMPDIR"; mkdir -m 700 "$TMPDIR"',
+        'mv "$TMPDIR" "$TMPDIR.away"; mkdir -m 700 "$TMPDIR"; rmdir "$TMPDIR.away"',
+        'rmdir "$TMPDIR"; echo x > "$TMPDIR"',
         'cd "$TMPDIR"; i=0; while [ $i -lt 600 ]; do : > long-name-to-fill-a-block-$i; i=$((i+1)); done; rm -f *',
+      ];
+      if (process.getuid!() === 0) all.push('chgrp 1 "$TMPDIR"');
+      const probe = join(session.scratch, "probe");
+      mkdirSync(probe, { recursive: true });
+      if (process.getuid!() === 0 && has("chattr", "-V") && spawnSync("chattr", ["+A", probe]).status === 0)
+        all.push('chattr +A "$TMPDIR"');
+      if (!has("python3", "-c", "0")) return all;
+      const set = (name: string, value: string): string =>
+        `python3 -c 'import os; os.setxattr(os.environ["TMPDIR"], "${name}", ${value})'`;
+      const probed = (script: string): boolean => spawnSync("sh", ["-c", `TMPDIR=${probe} ${script}`]).status === 0;
+      // an ACL of another user, as setfacl writes it
+      const acl =
+        'bytes.fromhex("0200000001000700ffffffff020007000100000004000000ffffffff10000700ffffffff20000000ffffffff")';
+      if (probed(set("user.probe", 'b"x"'))) all.push(set("user.mine", 'b"x"'));
+      if (probed(set("system.posix_acl_default", acl))) all.push(set("system.posix_acl_default", acl));
+      return all;
+    };
+
+    it("row 001-18: what is not as new never does: files, mode, owner, name, links, attributes", async () => {
+      for (const change of changes()) await isReplaced(change);
+    });
+
+    it("row 001-18: nor where its times have been the same for a while", async () => {
+      // the kernel's clock for files must have moved on
+      const used = (tmpdir: string): Promise<string> => sh("sleep 0.2", tmpdir);
+      await used(shared);
+      const first = await sh(LOOK);
+      if (kind === "native") expect(await sh(LOOK)).toBe(first);
+      await Promise.all(
+        changes().map(async (change, nth) => {
+          const tmpdir = `${shared}-used${nth}`;
+          await used(tmpdir);
+          await isReplaced(change, tmpdir);
+        }),
       );
-      if (process.getuid!() === 0) await isReplaced('chgrp 1 "$TMPDIR"');
-      if (process.getuid!() === 0 && has("chattr", "-V")) {
-        const probe = join(session.scratch, "probe");
-        mkdirSync(probe);
-        if (spawnSync("chattr", ["+A", probe]).status === 0) await isReplaced('chattr +A "$TMPDIR"');
-      }
-      if (has("python3", "-c", "0")) {
-        const set = (name: string, value: string): string =>
-          `python3 -c 'import os; os.setxattr(os.environ["TMPDIR"], "${name}", ${value})'`;
-        if (spawnSync("sh", ["-c", `TMPDIR=${session.scratch} ${set("user.probe", 'b"x"')}`]).status === 0)
-          await isReplaced(set("user.mine", 'b"x"'));
-        // an ACL of another user, as setfacl writes it
-        const acl =
-          'bytes.fromhex("0200000001000700ffffffff020007000100000004000000ffffffff10000700ffffffff20000000ffffffff")';
-        if (spawnSync("sh", ["-c", `TMPDIR=${session.scratch} ${set("system.posix_acl_default", acl)}`]).status === 0)
-          await isReplaced(set("system.posix_acl_default", acl));
-      }
     });
 
     it("row 001-18: a link in its place is removed, and nothing behind it", async () => {
