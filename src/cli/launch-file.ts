@@ -7,7 +7,7 @@ import {
   type ReadFile,
   withFileContents,
 } from "../launch/plan/launch-spec.ts";
-import { decodeUtf8, reasonOf } from "../config/run-file.ts";
+import { decodeUtf8, reasonOf } from "../config/file-text.ts";
 import { badValue } from "../config/source.ts";
 import { SlipwayError } from "../errors.ts";
 import { formatSize } from "../core/quantities.ts";

@@ -10,7 +10,7 @@ import { findProject, type Searcher } from "../config/find-project.ts";
 import type { Project } from "../config/load-project.ts";
 import { requestBody } from "../config/request-body.ts";
 import type { RunDocument } from "../config/run-file.ts";
-import { optionsFrom, runFromCommand, withOptions } from "../config/run-from-command.ts";
+import { optionsFrom, plainFromCommand } from "../config/command-line.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Context } from "./context.ts";
 import { itemStreams } from "../config/item-files.ts";
@@ -115,6 +115,9 @@ const readDocument = async ({
     throw new SlipwayError("usage", { detail: "nothing to run: give a file (run.yaml), or a command after --" });
   if (!isRunFile(first, separated, cwd)) {
     checkDirectory(options, cwd);
+    const plain = plainFromCommand(args, given);
+    if (plain !== undefined) return { document: plain };
+    const { runFromCommand } = await import("../config/run-from-command.ts");
     return { document: runFromCommand(args, given) };
   }
   if (args.length > 1)
@@ -122,6 +125,7 @@ const readDocument = async ({
       detail: `${first} is a run file and takes no arguments ('${args[1]}'); to execute it, write -- before it`,
     });
   const { loadRunFile } = await import("../config/read-run-file.ts");
+  const { withOptions } = await import("../config/run-from-command.ts");
   return { document: withOptions(loadRunFile(first), given), file: path.resolve(cwd, first) };
 };
 

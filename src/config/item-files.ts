@@ -2,7 +2,7 @@ import { createReadStream, open as openDescriptor, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { Socket } from "node:net";
 import { promisify } from "node:util";
-import { reasonOf } from "./run-file.ts";
+import { reasonOf } from "./file-text.ts";
 import type { Place } from "./source.ts";
 import type { ItemsInput } from "./task-items.ts";
 import { checkItem, MAX_ITEM_BYTES, storedJson } from "../core/items.ts";

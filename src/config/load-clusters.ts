@@ -8,7 +8,7 @@ import { loadProject, type ProjectLocation } from "./load-project.ts";
 import { type ClustersText, formatOf } from "./modules.ts";
 import { refusePage } from "./page-keys.ts";
 import { overrideLayers } from "./project-file.ts";
-import { decodeUtf8, reasonOf } from "./run-file.ts";
+import { decodeUtf8, reasonOf } from "./file-text.ts";
 import { badValue, pathText, type Path } from "./source.ts";
 
 /** The layers that declare clusters, from all the places where they are looked for. */

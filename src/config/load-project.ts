@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { SlipwayError } from "../errors.ts";
 import { formatSize } from "../core/quantities.ts";
 import { chooseStage, readProjectFile, type Level } from "./project-file.ts";
-import { decodeUtf8, reasonOf } from "./run-file.ts";
+import { decodeUtf8, reasonOf } from "./file-text.ts";
 import { MAX_FILE_BYTES } from "./yaml-document.ts";
 
 /** Reads the files of a project. What is found is not trusted: project-keys.ts says what may stand in it. */

@@ -1,4 +1,4 @@
-import { RunInput, TaskInput } from "./run-schema.ts";
+import type { RunInput, TaskInput } from "./run-schema.ts";
 import { MANAGER_KEYS } from "./task-job-keys.ts";
 
 /**
@@ -22,7 +22,7 @@ const listOf =
   };
 const [isTexts, isAmounts] = [listOf(isText), listOf(isAmount)];
 
-const isMap = (value: unknown): value is Record<string, unknown> =>
+export const isMap = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 
 /** A map in which each key is known, and its value plain. */
@@ -56,7 +56,7 @@ const PLAIN: Readonly<Record<string, IsPlain>> = {
 const isPlainTask = isMapOf(new Map(Object.entries(PLAIN)));
 
 /** What the top of a run may say besides its tasks, to be plain. */
-const isPlainTop = isMapOf(
+export const isPlainTop = isMapOf(
   new Map([
     ...["name", "cwd", "export"].map((key): [string, IsPlain] => [key, isText]),
     ["after", PLAIN["after"]!],
@@ -65,22 +65,21 @@ const isPlainTop = isMapOf(
   ]),
 );
 
-const plainTask = (task: unknown): TaskInput | undefined => {
+export const plainTask = (task: unknown): TaskInput | undefined => {
   if (!isMap(task) || task["run"] === undefined || !isPlainTask(task)) return undefined;
   return (task["executor"] === null ? { ...task, executor: "null" } : task) as TaskInput;
 };
 
-/** What the schema makes of a run that it accepts; undefined for one that it refuses. */
-export const acceptedRun = (value: unknown): RunInput | undefined => {
+/** A run that says nothing but what is plain; undefined for any other. */
+export const plainRun = (value: unknown): RunInput | undefined => {
   if (!isMap(value) || !Array.isArray(value["tasks"])) return undefined;
+  const { tasks: given, ...top } = value;
+  if (!isPlainTop(top)) return undefined;
   const tasks: TaskInput[] = [];
-  for (const task of value["tasks"] as readonly unknown[]) {
-    const accepted = plainTask(task) ?? TaskInput.safeParse(task).data;
+  for (const task of given as readonly unknown[]) {
+    const accepted = plainTask(task);
     if (accepted === undefined) return undefined;
     tasks.push(accepted);
   }
-  const { tasks: _tasks, ...top } = value;
-  if (isPlainTop(top)) return { ...top, tasks };
-  const rest = RunInput.safeParse({ ...value, tasks: [] });
-  return rest.success ? { ...rest.data, tasks } : undefined;
+  return { ...top, tasks };
 };

@@ -1,6 +1,5 @@
-import { SlipwayError } from "../errors.ts";
 import { checkShape, type KeyHint, type KeysAt } from "./check-shape.ts";
-import { acceptedRun } from "./plain-tasks.ts";
+import { acceptedRun } from "./accepted-run.ts";
 import { EachInput, RUN_KEYS, RunInput, TASK_KEYS } from "./run-schema.ts";
 import type { Problems } from "./problems.ts";
 import { badValue, jsonSource, type Path, type Source } from "./source.ts";
@@ -78,27 +77,6 @@ const mend = (value: unknown): void => {
   for (const task of Array.isArray(tasks) ? (tasks as { each?: unknown }[]) : [])
     if (typeof task?.each === "object" && task.each !== null && Object.keys(task.each).length === 0)
       task.each = { stream: "json" };
-};
-
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: "there is no such file",
-  EISDIR: "it is a directory",
-  EACCES: "permission denied",
-};
-
-/** Why a file cannot be read, in words. */
-export const reasonOf = (error: unknown): string => {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return REASONS[code ?? ""] ?? message;
-};
-
-/** Text, or an error: bytes that are not UTF-8 are never replaced silently. */
-export const decodeUtf8 = (bytes: Uint8Array, path: string): string => {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch (error) {
-    throw new SlipwayError("bad-file", { where: path, detail: "the file is not UTF-8 text" }, error);
-  }
 };
 
 /** Reads the body of a request: the same keys as JSON. `where` of a problem is its path, such as `tasks[1].cpus`. */

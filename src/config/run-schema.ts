@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { SKIP_MODES } from "../core/task-files.ts";
-import { MANAGER_KEYS, managerShape } from "./task-job-keys.ts";
+import { MANAGER_KEYS, type ManagerKey } from "./task-job-keys.ts";
 import type { TextPlan } from "./yaml-document.ts";
 
 /**
@@ -51,6 +51,12 @@ const files = z.union([text, z.array(text)], { error: "must be a path, or a list
 
 export const RANK_LAUNCHERS = ["agents", "mpiexec", "srun"] as const;
 
+const managerText = z.union([z.string(), z.number()], { error: "must be text" }).transform(String).optional();
+
+const managerShape = Object.fromEntries(MANAGER_KEYS.map((key) => [key, managerText])) as {
+  readonly [K in ManagerKey]: typeof managerText;
+};
+
 /** Keys that tasks and `defaults` share. */
 const shared = {
   cpus: amount.optional(),
@@ -92,15 +98,9 @@ const shared = {
     .optional(),
   backend: text.optional(),
   ...managerShape,
-  // Known, and refused until they do something: see LATER.
+  // Known, and refused until they do something: see LATER of build-group.ts.
   in: z.unknown().optional(),
   out: z.unknown().optional(),
-};
-
-/** Keys of cli.md that do nothing yet. Refused, so that nobody believes they took effect. */
-export const LATER: Readonly<Record<string, string>> = {
-  in: "file staging",
-  out: "file staging",
 };
 
 export const DefaultsInput = z.strictObject(shared, { error: "must be a map of keys and values" });

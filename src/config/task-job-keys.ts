@@ -1,4 +1,3 @@
-import { z } from "zod";
 import type { JobSpec } from "../core/spec.ts";
 import { type Entry, valueOf } from "./task-entry.ts";
 import { badValue, type Path, type Source } from "./source.ts";
@@ -30,7 +29,7 @@ const PLAIN = [
 const OF_PARTS = ["partition", "qos", "features", "gres", "licence", "excludes", "nodes", "reserv"] as const;
 const INDICES = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"] as const;
 
-type ManagerKey = (typeof PLAIN)[number] | `${(typeof OF_PARTS)[number]}${(typeof INDICES)[number]}`;
+export type ManagerKey = (typeof PLAIN)[number] | `${(typeof OF_PARTS)[number]}${(typeof INDICES)[number]}`;
 
 export const MANAGER_KEYS: readonly ManagerKey[] = [
   ...PLAIN,
@@ -39,12 +38,6 @@ export const MANAGER_KEYS: readonly ManagerKey[] = [
 
 /** Those worth suggesting: not each index of each. */
 export const MANAGER_SUGGESTED: readonly string[] = [...PLAIN, ...OF_PARTS.map((key) => `${key}1`)];
-
-const managerText = z.union([z.string(), z.number()], { error: "must be text" }).transform(String).optional();
-
-export const managerShape = Object.fromEntries(MANAGER_KEYS.map((key) => [key, managerText])) as {
-  readonly [K in ManagerKey]: typeof managerText;
-};
 
 type Keys = { readonly [K in ManagerKey]?: string | undefined } & {
   readonly nodes?: string | number | undefined;

@@ -6,7 +6,7 @@ import { buildRun } from "../../config/build-run.ts";
 import { type ItemStream, itemStreams } from "../../config/item-files.ts";
 import { requestBody } from "../../config/request-body.ts";
 import { readRunFile } from "../../config/read-run-file.ts";
-import { reasonOf } from "../../config/run-file.ts";
+import { reasonOf } from "../../config/file-text.ts";
 import type { ItemsInput } from "../../config/task-items.ts";
 import { SlipwayError } from "../../errors.ts";
 import type { ServiceContext } from "./context.ts";

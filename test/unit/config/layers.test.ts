@@ -7,7 +7,8 @@ import { effectiveCluster } from "../../../src/config/effective.ts";
 import { chooseStage, overrideLayers, readProjectFile } from "../../../src/config/project-file.ts";
 import { settingsOf, withProject } from "../../../src/config/project-run.ts";
 import { readRunFile } from "../../../src/config/read-run-file.ts";
-import { optionsFrom, runFromCommand, withOptions } from "../../../src/config/run-from-command.ts";
+import { optionsFrom } from "../../../src/config/command-line.ts";
+import { runFromCommand, withOptions } from "../../../src/config/run-from-command.ts";
 
 /** Any combination of layers: the strongest that says something wins, and each value knows its file and line. */
 

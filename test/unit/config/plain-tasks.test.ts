@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { acceptedRun } from "../../../src/config/plain-tasks.ts";
+import { acceptedRun } from "../../../src/config/accepted-run.ts";
+import { plainRun } from "../../../src/config/plain-tasks.ts";
 import { readRunBody } from "../../../src/config/run-file.ts";
 import { RunInput, TaskInput } from "../../../src/config/run-schema.ts";
 
@@ -36,7 +37,7 @@ const parse = (pairs: readonly (readonly [string, unknown])[]): unknown =>
   JSON.parse(`{${pairs.map(([name, each]) => `${JSON.stringify(name)}:${JSON.stringify(each)}`).join()}}`);
 
 test("a run is accepted if the schema accepts it, and becomes the same", () => {
-  let accepted = 0;
+  let [accepted, alone] = [0, 0];
   const runs = fc.array(task, { maxLength: 3 });
   fc.assert(
     fc.property(
@@ -52,11 +53,16 @@ test("a run is accepted if the schema accepts it, and becomes the same", () => {
         const whole = RunInput.safeParse(body);
         expect(quick).toEqual(whole.data);
         if (whole.success) accepted += 1;
+        const plain = plainRun(body);
+        if (plain === undefined) return;
+        expect(plain).toEqual(whole.data);
+        alone += 1;
       },
     ),
     { numRuns: 2000 },
   );
   expect(accepted).toBeGreaterThan(100);
+  expect(alone).toBeGreaterThan(50);
 });
 
 test.each<[string, unknown]>([

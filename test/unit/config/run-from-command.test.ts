@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { buildRun } from "../../../src/config/build-run.ts";
 import { readRunFile } from "../../../src/config/read-run-file.ts";
-import { optionsFrom, runFromCommand, withOptions, type CommandOptions } from "../../../src/config/run-from-command.ts";
+import { optionsFrom, type CommandOptions } from "../../../src/config/command-line.ts";
+import { runFromCommand, withOptions } from "../../../src/config/run-from-command.ts";
 
 const built = (command: string[], options: CommandOptions = {}) =>
   buildRun(runFromCommand(command, options), { cwd: "/work", env: {} });

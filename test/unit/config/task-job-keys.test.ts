@@ -3,7 +3,8 @@ import { buildRun, type BuiltRun } from "../../../src/config/build-run.ts";
 import { readRunFile } from "../../../src/config/read-run-file.ts";
 import { readRunBody } from "../../../src/config/run-file.ts";
 import { requestBody } from "../../../src/config/request-body.ts";
-import { runFromCommand, withOptions, type CommandOptions } from "../../../src/config/run-from-command.ts";
+import type { CommandOptions } from "../../../src/config/command-line.ts";
+import { runFromCommand, withOptions } from "../../../src/config/run-from-command.ts";
 import { refused } from "../../refusal.ts";
 
 const build = (text: string): BuiltRun => buildRun(readRunFile(text, "f.yaml"), { cwd: "/w" });
