@@ -108,6 +108,8 @@ export interface Channel<Out> {
   silence(): number;
 }
 
+const now = Promise.resolve();
+
 /**
  * A message channel over a socket. Calls `onClose` exactly once, with the reason. Messages sent at once
  * share a write; a peer that lets more than MAX_BUFFERED pile up is dropped. `vouch` as for the frame reader.
@@ -122,7 +124,21 @@ export const createChannel = <In, Out>(
   const reader = createFrameReader(MAX_FRAME_UNKNOWN, vouch);
   let open = true;
   let heard = performance.now();
-  let corked = false;
+  /** To be written together, and their bytes. */
+  let gathered: Buffer[] = [];
+  let gatheredBytes = 0;
+  const flush = (): void => {
+    const frames = gathered;
+    gathered = [];
+    gatheredBytes = 0;
+    if (frames.length === 1) return void socket.write(frames[0]!);
+    socket.cork();
+    for (const frame of frames) socket.write(frame);
+    socket.uncork();
+  };
+  const flushIfOpen = (): void => {
+    if (open && gathered.length > 0) flush();
+  };
   const end = (reason: string): void => {
     if (!open) return;
     open = false;
@@ -144,17 +160,12 @@ export const createChannel = <In, Out>(
   socket.on("end", () => end("connection closed by the other side"));
   const sendFrame = (frame: Buffer): void => {
     if (!open) return;
-    if (socket.writableLength > MAX_BUFFERED) return end("the other side does not read");
-    if (!corked) {
-      corked = true;
-      socket.cork();
-      // not process.nextTick: that would come after all who were told together with this peer have answered
-      queueMicrotask(() => {
-        corked = false;
-        socket.uncork();
-      });
-    }
-    socket.write(frame);
+    if (socket.writableLength + gatheredBytes > MAX_BUFFERED) return end("the other side does not read");
+    // not process.nextTick: that would come after all who were told together with this peer have answered; nor
+    // queueMicrotask, which costs several times as much
+    if (gathered.length === 0) void now.then(flushIfOpen);
+    gathered.push(frame);
+    gatheredBytes += frame.length;
   };
   return {
     send: (message) => {
@@ -163,6 +174,7 @@ export const createChannel = <In, Out>(
     sendFrame,
     close: () => {
       if (!open) return;
+      flushIfOpen();
       open = false;
       socket.end();
       onClose("closed");
@@ -171,7 +183,7 @@ export const createChannel = <In, Out>(
     trust: () => reader.setLimit(MAX_FRAME),
     silence: () => performance.now() - heard,
     get buffered() {
-      return socket.writableLength;
+      return socket.writableLength + gatheredBytes;
     },
     get open() {
       return open;
