@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
 import { formatSize } from "../core/quantities.ts";
 import { SlipwayError } from "../errors.ts";
 
@@ -25,6 +26,36 @@ let held = 0;
 export const tooLarge = (what: string, limit: number): SlipwayError =>
   new SlipwayError("too-large", { what, size: `over ${formatSize(limit)}`, limit: formatSize(limit) });
 
+/**
+ * Gives the pieces of a body as they come, until its end. What `take` throws ends it; the rest stays unread, and a refusal
+ * can still be answered. An iterator of the same would cost several times as much.
+ */
+export const eachPiece = (incoming: Readable, take: (piece: Buffer) => void): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const settle = (): void => {
+      incoming.off("data", onData).off("end", onEnd).off("error", fail).off("close", onClose);
+    };
+    const fail = (error: unknown): void => {
+      settle();
+      incoming.pause();
+      reject(error as Error);
+    };
+    const onData = (piece: Buffer): void => {
+      try {
+        take(piece);
+      } catch (error) {
+        fail(error);
+      }
+    };
+    const onEnd = (): void => {
+      settle();
+      resolve();
+    };
+    const onClose = (): void => fail(new Error("the request was cut short"));
+    if (incoming.destroyed) return onClose();
+    incoming.on("error", fail).on("close", onClose).on("end", onEnd).on("data", onData);
+  });
+
 /** All of a body, if it is within the limit. */
 export const readWhole = async (incoming: IncomingMessage, limit: number): Promise<Buffer> => {
   if (Number(incoming.headers["content-length"] ?? 0) > limit) throw tooLarge("the request", limit);
@@ -32,14 +63,13 @@ export const readWhole = async (incoming: IncomingMessage, limit: number): Promi
   let size = 0;
   const late = setTimeout(() => incoming.destroy(new Error("the request did not arrive in time")), PATIENCE_MS);
   try {
-    // a refusal half way must still be answered
-    for await (const chunk of incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    await eachPiece(incoming, (chunk) => {
       size += chunk.length;
       held += chunk.length;
       if (size > limit) throw tooLarge("the request", limit);
       if (held > MOST_HELD && size > MOST_BODY) throw new SlipwayError("busy", { held: formatSize(MOST_HELD) });
       chunks.push(chunk);
-    }
+    });
   } finally {
     clearTimeout(late);
     held -= size;
@@ -65,12 +95,14 @@ const isTooDeep = (bytes: Uint8Array): boolean => {
   return false;
 };
 
+const strict = new TextDecoder("utf-8", { fatal: true });
+
 /** The text of a JSON document; refused are bytes that are not UTF-8, and what is nested beyond measure. */
 export const jsonText = (bytes: Uint8Array, what: string): string => {
   if (isTooDeep(bytes))
     throw new SlipwayError("bad-request", { detail: `${what} is nested more than ${MOST_DEPTH} levels deep` });
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return strict.decode(bytes);
   } catch (error) {
     throw new SlipwayError("bad-request", { detail: `${what} is not UTF-8` }, error);
   }

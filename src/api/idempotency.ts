@@ -41,7 +41,10 @@ export const withKey = (document: unknown, key: string | undefined): unknown => 
 };
 
 /** The same for what comes line by line: the first is the document. */
-export async function* firstWithKey(values: AsyncIterable<unknown>, key: string | undefined): AsyncGenerator<unknown> {
+export const firstWithKey = (values: AsyncIterable<unknown>, key: string | undefined): AsyncIterable<unknown> =>
+  key === undefined ? values : changeFirst(values, key);
+
+async function* changeFirst(values: AsyncIterable<unknown>, key: string): AsyncGenerator<unknown> {
   let isFirst = true;
   for await (const value of values) {
     yield isFirst ? withKey(value, key) : value;

@@ -1,4 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
+import type { IncomingMessage } from "node:http";
 import { OF_BODIES, OF_CHANGES, RunParams, flag, json, jsonOrLines, ndjson, wholeOr, wholeQuery } from "./answers.ts";
 import { type Api, BASE } from "./base.ts";
 import { IDEMPOTENCY_KEY, IdempotencyHeader, firstWithKey, keyOf } from "./idempotency.ts";
@@ -18,7 +19,7 @@ import {
 } from "./schemas.ts";
 import { SlipwayError } from "../errors.ts";
 import type { Service } from "./service.ts";
-import { sendLines, readValues } from "./streams.ts";
+import { documentValues, readValues, sendLines } from "./streams.ts";
 
 const submitRoute = createRoute({
   method: "post",
@@ -58,11 +59,6 @@ const isWatched = (text: string | undefined): boolean => {
   return read.data;
 };
 
-async function* after(first: unknown, rest: AsyncIterable<unknown>): AsyncGenerator<unknown> {
-  yield first;
-  yield* rest;
-}
-
 /** Taking runs in, and what they are now. */
 const addRunList = (app: Api, service: Service): void => {
   // documented here, but not validated as a whole: bodies are checked line by line as they come
@@ -70,14 +66,15 @@ const addRunList = (app: Api, service: Service): void => {
   app.post(`${BASE}/runs`, async (context) => {
     const lines = /^application\/x-ndjson\b/i.test(context.req.header("content-type") ?? "");
     // read as Node has it: a web stream around it costs more than the rest; a refusal half way must still be answered
-    const body = context.env.incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
+    const incoming = context.env.incoming as IncomingMessage;
+    const values = lines ? readValues(incoming.iterator({ destroyOnReturn: false })) : documentValues(incoming);
     const key = keyOf(context.req.header(IDEMPOTENCY_KEY));
     const watch = isWatched(context.req.query("watch"));
-    const submitted = await service.submit(firstWithKey(readValues(body, lines), key));
+    const submitted = await service.submit(firstWithKey(values, key));
     if (!watch) return context.json(submitted, 200);
     const abort = new AbortController();
     const views = await service.watch(submitted.run, abort.signal);
-    return sendLines(context.env.outgoing, after(submitted, views), abort);
+    return sendLines(context.env.outgoing, views, abort, submitted);
   });
   app.openapi(
     createRoute({

@@ -1,20 +1,21 @@
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { LiveViewer } from "./live-service.ts";
-import { MOST_LINE, parseJson, tooLarge } from "./bodies.ts";
+import type { Readable } from "node:stream";
+import { MOST_LINE, eachPiece, parseJson, tooLarge } from "./bodies.ts";
 
 /** Bodies that stream, in both directions, with back-pressure and bounds. */
 
 type Outgoing = HttpBindings["outgoing"];
 
-/** The values of a request's body: one JSON document per line, or a single one. Nothing longer than a line is held. */
-export async function* readValues(body: AsyncIterable<Uint8Array>, lines: boolean): AsyncGenerator<unknown> {
+/** The values of a request's body: one JSON document per line. Nothing longer than a line is held. */
+export async function* readValues(body: AsyncIterable<Uint8Array>): AsyncGenerator<unknown> {
   let parts: Uint8Array[] = [];
   let size = 0;
   let number = 0;
   const keep = (part: Uint8Array): void => {
     size += part.length;
-    if (size > MOST_LINE) throw tooLarge(lines ? `line ${number + 1} of the request` : "the request", MOST_LINE);
+    if (size > MOST_LINE) throw tooLarge(`line ${number + 1} of the request`, MOST_LINE);
     if (part.length > 0) parts.push(part);
   };
   /** What is held, as one line; undefined when it is empty. */
@@ -28,7 +29,7 @@ export async function* readValues(body: AsyncIterable<Uint8Array>, lines: boolea
   };
   for await (const chunk of body) {
     let from = 0;
-    for (let at = chunk.indexOf(NEWLINE); lines && at >= 0; at = chunk.indexOf(NEWLINE, from)) {
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
       keep(chunk.subarray(from, at));
       from = at + 1;
       const found = line();
@@ -38,9 +39,32 @@ export async function* readValues(body: AsyncIterable<Uint8Array>, lines: boolea
   }
   const last = line();
   if (last !== undefined) yield last.value;
-  // a single document is complete by itself
-  if (!lines) yield { end: true };
 }
+
+const readDocument = async (incoming: Readable): Promise<readonly unknown[]> => {
+  const parts: Buffer[] = [];
+  let size = 0;
+  await eachPiece(incoming, (part) => {
+    size += part.length;
+    if (size > MOST_LINE) throw tooLarge("the request", MOST_LINE);
+    parts.push(part);
+  });
+  const bytes = parts.length === 1 ? parts[0]! : Buffer.concat(parts, size);
+  // a single document is complete by itself
+  const end = { end: true };
+  return isBlank(bytes) ? [end] : [parseJson(bytes, "line 1 of the request"), end];
+};
+
+/** The same of a body that is one document: read when the first is asked for. */
+export const documentValues = (incoming: Readable): AsyncIterable<unknown> => {
+  let found: readonly unknown[] | undefined;
+  let at = 0;
+  const next = async (): Promise<IteratorResult<unknown>> => {
+    found ??= await readDocument(incoming);
+    return at < found.length ? { done: false, value: found[at++] } : { done: true, value: undefined };
+  };
+  return { [Symbol.asyncIterator]: () => ({ next }) };
+};
 
 const NEWLINE = 10;
 const isBlank = (bytes: Uint8Array): boolean => bytes.every((byte) => byte === 32 || (byte >= 9 && byte <= 13));
@@ -67,6 +91,7 @@ const pour = async (
   source: AsyncIterable<unknown>,
   encode: (value: never) => Uint8Array | string,
   abort: AbortController,
+  first?: string,
 ): Promise<void> => {
   const iterator = source[Symbol.asyncIterator]();
   let ended = false;
@@ -77,8 +102,9 @@ const pour = async (
     void iterator.return?.();
   });
   outgoing.writeHead(200, { "content-type": type, "cache-control": "no-store" });
+  if (first !== undefined) outgoing.write(first);
   // a stream that is silent at first is still answered at once
-  setImmediate(() => outgoing.flushHeaders());
+  else setImmediate(() => outgoing.flushHeaders());
   try {
     for (let step = await iterator.next(); step.done !== true; step = await iterator.next())
       if (!outgoing.write(encode(step.value as never)) && !outgoing.destroyed) await taken(outgoing);
@@ -90,8 +116,16 @@ const pour = async (
   }
 };
 
-export const sendLines = (outgoing: Outgoing, source: AsyncIterable<unknown>, abort: AbortController): Response => {
-  void pour(outgoing, "application/x-ndjson", source, (value: unknown) => `${JSON.stringify(value)}\n`, abort);
+const lineOf = (value: unknown): string => `${JSON.stringify(value)}\n`;
+
+/** `first`, if given, is a line that goes before them, at once. */
+export const sendLines = (
+  outgoing: Outgoing,
+  source: AsyncIterable<unknown>,
+  abort: AbortController,
+  first?: unknown,
+): Response => {
+  void pour(outgoing, "application/x-ndjson", source, lineOf, abort, first === undefined ? undefined : lineOf(first));
   return RESPONSE_ALREADY_SENT;
 };
 

@@ -10,20 +10,26 @@ const FULL_PATIENCE_MS = 5000;
 
 export const createPatience =
   (engine: Engine, journal: Journal, home: string): Patience =>
-  async (lsn, committed) => {
-    let timer: NodeJS.Timeout | undefined;
+  (lsn, committed) => {
     const refusal = (): SlipwayError =>
       committed === undefined
         ? new SlipwayError("journal-full", { detail: "no room left", home })
         : new SlipwayError("journal-waits", { run: committed, home });
-    const refuse = new Promise<never>((_, reject) => {
-      timer = setInterval(() => {
-        if (journal.state === "full") reject(refusal());
+    return new Promise((resolve, reject) => {
+      const timer = setInterval(() => {
+        if (journal.state !== "full") return;
+        clearInterval(timer);
+        reject(refusal());
       }, FULL_PATIENCE_MS);
+      engine.whenDurable(lsn).then(
+        () => {
+          clearInterval(timer);
+          resolve();
+        },
+        (error: unknown) => {
+          clearInterval(timer);
+          reject(error as Error);
+        },
+      );
     });
-    try {
-      await Promise.race([engine.whenDurable(lsn), refuse]);
-    } finally {
-      clearInterval(timer);
-    }
   };

@@ -12,6 +12,12 @@ export interface RunWatch {
 /** Milliseconds between two looks at a run that has not ended. */
 const LOOK_MS = 100;
 
+/** All but the estimates, which change by themselves. */
+const factsOf = (view: RunView): string => {
+  const { eta: _, etaRange: __, ...facts } = view;
+  return JSON.stringify(facts);
+};
+
 export const createRunWatch = (engine: Pick<Engine, "whenDurable">): RunWatch => {
   const watchers = new Map<number, Set<() => void>>();
 
@@ -21,33 +27,36 @@ export const createRunWatch = (engine: Pick<Engine, "whenDurable">): RunWatch =>
       const done = (): void => {
         clearTimeout(timer);
         signal.removeEventListener("abort", done);
-        watchers.get(id)?.delete(done);
+        const mine = watchers.get(id);
+        if (mine?.delete(done) === true && mine.size === 0) watchers.delete(id);
         resolve();
       };
       const timer = setTimeout(done, LOOK_MS);
       signal.addEventListener("abort", done, { once: true });
-      if (!watchers.has(id)) watchers.set(id, new Set());
-      watchers.get(id)!.add(done);
+      const mine = watchers.get(id);
+      if (mine === undefined) watchers.set(id, new Set([done]));
+      else mine.add(done);
     });
 
   return {
     async *watch(id, view, signal) {
-      let last = "";
+      let last: RunView | undefined;
       for (;;) {
         const now = view();
-        const { eta: _, etaRange: __, ...facts } = now;
-        const text = JSON.stringify(facts);
-        // report the end only when it is on disk
-        if (now.finished !== null) await engine.whenDurable();
-        if (text !== last) yield now;
-        last = text;
-        if (now.finished !== null || signal.aborted) return;
+        if (now.finished !== null) {
+          // report the end only when it is on disk
+          await engine.whenDurable();
+          yield now;
+          return;
+        }
+        if (last === undefined || factsOf(now) !== factsOf(last)) yield now;
+        last = now;
+        if (signal.aborted) return;
         await nextLook(id, signal);
       }
     },
     runFinished: (run) => {
       for (const wake of watchers.get(run.id) ?? []) wake();
-      watchers.delete(run.id);
     },
   };
 };

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { createApi } from "../../../src/api/app.ts";
 import { ownersOnly } from "../../../src/api/entrance.ts";
@@ -82,16 +82,7 @@ const ask = async (
     "content-length": String(text.length),
     ...(key === undefined ? {} : { "idempotency-key": key }),
   };
-  const pieces = async function* (): AsyncGenerator<Buffer> {
-    yield Buffer.from(text);
-  };
-  const incoming = {
-    socket: {},
-    headers,
-    method,
-    iterator: pieces,
-    [Symbol.asyncIterator]: pieces,
-  } as unknown as IncomingMessage;
+  const incoming = Object.assign(Readable.from([Buffer.from(text)]), { socket: {}, headers, method });
   const outgoing = { setHeader: () => undefined, once: () => undefined };
   const answer = await app.request(`/api/v1${path}`, { method, headers }, {
     incoming,

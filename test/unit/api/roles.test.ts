@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { createApi } from "../../../src/api/app.ts";
 import { type Caller, callerWith } from "../../../src/api/caller.ts";
@@ -71,12 +71,8 @@ function proxyOf(): LaunchService {
 const ask = async (method: string, template: string, token: string | undefined, remote = true): Promise<number> => {
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => (name === "launch" ? "7" : "1"));
   const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const incoming = {
-    socket: {},
-    headers: { host: "slipway", ...headers },
-    method,
-    iterator: async function* () {},
-  } as unknown as IncomingMessage;
+  const facts = { socket: {}, headers: { host: "slipway", ...headers }, method };
+  const incoming = Object.assign(Readable.from([]), facts);
   const outgoing = { setHeader: () => undefined, once: () => undefined, writeHead: () => undefined };
   const door = remote ? "port" : "socket";
   const answer = await app.request(path, { method, headers }, { incoming, outgoing, door } as never);

@@ -1,7 +1,8 @@
 import fc from "fast-check";
+import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { MOST_DEPTH, MOST_LINE } from "../../../src/api/bodies.ts";
-import { readValues } from "../../../src/api/streams.ts";
+import { documentValues, readValues } from "../../../src/api/streams.ts";
 import { SlipwayError } from "../../../src/errors.ts";
 
 async function* inPieces(text: string | Buffer, sizes: readonly number[]): AsyncGenerator<Uint8Array> {
@@ -15,7 +16,8 @@ async function* inPieces(text: string | Buffer, sizes: readonly number[]): Async
 
 const valuesOf = async (source: AsyncIterable<Uint8Array>, lines = true): Promise<unknown[]> => {
   const values: unknown[] = [];
-  for await (const value of readValues(source, lines)) values.push(value);
+  const read = lines ? readValues(source) : documentValues(Readable.from(source).on("error", () => undefined));
+  for await (const value of read) values.push(value);
   return values;
 };
 
