@@ -1,6 +1,6 @@
 import type { RunId } from "../core/ids.ts";
 import { join } from "node:path";
-import { isFinishedRun } from "../core/run.ts";
+import { isFinishedRun, ownMap } from "../core/run.ts";
 import { JudgedBefore, type ReplayFollower, createReplay, encodeState, summarise } from "../core/snapshot.ts";
 import { agentsOfRun } from "../core/task-job.ts";
 import { NO_EFFECTS, type RunSummary, type State, createState } from "../core/state.ts";
@@ -81,7 +81,7 @@ export const compact = async (home: string, upTo: SegmentMark): Promise<Compacte
   const archived = new Map<RunId, RunSummary>();
   for (const run of state.runs.values()) {
     if (!isFinishedRun(run)) continue;
-    for (const agent of agentsOfRun(state, run.id)) run.agents.set(agent.id, agent);
+    for (const agent of agentsOfRun(state, run.id)) run.agents = ownMap(run.agents).set(agent.id, agent);
     archived.set(run.id, summarise(run, await writeArchive(home, run)));
   }
   const snapshot = await writeSnapshot({ dir, upTo }, encodeState(state, archived, pageCodec));

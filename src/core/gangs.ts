@@ -2,7 +2,7 @@ import type { RanksEnded } from "./events.ts";
 import { type OutputLost, addLost } from "./output-lost.ts";
 import { type Peak, largerPeak, peakPages, raisePeak } from "./peak.ts";
 import { attemptsOf } from "./past-attempts.ts";
-import type { Run } from "./run.ts";
+import { type Run, ownMap } from "./run.ts";
 import type { Apply, Effects, State } from "./state.ts";
 import { touch } from "./table.ts";
 import { setPlace } from "./rank-places.ts";
@@ -65,7 +65,7 @@ const keepOutput = (run: Run, event: RanksEnded): void => {
   if (list.some((part) => part.attempt === event.attempt && part.agent === event.agent)) return;
   const { attempt, agent, outAt, outBytes, errBytes, lost } = event;
   list.push({ attempt, agent, outAt, outBytes, errBytes, ...(lost === undefined ? {} : { lost }) });
-  run.rankOutputs.set(event.row, list);
+  run.rankOutputs = ownMap(run.rankOutputs).set(event.row, list);
   run.outputBytes += outBytes + errBytes;
   if (lost === undefined) return;
   const history = run.history.get(event.row);

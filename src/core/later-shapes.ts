@@ -2,7 +2,7 @@ import { isJsonItems, itemsOf, storedAt } from "./item-source.ts";
 import { resourcesAt } from "./items.ts";
 import type { Resources } from "./resources.ts";
 import { dropSet, retriesOf, setOf, withSet } from "./retry-set.ts";
-import { type Group, type Run, type Shape, baseShapeOf, waitingShapeOf } from "./run.ts";
+import { type Group, type Run, type Shape, baseShapeOf, waitingShapeOf, ownMap } from "./run.ts";
 import { peek } from "./table.ts";
 import type { Row } from "./ids.ts";
 
@@ -22,19 +22,24 @@ const laterResources = ({ spec, items, first }: Group, row: Row, asked: Resource
   }
 };
 
+const forgetShape = ({ laterShapes }: Group, row: Row): void => {
+  if (laterShapes.size > 0) ownMap(laterShapes).delete(row);
+};
+
 /** Sets what a row asks for from how often it has failed and what it was given. Never throws. */
 export const setLaterShape = (run: Run, group: Group, row: Row): void => {
   const fails = peek(run.table, row)?.fails[row % run.table.pageRows] ?? 0;
   const attempt = group.spec.attemptResources === undefined ? 1 : Math.min(fails, retriesOf(group, row)) + 1;
   const given = group.memory.get(row);
   const set = setOf(group, row);
-  if (attempt === 1 && given === undefined && set === undefined) return void group.laterShapes.delete(row);
+  if (attempt === 1 && given === undefined && set === undefined) return forgetShape(group, row);
   const { resources, timeRequest, alone } = baseShapeOf(group, row);
   const later = withSet(laterResources(group, row, resources, attempt), set);
   const asked = given === undefined ? later : { ...later, mem: given.mem };
   const times = { timeRequest: set?.timeRequest ?? timeRequest };
   const limit = set?.timeLimit === undefined ? {} : { timeLimit: set.timeLimit };
-  group.laterShapes.set(row, group.laterSet.of({ ...group.spec, ...times, ...limit }, asked, alone));
+  const shape = group.laterSet.of({ ...group.spec, ...times, ...limit }, asked, alone);
+  group.laterShapes = ownMap(group.laterShapes).set(row, shape);
 };
 
 /** The same for all rows of a run that was read from a snapshot. */
@@ -52,8 +57,8 @@ export const setLaterShapes = (run: Run): void => {
 
 /** A row begins again from its first attempt. */
 export const forgetLater = (group: Group, row: Row): void => {
-  group.memory.delete(row);
-  group.laterShapes.delete(row);
+  if (group.memory.size > 0) ownMap(group.memory).delete(row);
+  forgetShape(group, row);
   dropSet(group, row);
 };
 

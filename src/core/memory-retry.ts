@@ -4,7 +4,7 @@ import { isAt } from "./held.ts";
 import { setLaterShape } from "./later-shapes.ts";
 import { formatSize } from "./quantities.ts";
 import { amountOf } from "./resources.ts";
-import { type Group, type Run, groupOf, shapeOfRow } from "./run.ts";
+import { type Group, type Run, groupOf, shapeOfRow, ownMap } from "./run.ts";
 import type { GroupSpec } from "./spec.ts";
 import type { State } from "./state.ts";
 import { Flag, peek } from "./table.ts";
@@ -115,6 +115,6 @@ export const triedAgain = (group: Group, row: Row, mem: number): string => {
 
 /** The next attempt of a row gets this much. */
 export const growMemory = (run: Run, group: Group, row: Row, mem: number): void => {
-  group.memory.set(row, { kills: (group.memory.get(row)?.kills ?? 0) + 1, mem });
+  group.memory = ownMap(group.memory).set(row, { kills: (group.memory.get(row)?.kills ?? 0) + 1, mem });
   setLaterShape(run, group, row);
 };

@@ -1,4 +1,4 @@
-import { type Attempt, type Run, latestAttempt } from "./run.ts";
+import { type Attempt, type Run, latestAttempt, ownMap } from "./run.ts";
 import { Task, isFinalTask } from "./states.ts";
 import { peek, touch } from "./table.ts";
 import type { Row } from "./ids.ts";
@@ -20,11 +20,11 @@ const ends = (attempts: readonly Attempt[]): Attempt[] =>
 /** Sets a task's earlier attempts; drops those that are not kept, and what their ranks wrote. */
 export const keepAttempts = (run: Run, row: Row, attempts: readonly Attempt[]): void => {
   const kept = ends(attempts);
-  run.history.set(row, kept);
+  run.history = ownMap(run.history).set(row, kept);
   const outputs = run.rankOutputs.get(row);
   if (outputs === undefined || kept.length === attempts.length) return;
   const known = new Set([...kept.map(({ n }) => n), touch(run.table, row).attempt[row % run.table.pageRows]!]);
-  run.rankOutputs.set(
+  ownMap(run.rankOutputs).set(
     row,
     outputs.filter(({ attempt }) => known.has(attempt)),
   );

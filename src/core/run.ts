@@ -83,10 +83,10 @@ export interface Group {
   readonly shape: Shape;
   readonly rowShapes: RowShapes | undefined;
   /** Rows whose latest attempt, or next one, asks for something else than their first did. */
-  readonly laterShapes: Map<Row, Shape>;
+  laterShapes: ReadonlyMap<Row, Shape>;
   readonly laterSet: ShapeSet;
   /** Rows that were killed for memory and tried again: how often, and what they get since. */
-  readonly memory: Map<Row, MemoryGiven>;
+  memory: ReadonlyMap<Row, MemoryGiven>;
   /** What its tasks ask for, where that is learned and has changed since the run was submitted. */
   learned: LearnedAmounts | undefined;
   /** What `retry --set` gave its tasks. */
@@ -124,9 +124,9 @@ export interface Run {
   /** The same for each group, from when somebody first asks. */
   groupCounts: GroupCounts | undefined;
   /** Earlier attempts that are kept (past-attempts.ts), only of tasks that had more than one. */
-  readonly history: Map<Row, Attempt[]>;
+  history: ReadonlyMap<Row, Attempt[]>;
   /** Output of ranks that ran on other agents than their attempt's own. */
-  readonly rankOutputs: Map<Row, RankOutput[]>;
+  rankOutputs: ReadonlyMap<Row, RankOutput[]>;
   /** Output that was not kept. */
   readonly lost: LostRows;
   /** Peak memory of the latest attempts, by page of the table; that of earlier ones is in the history. */
@@ -136,12 +136,12 @@ export interface Run {
   /** Which agents have, or had, the ranks of latest attempts. */
   readonly places: RankPlaces;
   /** The agents of its tasks' jobs, where the state has forgotten them (task-job.ts): each had one attempt. */
-  readonly agents: Map<AgentId, Agent>;
+  agents: ReadonlyMap<AgentId, Agent>;
   /** Bytes of output that all attempts have left, as reported when they ended. */
   outputBytes: number;
   /** Interned texts; index 0 is "no reason". */
   readonly reasons: string[];
-  readonly reasonIds: Map<string, number>;
+  reasonIds: ReadonlyMap<string, number>;
   /** Digest of the document it was submitted with; empty where it was not kept. */
   digest: string;
   started: number;
@@ -164,6 +164,25 @@ export interface GroupInput {
   readonly rowShapes: RowShapes | undefined;
 }
 
+/** What most runs and groups have nothing in, and there may be many of them: one for all, which nobody writes to. */
+const NONE: ReadonlyMap<never, never> = new Map<never, never>();
+
+/** The same map to write to, or a new one in place of that for all. */
+export const ownMap = <K, V>(map: ReadonlyMap<K, V>): Map<K, V> =>
+  (map as ReadonlyMap<unknown, unknown>) === NONE ? new Map<K, V>() : (map as Map<K, V>);
+
+/** Made when the first of its shapes is: most runs never ask for others than their first. */
+const laterShapeSet = (): ShapeSet => {
+  let made: ShapeSet | undefined;
+  return { of: (spec, resources, alone) => (made ??= createShapeSet()).of(spec, resources, alone) };
+};
+
+/** Apart from the function that makes a run: all that lies beside it there would be kept for as long as the run. */
+const baseOf =
+  (groups: readonly Group[]) =>
+  (row: Row): number =>
+    groupOf(groups, row).base;
+
 /** A run as it stands right after its submission: all tasks NEW, dependencies counted, nothing evaluated yet. */
 export const createRun = (
   id: number,
@@ -176,7 +195,7 @@ export const createRun = (
   let first = 0;
   // the set of the first shapes is not kept for as long as the run: there may be as many as groups
   const shapes = createShapeSet();
-  const laterSet = createShapeSet();
+  const laterSet = laterShapeSet();
   const groups = spec.groups.map((group, index): Group => {
     const count = itemCount(group.items);
     const input = inputs.get(index);
@@ -188,9 +207,9 @@ export const createRun = (
       items: input?.items,
       shape: shapes.of(group, group.resources),
       rowShapes: input?.rowShapes,
-      laterShapes: new Map(),
+      laterShapes: NONE,
       laterSet,
-      memory: new Map(),
+      memory: NONE,
       learned: undefined,
       sets: undefined,
       contents: undefined,
@@ -219,19 +238,19 @@ export const createRun = (
     submitted,
     total,
     groups,
-    table: createTable(total, (row) => groupOf(groups, row).base),
+    table: createTable(total, baseOf(groups)),
     counts,
     groupCounts: undefined,
-    history: new Map(),
-    rankOutputs: new Map(),
+    history: NONE,
+    rankOutputs: NONE,
     lost: noneLost(),
     peaks: new Map(),
     usage: new Map(),
     places: noPlaces(),
-    agents: new Map(),
+    agents: NONE,
     outputBytes: 0,
     reasons: [""],
-    reasonIds: new Map(),
+    reasonIds: NONE,
     digest: "",
     started: 0,
     finished: 0,
@@ -325,7 +344,7 @@ export const internReason = (run: Run, reason: string): number => {
   const known = run.reasonIds.get(reason);
   if (known !== undefined) return known;
   run.reasons.push(reason);
-  run.reasonIds.set(reason, run.reasons.length - 1);
+  run.reasonIds = ownMap(run.reasonIds).set(reason, run.reasons.length - 1);
   return run.reasons.length - 1;
 };
 

@@ -15,7 +15,7 @@ import { USAGE_COLUMNS, type UsagePage } from "./usage.ts";
 import { keepAttempts } from "./past-attempts.ts";
 import { type RetrySet, setsInUse } from "./retry-set.ts";
 import { rowShapesOf } from "./row-shapes.ts";
-import { type Attempt, type GroupInput, type Run, createRun, groupOf, isFinishedRun } from "./run.ts";
+import { type Attempt, type GroupInput, type Run, createRun, groupOf, isFinishedRun, ownMap } from "./run.ts";
 import type { Condition, RunSpec } from "./spec.ts";
 import { type Agent, type Effects, NO_EFFECTS, type Pilot, type RunSummary, type State } from "./state.ts";
 import { Task } from "./states.ts";
@@ -219,11 +219,11 @@ const beginRun = (header: RunHeader, items: ReadonlyMap<number, PackedItems>): R
   run.retries = header.retries;
   run.losses = header.losses;
   run.digest = header.digest ?? "";
-  for (const [row, parts] of header.rankOutputs ?? []) run.rankOutputs.set(row, parts);
+  for (const [row, parts] of header.rankOutputs ?? []) run.rankOutputs = ownMap(run.rankOutputs).set(row, parts);
   for (const [id, reason] of header.reasons.entries()) {
     if (id === 0) continue;
     run.reasons[id] = reason;
-    run.reasonIds.set(reason, id);
+    run.reasonIds = ownMap(run.reasonIds).set(reason, id);
   }
   for (const [index, [base, waits, done, failed, canceled]] of header.groups.entries())
     Object.assign(run.groups[index]!, { base, waits, done, failed, canceled });
@@ -297,8 +297,10 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
         return undefined;
       }
       case Part.MEMORY:
-        for (const [row, kills, mem] of packr.unpack(payload) as [Row, number, number][])
-          groupOf(build().groups, row).memory.set(row, { kills, mem });
+        for (const [row, kills, mem] of packr.unpack(payload) as [Row, number, number][]) {
+          const group = groupOf(build().groups, row);
+          group.memory = ownMap(group.memory).set(row, { kills, mem });
+        }
         return undefined;
       case Part.LEARNED: {
         const packed = packr.unpack(payload) as { index: number; versions: (number | null)[][]; rows: Uint8Array };
@@ -326,7 +328,8 @@ export const createRunDecoder = (pages: PageCodec): ((part: StateRecord) => Run 
         return undefined;
       }
       case Part.AGENTS:
-        for (const agent of packr.unpack(payload) as Agent[]) build().agents.set(agent.id, agent);
+        for (const agent of packr.unpack(payload) as Agent[])
+          build().agents = ownMap(build().agents).set(agent.id, agent);
         return undefined;
       case Part.RUN_END: {
         const done = build();

@@ -130,7 +130,7 @@ describe("earlier attempts", () => {
     const run = driver.submit(spec([group("a", 1, { retries: 1000 })]));
     failing(driver, run, 1);
     const { state: _, ...old } = run.history.get(0)![0]!;
-    run.history.set(
+    run.history = new Map(run.history).set(
       0,
       Array.from({ length: 20 }, (__, i): Attempt => ({ ...old, n: i + 1 })),
     );

@@ -174,10 +174,10 @@ describe("output of earlier attempts", () => {
     expect(await read(driver, run, 2)).toBe(whole);
     expect(await read(driver, run)).toBe(whole);
     // in an older journal, or when the server was gone as well, nothing was reported
-    run.history.set(0, [run.history.get(0)![0]!, { ...run.history.get(0)![1]!, outAt: -1 }]);
+    run.history = new Map(run.history).set(0, [run.history.get(0)![0]!, { ...run.history.get(0)![1]!, outAt: -1 }]);
     expect(await read(driver, run, 2)).toBe(whole);
     rmSync(path);
-    run.history.set(0, [run.history.get(0)![0]!, { ...run.history.get(0)![1]!, outAt: -1 }]);
+    run.history = new Map(run.history).set(0, [run.history.get(0)![0]!, { ...run.history.get(0)![1]!, outAt: -1 }]);
     expect(await read(driver, run, 2)).toBe("");
   });
 

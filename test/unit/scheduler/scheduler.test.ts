@@ -249,7 +249,7 @@ describe("scheduler.pass", () => {
     addAgent(scheduler, 1, cpus(8));
     const run = makeRun(group("a", 6));
     const of = run.groups[0]!;
-    of.laterShapes.set(2, of.laterSet.of(of.spec, cpus(8)));
+    of.laterShapes = new Map([[2, of.laterSet.of(of.spec, cpus(8))]]);
     scheduler.ready(run, 0, 6);
     const waiting = (): number[] => scheduler.demand().map((each) => each.waiting);
     expect(waiting()).toEqual([5, 1]);
