@@ -44,7 +44,8 @@ export const createCompactor = (options: CompactorOptions): Compactor => {
     return sum;
   };
 
-  const runChild = (argv: readonly string[]): Promise<Compacted> =>
+  /** What it printed. */
+  const runChild = (argv: readonly string[]): Promise<string> =>
     new Promise((resolve, reject) => {
       const child = spawn(argv[0]!, argv.slice(1), { stdio: ["ignore", "pipe", "pipe"] });
       let out = "";
@@ -54,13 +55,16 @@ export const createCompactor = (options: CompactorOptions): Compactor => {
       child.once("error", reject);
       child.once("close", (code) => {
         if (code !== 0) reject(new Error(problem.trim() === "" ? `compaction ended with ${code}` : problem.trim()));
-        else resolve(JSON.parse(out) as Compacted);
+        else resolve(out);
       });
     });
 
   const work = async (): Promise<void> => {
     const { upTo } = await journal.roll();
-    const { snapshot, archived, files } = await runChild(options.command(JSON.stringify(upTo)));
+    // what cannot be read fails this compaction, not the server
+    const { snapshot, archived, files } = JSON.parse(
+      await runChild(options.command(JSON.stringify(upTo))),
+    ) as Compacted;
     await journal.snapshotWritten(snapshot);
     for (const summary of archived) {
       const run = state.runs.get(summary.id);
