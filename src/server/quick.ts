@@ -17,8 +17,8 @@ setFlagsFromString("--interrupt-budget=20000");
 setFlagsFromString("--memory-reducer-single-gc");
 /**
  * One that has not yet had a reason to collect has less garbage than its heap may grow to at first (some 30 MB): its start
- * alone is no reason, and would cost a login node as much as two minutes of rest. It takes both flags to prevent that, and
- * neither keeps V8 from giving back memory at rest once a collection was due.
+ * alone is no reason, and would cost a login node as much as two minutes of rest. It takes both flags, and they help only
+ * while the compiled code that is read is small; neither keeps V8 from giving back memory at rest once a collection was due.
  */
 setFlagsFromString("--no-memory-reducer");
 setFlagsFromString("--no-memory-reducer-for-small-heaps");
