@@ -86,7 +86,7 @@ describe("tasks of an agent's own", () => {
 
   it("do not follow each other in a slot that something before them waits for", () => {
     const node = startNode();
-    assign(node, 20);
+    assign(node, 40);
     endTask(node.started[0]!);
     const { length } = node.started;
     expect(length).toBeGreaterThan(2);
