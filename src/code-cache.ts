@@ -78,7 +78,7 @@ const packed = (source: Buffer, { code, uses }: Compiled): Buffer => {
   return bytes;
 };
 
-/** Whoever cannot write here goes on without, and gathers nothing. */
+/** A process that cannot write here runs without a cache, and gathers nothing. */
 export const writeCode = (path: string, source: Buffer, gather: () => Compiled): void => {
   const temporary = `${path}.${process.pid}.tmp`;
   let fd: number;

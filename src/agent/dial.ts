@@ -110,7 +110,7 @@ export const dial = async (
       else got.destroy();
     });
     tries.add(over);
-    // behind the last one there is no other to turn to
+    // no address comes after the last one
     if (nth === hosts.length - 1) break;
     if (!(await isSilent(attempt))) await over;
     if (winner !== undefined || isStopped()) break;
