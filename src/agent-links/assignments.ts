@@ -256,10 +256,14 @@ interface Ahead {
   readonly behind: Behind | undefined;
 }
 
+/** No attempt has this number: the agent gives back what lies behind it. */
+const NEVER = 0;
+
 const behindOf = (run: Run, group: Group, row: Row): Behind | undefined => {
   if (!isAhead(touch(run.table, row), row % run.table.pageRows)) return undefined;
   const before = oneBefore(run, group, row);
-  if (before === undefined) return undefined;
+  // while this was on its way to the disk, what it waits for ended otherwise: it must not begin
+  if (before === undefined) return { row, attempt: NEVER, only: false };
   const attempt = touch(run.table, before).attempt[before % run.table.pageRows]!;
   return { row: before, attempt, only: groupOf(run.groups, before).dependents.length === 1 };
 };

@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { apply } from "../../../src/core/apply.ts";
 import { packr } from "../../../src/core/codec.ts";
+import { Ending, type Event } from "../../../src/core/events.ts";
+import { FRACTION } from "../../../src/core/resources.ts";
 import { type Run, createRun } from "../../../src/core/run.ts";
-import { createState } from "../../../src/core/state.ts";
+import { NO_EFFECTS, createState } from "../../../src/core/state.ts";
 import { Task } from "../../../src/core/states.ts";
 import { Flag, touch } from "../../../src/core/table.ts";
 import type { ServerMessage } from "../../../src/protocol/messages.ts";
@@ -76,6 +79,32 @@ describe("what an agent is told", () => {
     table.state[1] = Task.SCHEDULING;
     sendAssignments(state, link, [], [{ run: 1, ranges: [1, 1] }]);
     expect(heard).toEqual([{ ...assigned, group: 1, ranges: [1, 1], followed: true }]);
+  });
+
+  it("of one handed ahead behind a task that failed before this was on disk: to give it back, not to begin it", () => {
+    const state = createState();
+    const commit = (event: Event): void => apply(state, event, NO_EFFECTS);
+    const agent = { uuid: "a", pilot: 1, host: "h", version: "1", resources: { cpus: FRACTION }, output: "", seq: 0 };
+    commit({ type: "agent.joined", at: 1, agent: 1, ...agent });
+    commit({
+      type: "run.opened",
+      at: 1,
+      run: 1,
+      uuid: "u",
+      spec: spec([group("a", 1), group("b", 1, { after: after(0) })]),
+    });
+    commit({ type: "run.committed", at: 1, run: 1 });
+    const [first, second] = [0, 1].map((row) => ({ run: 1, ranges: [row, 1] }));
+    commit({ type: "tasks.assigned", at: 1, agent: 1, parts: [first!], ahead: [second!] });
+    const facts = { attempt: 1, ending: Ending.EXIT, code: 9, started: 1, finished: 2, outAt: -1, outBytes: 0 };
+    const parts = [{ run: 1, rows: Uint32Array.of(0), ...facts, errBytes: 0, details: [] }];
+    commit({ type: "tasks.ended", at: 2, agent: 1, seq: 1, parts });
+    const { link, heard } = listener(1);
+    sendAssignments(state, link, [], [second!]);
+    const assigned = { t: "assign", run: 1, attempts: 1, group: 1, ranges: [1, 1] };
+    expect(heard.filter(({ t }) => t === "assign")).toEqual([
+      { ...assigned, behind: { row: 1, attempt: 0, only: false } },
+    ]);
   });
 
   it("of its tasks: the template once, and all rows of a group in one message", () => {

@@ -30,8 +30,9 @@ import { group, noRefusals, spec } from "../core/model.ts";
 
 /**
  * Server and agents together, each with its real decisions: the core, the scheduler, what agents are told, and the
- * agents' own sessions, queues and slots. Messages wait in both directions until they are delivered, connections and
- * agents are lost, processes end as drawn. Two agents share one machine.
+ * agents' own sessions, queues and slots. Messages wait in both directions until they are delivered, what agents are told
+ * waits for the disk while the server's memory goes on, connections and agents are lost, processes end as drawn. Two
+ * agents share one machine.
  */
 
 const CPUS = 2;
@@ -110,7 +111,7 @@ class Node {
   }
 }
 
-const createWorld = (groups: Parameters<typeof spec>[0]) => {
+const createWorld = (groups: Parameters<typeof spec>[0], expectedMs: number) => {
   const state = createState();
   const machine = { cluster: "local", machine: true as const, capacity: RESOURCES, covers: () => true };
   const scheduler = createScheduler(undefined, "local", [machine]);
@@ -119,6 +120,10 @@ const createWorld = (groups: Parameters<typeof spec>[0]) => {
   const begun = new Set<string>();
   /** Where each row last ended well. */
   const endedWell = new Map<number, Node>();
+  /** What waits for the disk, in order. */
+  const kept: (() => void)[] = [];
+  const tell = (agent: number, message: ServerMessage): void =>
+    void kept.push(() => void nodes.get(agent)?.toAgent.push(message));
   const effects: Effects = {
     ...NO_EFFECTS,
     ready: scheduler.ready,
@@ -127,7 +132,7 @@ const createWorld = (groups: Parameters<typeof spec>[0]) => {
     canceled: scheduler.canceled,
     finished: scheduler.dropRun,
     stop: (agent, run, row, attempt) =>
-      nodes.get(agent)?.toAgent.push({ t: "stop", tasks: [{ run: run.id, rows: [row], attempts: [attempt] }] }),
+      tell(agent, { t: "stop", tasks: [{ run: run.id, rows: [row], attempts: [attempt] }] }),
   };
   const commit = (event: Event): number => {
     apply(state, decideLosses(state, event, 5), effects);
@@ -160,14 +165,14 @@ const createWorld = (groups: Parameters<typeof spec>[0]) => {
       commit({ type: "tasks.returned", at: 1, agent, parts: message.parts });
     if (message.t !== "results") return;
     commit({ type: "tasks.ended", at: 1, agent, seq: message.seq, parts: message.parts.map(unpackResults) });
-    node.toAgent.push({ t: "ack", seq: message.seq });
+    tell(agent, { t: "ack", seq: message.seq });
   };
 
   commit({ type: "run.opened", at: 1, run: RUN, uuid: "u", spec: spec(groups) });
   join();
   join();
   commit({ type: "run.committed", at: 1, run: RUN });
-  for (const each of run().groups) each.expectedMs = 100;
+  for (const each of run().groups) each.expectedMs = expectedMs;
 
   const world = {
     run,
@@ -175,8 +180,15 @@ const createWorld = (groups: Parameters<typeof spec>[0]) => {
     pass: (): void => {
       for (const { agent, parts, ahead = [] } of scheduler.pass(0)) {
         commit({ type: "tasks.assigned", at: 1, agent, parts, ahead });
-        sendAssignments(state, nodes.get(agent)!.link, parts, ahead);
+        kept.push(() => {
+          const node = nodes.get(agent);
+          if (node !== undefined) sendAssignments(state, node.link, parts, ahead);
+        });
       }
+    },
+    /** All that was committed so far, or the first of it, is on disk. */
+    disk: (most = kept.length): void => {
+      for (const action of kept.splice(0, most)) action();
     },
     toAgent: (node: Node, most = 1): void => {
       for (const message of node.toAgent.splice(0, most)) {
@@ -204,7 +216,10 @@ const createWorld = (groups: Parameters<typeof spec>[0]) => {
       const { held } = node.session.hello();
       const { drop } = reconcile({ state, commit, clock: () => 1 } as unknown as Engine, node.link.id, held);
       const acked = state.agents.get(node.link.id)!.seq;
-      node.toAgent.push({ t: "welcome", agent: node.link.id, epoch: 1, acked, drop, heartbeatMs: 1 });
+      // what was on its way to the disk is over before it gets anything new
+      scheduler.pause(node.link.id, true);
+      tell(node.link.id, { t: "welcome", agent: node.link.id, epoch: 1, acked, drop, heartbeatMs: 1 });
+      kept.push(() => scheduler.pause(node.link.id, false));
     },
     lose: (node: Node): void => {
       commit({ type: "agents.lost", at: 1, agents: [node.link.id], reason: "gone" });
@@ -224,6 +239,7 @@ const createWorld = (groups: Parameters<typeof spec>[0]) => {
     settle: (): void => {
       for (let turn = 0; turn < 2000 && run().finished === 0; turn += 1) {
         world.pass();
+        world.disk();
         for (const node of world.nodes()) {
           while (node.toAgent.length > 0) world.toAgent(node);
           world.end(node, 0, true);
@@ -263,17 +279,25 @@ const step = fc.record({
       "end",
       "end",
       "report",
+      "disk",
+      "disk",
+      "disk",
     ] as const),
-    ...(["fail", "cancel", "takeback", "reconnect", "lose"] as const),
+    ...(["fail", "fail", "cancel", "takeback", "reconnect", "lose"] as const),
   ),
   node: fc.nat(1),
   pick: fc.nat(),
 });
 
+const steps = fc.array(step, { minLength: 60, maxLength: 200, size: "max" });
+
+/** Several are handed ahead, or one at a time. */
+const expected = fc.constantFrom(100, 400);
+
 describe("server and agents together", () => {
   it("begin each task once, when what it waits for has ended well, within what there is, whatever is lost; all end", () => {
     fc.assert(
-      fc.property(groups, fc.array(step, { minLength: 60, maxLength: 200, size: "max" }), (drawn, steps) => {
+      fc.property(groups, steps, expected, (drawn, drawnSteps, expectedMs) => {
         const world = createWorld(
           drawn.map(({ count, retries, after, other, two }, i) => {
             const near = after === 9 || i === 0 ? [] : [after < 8 ? i - 1 : other % i];
@@ -281,8 +305,9 @@ describe("server and agents together", () => {
             const on = [...all].map((index): Dependency => ({ group: index, on: "ok" }));
             return group(`g${i}`, count, { retries, after: on });
           }),
+          expectedMs,
         );
-        for (const { do: what, node: nth, pick } of steps) {
+        for (const { do: what, node: nth, pick } of drawnSteps) {
           const node = world.nodes()[nth]!;
           if (what === "pass") world.pass();
           else if (what === "toAgent") world.toAgent(node, 1 + (pick % 40));
@@ -290,6 +315,7 @@ describe("server and agents together", () => {
           else if (what === "end") world.end(node, pick, true);
           else if (what === "fail") world.end(node, pick, false);
           else if (what === "report") node.report();
+          else if (what === "disk") world.disk(1 + (pick % 40));
           else if (what === "takeback") node.toAgent.push({ t: "takeback", count: pick % 3 });
           else if (what === "reconnect") world.reconnect(node);
           else if (what === "lose" && pick % 3 === 0) world.lose(node);
