@@ -19,7 +19,7 @@
 
 #define BUCKETS 4096u
 #define YOUNG_MS 4    /* a task that ends sooner than this is reported in one piece, its pipes never watched */
-#define GATHER_MS 10  /* while successors wait here, the agent need not hear of each end at once */
+#define GATHER_MS 20  /* while successors wait here, the agent need not hear of each end at once */
 #define RETRY_MS 5    /* how often to check what gives no event */
 #define STALL_MS 10000 /* while stopping: how long the agent may leave our events unread */
 

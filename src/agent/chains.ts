@@ -10,8 +10,8 @@ import type { AgentTask, Chain } from "./task.ts";
  */
 
 /** Tasks that wait in a slot behind the running one: together no longer than this, and no more than that many. */
-const CHAIN_MS = 10;
-const LONGEST_CHAIN = 16;
+const CHAIN_MS = 20;
+const LONGEST_CHAIN = 32;
 /** Weight of the newest execution time. */
 const NEWEST = 0.2;
 
