@@ -1,6 +1,6 @@
 // Slipway as users have it: bin/slipway with a home of its own, nothing else changed.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
@@ -126,11 +126,12 @@ export const openSlipway = async ({ dir, profile, clusters, env, cores, from = r
   return session;
 };
 
-/** Bytes of a home's journal, without its reserve. */
-export const journalBytes = (home) =>
-  readdirSync(join(home, "journal"))
-    .filter((name) => !name.includes("reserve"))
-    .reduce((sum, name) => sum + statSync(join(home, "journal", name)).size, 0);
+/** Bytes that count in a server's journal: without its reserve, and what its last segment has prepared. */
+export const journalBytes = async (slipway) => {
+  const { stdout } = await slipway.run(["journal", "info", "--json"], { spared: true });
+  const { segments, snapshot } = JSON.parse(stdout);
+  return segments.reduce((sum, { length }) => sum + length, snapshot?.bytes ?? 0);
+};
 
 /** Which of the two spawners this installation has. */
 export const spawnerHere = () => (existsSync(join(root, "dist", "slipway-spawner")) ? "native" : "Node");

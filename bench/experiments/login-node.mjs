@@ -46,7 +46,7 @@ const ours = async (options, count) => {
   const slipway = await openSlipway(options);
   return {
     pid: slipway.server,
-    kept: async () => journalBytes(slipway.home),
+    kept: () => journalBytes(slipway),
     work: async () => {
       const { answer } = await slipway.ask("run", "--array", `1-${count}`, "--", "/bin/true");
       checkRun(answer, count);

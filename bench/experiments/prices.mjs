@@ -62,11 +62,11 @@ const measureServers = async (options, tasks, say) => {
       text: ({ cpu, bytes }) => `${cpu.toFixed(2)} µs of the server's CPU a task, ${bytes.toFixed(1)} bytes of journal`,
       measure: async () => {
         const { slipway, follower } = open.get(key);
-        const [before, seen] = [journalBytes(slipway.home), follower?.seen];
+        const [before, seen] = [await journalBytes(slipway), follower?.seen];
         const { run, cpu } = await runNull(slipway, tasks, nullArray(tasks));
         await checkSample(slipway, run, { executed: false });
         if (follower !== undefined && follower.seen === seen) throw new Broken("the follower has heard of no task");
-        return { cpu: cpu.server, bytes: (journalBytes(slipway.home) - before) / tasks };
+        return { cpu: cpu.server, bytes: ((await journalBytes(slipway)) - before) / tasks };
       },
     }));
     return (await alternate(contenders, options.rounds, say)).values;

@@ -15,7 +15,8 @@ export interface Chain {
   ensure(): Promise<void>;
   /** Writes a batch and returns when it is on disk. After an error the caller may try again with the same batch. */
   commit(batch: Batch): Promise<void>;
-  note(): Promise<void>;
+  /** For a moment in which nothing is to be written. Never throws. */
+  rest(): Promise<void>;
   /** Ends the current segment; the next one begins with `ensure` or `commit`. */
   seal(): Promise<SegmentMark>;
   /** Drops what a snapshot covers. */
@@ -30,6 +31,8 @@ export interface ChainOptions {
   readonly dir: string;
   readonly epoch: number;
   readonly segmentBytes: number;
+  /** Bytes that are prepared behind what a segment holds. */
+  readonly aheadBytes: number;
   /** Keep what a snapshot covers. */
   readonly keepHistory?: boolean | undefined;
 }
@@ -38,7 +41,7 @@ export interface ChainOptions {
 const closeQuietly = (writer: SegmentWriter): Promise<void> => writer.close().catch(() => undefined);
 
 export const createChain = (
-  { io, dir, epoch, segmentBytes, keepHistory = false }: ChainOptions,
+  { io, dir, epoch, segmentBytes, aheadBytes, keepHistory = false }: ChainOptions,
   loaded: Loaded,
 ): Chain => {
   let writer: SegmentWriter | undefined;
@@ -76,7 +79,7 @@ export const createChain = (
     settle = undefined;
     number += 1;
     const start = { ...next, firstLsn: lastLsn + 1, base, chain: sealed, created: new Date().toISOString() };
-    writer = await createSegment(io, dir, { epoch, number }, start);
+    writer = await createSegment(io, dir, { epoch, number }, start, aheadBytes);
     return writer;
   };
 
@@ -90,6 +93,16 @@ export const createChain = (
       if (!(error instanceof SegmentAbandoned)) throw error;
       await retire("abandon");
       throw error.cause;
+    }
+  };
+
+  const rest = async (): Promise<void> => {
+    try {
+      await writer?.rest();
+    } catch (error) {
+      if (!(error instanceof SegmentAbandoned)) throw error;
+      // nothing was waiting for it: what comes next finds a new segment
+      await retire("abandon");
     }
   };
 
@@ -116,7 +129,7 @@ export const createChain = (
       await ensure();
     },
     commit,
-    note: async () => writer?.note(),
+    rest,
     seal: async () => {
       await ensure();
       return retire("roll");

@@ -73,6 +73,8 @@ export interface JournalOptions {
   readonly keepHistory?: boolean;
   /** A segment ends with the commit that reaches this size. */
   readonly segmentBytes?: number;
+  /** How much of a segment is made before it is needed, while nothing is to be written. */
+  readonly aheadBytes?: number;
   /**
    * Called after each group commit, before it is reported: does this server still hold its home? A record that a
    * successor will not replay must not be reported.
@@ -84,18 +86,21 @@ export interface JournalOptions {
 }
 
 const SEGMENT_BYTES = 64 * 1024 * 1024;
+/** Some hundred submissions of one task. */
+const AHEAD_BYTES = 128 * 1024;
+
 /**
  * Replays what is there, puts it on disk, seals it (rule 1) and opens the journal for writing. It opens even on a full
  * disk: its state is then `full`.
  */
 export const openJournal = async (options: JournalOptions, replay: Replay): Promise<Journal> => {
-  const { dir, epoch, io = nodeIo, segmentBytes = SEGMENT_BYTES } = options;
+  const { dir, epoch, io = nodeIo, segmentBytes = SEGMENT_BYTES, aheadBytes = AHEAD_BYTES } = options;
   const loaded = await loadJournal(io, dir, replay);
   if (epoch <= loaded.plan.highest.epoch) {
     const detail = `epoch ${epoch} is not newer than epoch ${loaded.plan.highest.epoch} in ${dir}`;
     throw new SlipwayError("internal", { detail });
   }
-  const chain = createChain({ io, dir, epoch, segmentBytes, keepHistory: options.keepHistory }, loaded);
+  const chain = createChain({ io, dir, epoch, segmentBytes, aheadBytes, keepHistory: options.keepHistory }, loaded);
   const gatherer = createGatherer(loaded.lastLsn);
   const durable = createDurable();
   const writing: Writing = { bytes: 0 };

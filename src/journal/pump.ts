@@ -104,12 +104,12 @@ export const createPump = (options: PumpOptions): Pump => {
     let work = first;
     for (;;) {
       if (work === undefined) {
-        // whoever waited for the last commit goes first, and what that leads to needs no note of its own
+        // whoever waited for the last commit goes first, and what that leads to follows at once
         await turn();
         work = take();
       }
       if (work === undefined) {
-        await chain.note();
+        await chain.rest();
         work = take();
         if (work === undefined) return;
       }

@@ -206,7 +206,7 @@ export const repairJournal = async (dir: string, options: RepairOptions = {}): P
   await io.syncDir(aside);
   await io.syncDir(dir);
   const start = { why: "repair", firstLsn: lastLsn + 1, base, chain, created: report.created } as const;
-  const head = await createSegment(io, dir, { epoch, number: number + 1 }, start);
+  const head = await createSegment(io, dir, { epoch, number: number + 1 }, start, 0);
   await head.close();
   for (const file of moved) await io.rename(join(dir, file), join(aside, file));
   await io.syncDir(aside);

@@ -140,3 +140,14 @@ export const findRecord = (source: ScanSource, from: number, limit: number): Pro
 /** Whether something at or after `from` proves that everything before it was once on disk. */
 export const hasMarker = async (source: ScanSource, from: number, limit: number): Promise<boolean> =>
   (await search(source, from, limit, isMarker)) !== undefined;
+
+/** Whether nothing was ever written there but the zeros that a segment prepares. */
+export const isBlank = async (file: IoFile, from: number, limit: number): Promise<boolean> => {
+  for (let at = from; at < limit;) {
+    const chunk = await readAt(file, at, Math.min(CHUNK, limit - at));
+    if (chunk.length === 0) return true;
+    if (chunk.some((byte) => byte !== 0)) return false;
+    at += chunk.length;
+  }
+  return true;
+};

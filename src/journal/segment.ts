@@ -28,8 +28,12 @@ export class SegmentAbandoned extends Error {
 /**
  * The segment being written.
  *
- *    durable bytes | a marker, perhaps not synced | the batch under way
- *                  ^ durableLength                ^ position
+ *    durable bytes | a marker, perhaps not synced | the batch under way | zeros, on disk | the end of the file
+ *                  ^ durableLength                ^ position                             ^ prepared
+ *
+ * Where the zeros are, a sync has only the bytes to write; where a file grows, most file systems write their own
+ * journal too, and then wait for the disk twice. So zeros are put there while nothing else is to be done. Whoever reads
+ * a segment that was not closed finds nothing in them; a segment that is closed ends where it counts.
  *
  * After a failed datasync nobody knows which pages reached the disk, and the next datasync may claim success without
  * writing them; so the segment is never synced again and counts only up to durableLength.
@@ -42,8 +46,11 @@ export interface SegmentWriter {
   readonly mark: SegmentMark;
   /** Returns when the batch is on disk. After any error the batch is as before, not tied to a position. */
   commit(batch: Batch): Promise<void>;
-  /** Notes in the file that all so far is on disk. Survives the death of the process, not the machine's; never throws. */
-  note(): Promise<void>;
+  /**
+   * For a moment of rest: notes in the file that all so far is on disk, which survives the death of the process, not the
+   * machine's, and prepares what the next batches are written to. Throws nothing but SegmentAbandoned.
+   */
+  rest(): Promise<void>;
   /** The last words of a clean close. */
   end(): Promise<void>;
   close(): Promise<void>;
@@ -57,12 +64,13 @@ const stampAll = (chunks: readonly Buffer[], salt: number, position: number): vo
   }
 };
 
-/** Creates a segment. When this returns, its START is on disk and the head file names it. */
+/** Creates a segment. When this returns, its START is on disk and the head file names it; `ahead` bytes are prepared. */
 export const createSegment = async (
   io: JournalIo,
   dir: string,
   id: SegmentId,
   start: Start,
+  ahead: number,
 ): Promise<SegmentWriter> => {
   const path = join(dir, segmentName(id));
   const salt = saltOf("segment", id);
@@ -83,12 +91,21 @@ export const createSegment = async (
     if (!named) await io.unlink(path).catch(() => undefined);
     throw error;
   }
-  return segmentWriter(file, id, salt, start.firstLsn, HEADER_BYTES + first.length);
+  return segmentWriter(file, id, salt, start.firstLsn, HEADER_BYTES + first.length, ahead);
 };
 
-const segmentWriter = (file: IoFile, id: SegmentId, salt: number, firstLsn: number, length: number): SegmentWriter => {
+const segmentWriter = (
+  file: IoFile,
+  id: SegmentId,
+  salt: number,
+  firstLsn: number,
+  length: number,
+  ahead: number,
+): SegmentWriter => {
   let durableLength = length;
   let position = length;
+  let prepared = length;
+  let mayPrepare = ahead > 0;
   let lastLsn = firstLsn - 1;
   let noted = true;
 
@@ -106,6 +123,7 @@ const segmentWriter = (file: IoFile, id: SegmentId, salt: number, firstLsn: numb
     } catch {
       throw new SegmentAbandoned(error);
     }
+    prepared = position;
     throw error;
   };
 
@@ -123,8 +141,37 @@ const segmentWriter = (file: IoFile, id: SegmentId, salt: number, firstLsn: numb
     } catch (error) {
       // Frees space on a full disk. Only durableLength counts, whether or not this works.
       await file.truncate(durableLength).catch(() => undefined);
+      prepared = 0;
       throw new SegmentAbandoned(error);
     }
+  };
+
+  const note = async (): Promise<void> => {
+    if (noted) return;
+    const buffer = marker(TYPE_COMMIT);
+    try {
+      position += await writeAll(file, [buffer], position);
+      noted = true;
+    } catch {
+      // The next batch overwrites whatever is there, and begins with the marker itself.
+      noted = false;
+    }
+  };
+
+  /** Half of it is always there, so that one write prepares for many batches. */
+  const prepare = async (): Promise<void> => {
+    if (!mayPrepare || prepared - position > ahead / 2) return;
+    const from = Math.max(prepared, position);
+    try {
+      await writeAll(file, [Buffer.alloc(ahead)], from);
+    } catch {
+      // No space for what is not needed yet. Part of it may be there: it is nothing, to a reader too.
+      mayPrepare = false;
+      await file.truncate(position).catch(() => undefined);
+      return;
+    }
+    await sync();
+    prepared = from + ahead;
   };
 
   return {
@@ -151,22 +198,19 @@ const segmentWriter = (file: IoFile, id: SegmentId, salt: number, firstLsn: numb
       lastLsn = batch.lastLsn;
       noted = false;
     },
-    note: async () => {
-      if (noted) return;
-      const buffer = marker(TYPE_COMMIT);
-      try {
-        position += await writeAll(file, [buffer], position);
-        noted = true;
-      } catch {
-        // The next batch overwrites whatever is there, and begins with the marker itself.
-        noted = false;
-      }
+    rest: async () => {
+      await note();
+      await prepare();
     },
     end: async () => {
       position += await write([marker(TYPE_END)]);
       await sync();
       durableLength = position;
     },
-    close: () => file.close(),
+    close: async () => {
+      // what is left of it costs space until the next compaction, and nothing else
+      if (prepared > position) await file.truncate(position).catch(() => undefined);
+      await file.close();
+    },
   };
 };

@@ -18,7 +18,7 @@ import {
 import { type IoFile, type JournalIo, errnoOf, readAt } from "./io.ts";
 import { type SegmentId, segmentName, snapshotName } from "./names.ts";
 import { type Part, type Problem, damaged } from "./plan.ts";
-import { type ScanSource, findRecord, hasMarker, scanRecords } from "./scan.ts";
+import { type ScanSource, findRecord, hasMarker, isBlank, scanRecords } from "./scan.ts";
 import { decodeStart } from "./start.ts";
 
 /** `lsn` counts the caller's records from 1, over all segments. Throws if the record cannot be applied. */
@@ -189,7 +189,7 @@ export const walkSegment = async (
       at = end.offset;
       if (end.detail === undefined) break;
       if (part.mark === undefined && !part.followed && !(await hasMarker(source, at + 1, limit))) {
-        torn = { offset: at, bytes: limit - at, detail: end.detail };
+        if (!(await isBlank(file, at, limit))) torn = { offset: at, bytes: limit - at, detail: end.detail };
         break;
       }
       const next = await findRecord(source, at + 1, limit);

@@ -57,7 +57,8 @@ const compactAlone = async (
   alone(home, async (epoch) => {
     let opened: Journal | undefined;
     const open = async (replay: Replay): Promise<void> => {
-      opened = await openJournal({ dir, epoch, keepHistory }, replay);
+      // no more than two records will be written
+      opened = await openJournal({ dir, epoch, keepHistory, aheadBytes: 0 }, replay);
     };
     const state = await replayState(home, open, { losses });
     const journal = opened!;

@@ -158,7 +158,7 @@ describe("rule 7: submits", () => {
       "items are in the journal",
       async () => (
         await slipway.serverLog(),
-        (await stat(join(slipway.home, "journal"))).isDirectory() && (await journalBytes()) > 100_000
+        (await stat(join(slipway.home, "journal"))).isDirectory() && (await journalBytes()) > 400_000
       ),
     );
     body.destroy();

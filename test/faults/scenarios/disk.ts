@@ -2,8 +2,9 @@ import { spawnSync } from "node:child_process";
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { until } from "../../until.ts";
+import { killClient } from "../clients.ts";
 import type { World } from "../world.ts";
-import { type Scenario, expect, fleetOf } from "./scenario.ts";
+import { type Play, type Scenario, expect, fleetOf } from "./scenario.ts";
 
 /** A disk that is full, and then has room again. */
 
@@ -16,6 +17,19 @@ const fillUp = async (world: World): Promise<void> => {
     while ((await filler.write(block).catch(() => undefined)) !== undefined);
   }
   await filler.close();
+};
+
+/** Fills it up until the server says so. */
+const untilFull = async ({ world, driven }: Play): Promise<void> => {
+  await fillUp(world);
+  await until("the server to notice", async () => {
+    const { state } = await world.client.server();
+    if (state === "journal-full") return true;
+    // the journal has prepared room for some hundred kilobytes, and then uses its reserve: fill up what it releases, too
+    driven.bulks.push(await killClient(world, `bulk-${driven.bulks.length + 1}`, 20_000, 300));
+    await fillUp(world);
+    return undefined;
+  });
 };
 
 const makeRoom = (world: World): Promise<void> => rm(join(world.home, "journal", "filler"));
@@ -34,13 +48,7 @@ export const diskScenarios: readonly Scenario[] = [
         await world.up();
         await play.submit({ tasks: 300, ms: 10 });
         await until("the work to begin", async () => (await world.executions()) > 10);
-        await fillUp(world);
-        // the journal uses its reserve first: fill up what it releases, too
-        await until("the server to notice", async () => {
-          const { state } = await world.client.server();
-          if (state === "running") await fillUp(world);
-          return state === "journal-full";
-        });
+        await untilFull(play);
         const refused = await world.cli(["submit", "--", "true"]);
         expect(
           refused.status === 3 && /nothing was submitted/.test(refused.stderr),
@@ -52,13 +60,7 @@ export const diskScenarios: readonly Scenario[] = [
         await play.settle();
         // killed while full, started while full
         await play.submit({ tasks: 300, ms: 10 });
-        await fillUp(world);
-        // the journal uses its reserve first: fill up what it releases, too
-        await until("the server to notice", async () => {
-          const { state } = await world.client.server();
-          if (state === "running") await fillUp(world);
-          return state === "journal-full";
-        });
+        await untilFull(play);
         await world.killServer();
         const starting = world.up();
         await new Promise((resolve) => void setTimeout(resolve, 1500));

@@ -52,6 +52,22 @@ interface Medium {
   readonly durable: Map<string, Inode>;
 }
 
+/** Where what is written and what is kept begin to differ. */
+const firstUnsynced = ({ data, synced }: Inode): number => {
+  const common = Math.min(data.length, synced.length);
+  if (data.subarray(0, common).equals(synced.subarray(0, common))) return common;
+  let at = 0;
+  while (data[at] === synced[at]) at += 1;
+  return at;
+};
+
+/** Puts back what was there at the last sync: zeros behind its end. */
+const restore = (content: Buffer, synced: Buffer, from: number, to: number): void => {
+  if (to <= from) return;
+  content.fill(0, from, to);
+  if (from < synced.length) synced.copy(content, from, from, Math.min(to, synced.length));
+};
+
 const directoryOf = (path: string): string => path.slice(0, path.lastIndexOf("/"));
 
 /** A machine that forgets nothing it synced, and keeps as much of the rest as `random` says. */
@@ -60,17 +76,20 @@ const afterPowerLoss = ({ names, durable }: Medium, random: (() => number) | und
   for (const path of new Set([...names.keys(), ...durable.keys()])) {
     const inode = random !== undefined && random() < 0.5 ? names.get(path) : durable.get(path);
     if (inode === undefined) continue;
-    // Unsynced bytes: all of them, or up to any byte, or with pages that never arrived.
+    // Of what was written since the last sync, behind the end or over what was there: nothing, or all of it up to any
+    // byte, or with pages that never arrived.
     const { synced, data, holes } = inode;
-    const length = random === undefined ? synced.length : Math.min(data.length, synced.length);
-    const reach = random === undefined ? length : length + Math.floor(random() * (data.length - length + 1));
-    const content = Buffer.alloc(reach);
-    data.copy(content, 0, 0, reach);
-    for (const [from, to] of holes) content.fill(0, Math.min(from, reach), Math.min(to, reach));
-    synced.copy(content, 0, 0, length);
-    if (random !== undefined && random() < 0.3 && reach > length) {
-      const from = length + Math.floor(random() * (reach - length));
-      content.fill(0, from, Math.min(reach, from + 1 + Math.floor(random() * 64)));
+    const from = firstUnsynced(inode);
+    const reach = random === undefined ? from : from + Math.floor(random() * (data.length - from + 1));
+    const content = Buffer.alloc(
+      Math.max(reach, random === undefined ? synced.length : Math.min(data.length, synced.length)),
+    );
+    synced.copy(content);
+    data.copy(content, from, from, reach);
+    for (const [start, end] of holes) restore(content, synced, Math.min(start, reach), Math.min(end, reach));
+    if (random !== undefined && random() < 0.3 && reach > from) {
+      const start = from + Math.floor(random() * (reach - from));
+      restore(content, synced, start, Math.min(reach, start + 1 + Math.floor(random() * 64)));
     }
     files.set(path, content);
   }
@@ -111,8 +130,9 @@ const diskOn = (medium: Medium): FakeDisk => {
   };
   const used = (): number => [...names.values()].reduce((sum, inode) => sum + inode.data.length, 0);
   const sync = (inode: Inode): void => {
-    inode.synced = Buffer.from(inode.data);
-    for (const [from, to] of inode.holes) inode.synced.fill(0, from, Math.min(to, inode.synced.length));
+    const kept = Buffer.from(inode.data);
+    for (const [from, to] of inode.holes) restore(kept, inode.synced, from, Math.min(to, kept.length));
+    inode.synced = kept;
   };
 
   const fileOf = (path: string, inode: Inode): IoFile => ({
@@ -144,7 +164,7 @@ const diskOn = (medium: Medium): FakeDisk => {
       try {
         await enter("datasync", path);
       } catch (error) {
-        inode.holes.push([inode.synced.length, inode.data.length]);
+        inode.holes.push([firstUnsynced(inode), inode.data.length]);
         throw error;
       }
       sync(inode);

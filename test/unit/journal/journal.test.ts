@@ -19,6 +19,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SlipwayError } from "../../../src/errors.ts";
 import {
   type Journal,
+  type JournalOptions,
   inspectJournal,
   openJournal,
   readJournal,
@@ -51,11 +52,11 @@ interface Life {
   seen: string[];
 }
 
-/** Opens with the next epoch; `seen` is what was replayed. */
-const start = async (options: { segmentBytes?: number; epoch?: number; dir?: string } = {}): Promise<Life> => {
+/** Opens with the next epoch; `seen` is what was replayed. A file holds nothing but what was written to it. */
+const start = async (options: Partial<JournalOptions> = {}): Promise<Life> => {
   lives = options.epoch ?? lives + 1;
   const seen: string[] = [];
-  const journal = await openJournal({ dir, ...options, epoch: lives }, (type, payload, lsn) => {
+  const journal = await openJournal({ dir, aheadBytes: 0, ...options, epoch: lives }, (type, payload, lsn) => {
     seen.push(payload.toString());
     if (type === 1) expect(lsn).toBe(Number(payload.toString().split(":")[0]));
   });
