@@ -1,6 +1,7 @@
 import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { RunView, TaskView } from "../../src/api/schemas.ts";
+import { until } from "../until.ts";
 import type { Driven } from "./drive.ts";
 import { DEFAULT_LOSSES } from "./schedule.ts";
 import { type Execution, brokenLinkOf, checkRow, checkRun, checkTask } from "./task-checks.ts";
@@ -103,15 +104,20 @@ export const checkAll = async (world: World, { submitted, bulks, limits }: Drive
 };
 
 /** Everything that can be asked about all tasks, to compare after a restart. */
-export const describeAll = async (world: World): Promise<Map<string, string>> => {
-  const all = new Map<string, string>();
-  for (const run of await world.client.runs({ limit: 1000 })) {
-    all.set(`run ${run.id}`, JSON.stringify(run));
-    if (run.name.startsWith("work-"))
-      for (const task of await allTasks(world, run.id)) all.set(`task ${task.id}`, JSON.stringify(task));
-  }
-  return all;
-};
+export const describeAll = async (world: World): Promise<Map<string, string>> =>
+  until("the jobs of tasks that have ended to end too", async () => {
+    const all = new Map<string, string>();
+    for (const run of await world.client.runs({ limit: 1000 })) {
+      all.set(`run ${run.id}`, JSON.stringify(run));
+      if (!run.name.startsWith("work-")) continue;
+      for (const task of await allTasks(world, run.id)) {
+        // a job ends a moment after its task
+        if ((task.job ?? { state: "ended" }).state !== "ended") return undefined;
+        all.set(`task ${task.id}`, JSON.stringify(task));
+      }
+    }
+    return all;
+  });
 
 /**
  * Errors that the server did not foresee when asked something unusual, from its log. Compactions may fail with the
