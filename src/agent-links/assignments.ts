@@ -90,6 +90,15 @@ export const define = (link: AgentLink, run: Run, group: Group): void => {
   link.channel?.sendFrame(definition(run, group, first, link.limitsOf(run)));
 };
 
+/** Encodes ahead of time what `define` will send first of these: there is nothing else to do while the disk syncs. */
+export const prepareDefinition = ({ runs }: State, link: AgentLink, [part]: readonly RowRanges[]): void => {
+  const run = part === undefined ? undefined : runs.get(part.run);
+  if (run === undefined) return;
+  const group = groupOf(run.groups, part!.ranges[0]!);
+  const known = link.defined.get(run.id);
+  if (known?.has(group.index) !== true) definition(run, group, known === undefined, link.limitsOf(run));
+};
+
 /** In a graph each task may be a group of its own: those that one agent gets together are defined together. */
 const MOST_TOGETHER = 1024;
 /** Characters of commands and environments that go into one message, but for the last group's. */

@@ -36,8 +36,13 @@ export async function* submission(document: RunDocument, streams: readonly ItemS
   yield '{"end":true}\n';
 }
 
+let randomUUID: (() => string) | undefined;
+
 /** Whoever only asks needs no cryptography, which takes a while to load. */
-export const newUuid = async (): Promise<string> => (await import("node:crypto")).randomUUID();
+export const newUuid = async (): Promise<string> => {
+  randomUUID ??= (await import("node:crypto")).randomUUID;
+  return randomUUID();
+};
 
 /** The server knows a repeated submission by its uuid: it is the same run. */
 export const withUuid = async (document: RunDocument): Promise<RunDocument> =>

@@ -10,6 +10,7 @@ import { amountOf } from "../core/resources.ts";
 import { type Attempt, type Run, groupOf, shapeOfRow } from "../core/run.ts";
 import { bringBackFor } from "../core/snapshot.ts";
 import type { Effects, RunSummary, State } from "../core/state.ts";
+import type { Assignment } from "../scheduler/pass.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "../journal/journal.ts";
@@ -47,8 +48,11 @@ export interface EngineListeners {
   assigned: (agent: AgentId, parts: readonly RowRanges[], ahead: readonly RowRanges[], since?: number) => void;
   stop: (agent: AgentId, run: Run, row: Row, attempt: number) => void;
   takeBack: (agent: AgentId, count: number) => void;
-  /** What waits was looked at: some of it may become jobs of its own. */
-  passed: () => void;
+  /**
+   * What waits was looked at: some of it may become jobs of its own. What was placed is on its way to the disk, and nobody
+   * may hear of it yet.
+   */
+  passed: (placed: readonly Assignment[]) => void;
   /** Agents that have a part of it end that part. */
   gangOver: (gang: Gang) => void;
   /** Called as soon as it is true in memory; whoever tells the outside waits for the disk. */
@@ -96,6 +100,11 @@ const DEFAULT_LOSSES = 5;
 const ownNode = ({ agents }: State): MemoryAdvice => ({
   largest: (_spec, agent) => amountOf(agents.get(agent)?.resources ?? {}, "mem"),
 });
+
+const refuseWrong = (state: State, event: Event): void => {
+  const problem = check(state, event);
+  if (problem !== undefined) throw new EventRefused(event.type, problem);
+};
 
 /** Its agents have their slots back. */
 const releaseGang = ({ runs }: State, scheduler: Scheduler, gang: Gang): void => {
@@ -162,8 +171,7 @@ export const createEngine = (
   };
 
   const commit = (given: Event, packed?: readonly PackedColumns[]): number => {
-    const problem = check(state, given);
-    if (problem !== undefined) throw new EventRefused(given.type, problem);
+    refuseWrong(state, given);
     const event = decideMemory(state, decideLosses(state, given, losses), memory);
     if (restore !== undefined) bringBackFor(state, event, { restore });
     const { type, payload } = encodeEvent(event, packed);
@@ -180,12 +188,13 @@ export const createEngine = (
     passPlanned = false;
     if (!filled || !listeners.mayPlace()) return;
     const [at, since] = [clock(), changedAt];
-    for (const { agent, parts, ahead, gang } of scheduler.pass(at)) {
+    const placed = scheduler.pass(at);
+    for (const { agent, parts, ahead, gang } of placed) {
       const more = { ...(ahead === undefined ? {} : { ahead }), ...(gang === undefined ? {} : { gang }) };
       const lsn = commit({ type: "tasks.assigned", at, agent, parts, ...more });
       afterDurable(() => listeners.assigned(agent, parts, ahead ?? [], since), lsn);
     }
-    listeners.passed();
+    listeners.passed(placed);
     const { asks, againMs } = scheduler.rebalance(at);
     for (const { agent, count } of asks) listeners.takeBack(agent, count);
     if (scheduler.isUnfolding()) schedulePass();

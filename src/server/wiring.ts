@@ -82,7 +82,11 @@ export const wire = (parts: Wired): void => {
   listeners.stop = agents.stop;
   listeners.gangOver = agents.gangOver;
   listeners.takeBack = agents.takeBack;
-  listeners.passed = jobs.look;
+  listeners.passed = (placed) => {
+    jobs.look();
+    // while the disk is busy
+    if (placed.length > 0) setImmediate(() => agents.assigning(placed[0]!.agent, placed[0]!.parts));
+  };
 
   agents.listeners.joined = (agent, pilot) => {
     if (engine.state.agents.get(agent)?.taskJob === undefined) pilots.joined(agent, pilot);

@@ -21,6 +21,8 @@ export interface RequestSender extends Pick<Spawner, "defineEnv" | "dropEnv" | "
 }
 
 /** `refused` gets a task that is not even sent, after `start` has returned, like the exit of any other. */
+const now = Promise.resolve();
+
 export const createRequestSender = (stdin: Writable, refused: (exit: Exit) => void): RequestSender => {
   const writer = createFrameWriter();
   const environments = new Map<number, "ok" | "too-large" | "nul">();
@@ -42,7 +44,8 @@ export const createRequestSender = (stdin: Writable, refused: (exit: Exit) => vo
   const schedule = (): void => {
     if (scheduled) return;
     scheduled = true;
-    queueMicrotask(flush);
+    // queueMicrotask costs several times as much
+    void now.then(flush);
   };
 
   return {
