@@ -4,7 +4,7 @@ import { type Gang, gangKey } from "../core/gangs.ts";
 import type { Run } from "../core/run.ts";
 import { type LongTimer, repeatTimer } from "../long-timer.ts";
 import type { Results } from "../protocol/messages.ts";
-import { prepareDefinition, sendAssignments } from "./assignments.ts";
+import { defineSoon, prepareDefinition, sendAssignments } from "./assignments.ts";
 import type { AgentsListeners, AgentsOptions, LinkContext } from "./context.ts";
 import { createCutShort } from "./cut-short.ts";
 import { createGangs } from "./gangs.ts";
@@ -41,8 +41,8 @@ export interface Agents {
   link(agent: AgentId): AgentLink | undefined;
   links(): Iterable<AgentLink>;
   assign(agent: AgentId, parts: readonly RowRanges[], ahead?: readonly RowRanges[]): void;
-  /** Prepares for that while it is on its way to the disk. */
-  assigning(agent: AgentId, parts: readonly RowRanges[]): void;
+  /** It will be assigned these, unless that never reaches the disk. */
+  willAssign(agent: AgentId, parts: readonly RowRanges[], ahead: readonly RowRanges[]): void;
   stop(agent: AgentId, run: Run, row: Row, attempt: number): void;
   takeBack(agent: AgentId, count: number): void;
   /** Agents that have ranks of it end them. */
@@ -150,9 +150,12 @@ export const createAgents = (options: AgentsOptions): Agents => {
         if (gang?.agents[0] === agent) gangs.assign(gang);
       }
     },
-    assigning: (agent, parts) => {
+    willAssign: (agent, parts, ahead) => {
       const link = links.get(agent);
-      if (link?.channel !== undefined) prepareDefinition(state, link, parts);
+      if (link?.channel === undefined) return;
+      defineSoon(state, link, parts);
+      defineSoon(state, link, ahead);
+      prepareDefinition(state, link, parts);
     },
     gangOver: gangs.over,
     stop: (agent, run, row, attempt) =>

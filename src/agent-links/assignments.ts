@@ -133,6 +133,17 @@ const defineAll = (link: AgentLink, run: Run, groups: readonly Group[]): void =>
   }
 };
 
+/**
+ * Defines what tasks need that an agent gets as soon as that is on disk: it reads that meanwhile. Only of runs that it has heard
+ * of: those are on disk, and their templates never change.
+ */
+export const defineSoon = (state: State, link: AgentLink, parts: readonly RowRanges[]): void => {
+  for (const { run: id, ranges } of parts) {
+    const run = link.defined.has(id) ? state.runs.get(id) : undefined;
+    if (run !== undefined) defineAll(link, run, groupsIn(run, ranges));
+  }
+};
+
 /** Rows of one group for one agent. */
 interface Rows {
   readonly group: Group;

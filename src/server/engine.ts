@@ -10,8 +10,7 @@ import { amountOf } from "../core/resources.ts";
 import { type Attempt, type Run, groupOf, shapeOfRow } from "../core/run.ts";
 import { bringBackFor } from "../core/snapshot.ts";
 import type { Effects, RunSummary, State } from "../core/state.ts";
-import type { Assignment } from "../scheduler/pass.ts";
-import type { Scheduler } from "../scheduler/scheduler.ts";
+import type { Assignment, Scheduler } from "../scheduler/scheduler.ts";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "../journal/journal.ts";
 import { createOutbox } from "./outbox.ts";
@@ -46,13 +45,12 @@ export interface Engine {
 export interface EngineListeners {
   /** An agent was given tasks that could be placed `since` then, and some ahead; called when that is on disk. */
   assigned: (agent: AgentId, parts: readonly RowRanges[], ahead: readonly RowRanges[], since?: number) => void;
+  /** The same while the disk works on it: not to be told, but something can be prepared. */
+  assigning: (agent: AgentId, parts: readonly RowRanges[], ahead: readonly RowRanges[]) => void;
   stop: (agent: AgentId, run: Run, row: Row, attempt: number) => void;
   takeBack: (agent: AgentId, count: number) => void;
-  /**
-   * What waits was looked at: some of it may become jobs of its own. What was placed is on its way to the disk, and nobody
-   * may hear of it yet.
-   */
-  passed: (placed: readonly Assignment[]) => void;
+  /** What waits was looked at: some of it may become jobs of its own. */
+  passed: () => void;
   /** Agents that have a part of it end that part. */
   gangOver: (gang: Gang) => void;
   /** Called as soon as it is true in memory; whoever tells the outside waits for the disk. */
@@ -72,6 +70,7 @@ const nothing = (): void => undefined;
 
 const NOBODY_LISTENS: EngineListeners = {
   assigned: nothing,
+  assigning: nothing,
   stop: nothing,
   takeBack: nothing,
   passed: nothing,
@@ -101,9 +100,15 @@ const ownNode = ({ agents }: State): MemoryAdvice => ({
   largest: (_spec, agent) => amountOf(agents.get(agent)?.resources ?? {}, "mem"),
 });
 
-const refuseWrong = (state: State, event: Event): void => {
-  const problem = check(state, event);
-  if (problem !== undefined) throw new EventRefused(event.type, problem);
+const assignedEvent = (at: number, { agent, parts, ahead, gang }: Assignment): Event => {
+  const more = { ...(ahead === undefined ? {} : { ahead }), ...(gang === undefined ? {} : { gang }) };
+  return { type: "tasks.assigned", at, agent, parts, ...more };
+};
+
+/** A turn after the decision, when the disk has its work; nothing if it was faster. */
+const prepare = (listeners: EngineListeners, assignments: readonly Assignment[], journal: Journal): void => {
+  if (journal.durable === journal.appended) return;
+  for (const { agent, parts, ahead } of assignments) listeners.assigning(agent, parts, ahead ?? []);
 };
 
 /** Its agents have their slots back. */
@@ -121,9 +126,8 @@ export const createEngine = (
 ): Engine => {
   const { losses = DEFAULT_LOSSES, restore, memory = ownNode(state) } = options;
   const { afterDurable } = createOutbox(journal);
-  let passPlanned = false;
-  /** When something changed that the next pass looks at. */
-  let changedAt = 0;
+  /** Whether a pass is due, and when something changed that it will look at. */
+  let [passPlanned, changedAt] = [false, 0];
   /** Whether the scheduler knows everything that the state does. */
   let filled = false;
   /** For agents that were left alone with their backlog. */
@@ -171,7 +175,8 @@ export const createEngine = (
   };
 
   const commit = (given: Event, packed?: readonly PackedColumns[]): number => {
-    refuseWrong(state, given);
+    const problem = check(state, given);
+    if (problem !== undefined) throw new EventRefused(given.type, problem);
     const event = decideMemory(state, decideLosses(state, given, losses), memory);
     if (restore !== undefined) bringBackFor(state, event, { restore });
     const { type, payload } = encodeEvent(event, packed);
@@ -188,13 +193,13 @@ export const createEngine = (
     passPlanned = false;
     if (!filled || !listeners.mayPlace()) return;
     const [at, since] = [clock(), changedAt];
-    const placed = scheduler.pass(at);
-    for (const { agent, parts, ahead, gang } of placed) {
-      const more = { ...(ahead === undefined ? {} : { ahead }), ...(gang === undefined ? {} : { gang }) };
-      const lsn = commit({ type: "tasks.assigned", at, agent, parts, ...more });
-      afterDurable(() => listeners.assigned(agent, parts, ahead ?? [], since), lsn);
+    const assignments = scheduler.pass(at);
+    for (const each of assignments) {
+      const lsn = commit(assignedEvent(at, each));
+      afterDurable(() => listeners.assigned(each.agent, each.parts, each.ahead ?? [], since), lsn);
     }
-    listeners.passed(placed);
+    if (assignments.length > 0) setImmediate(prepare, listeners, assignments, journal);
+    listeners.passed();
     const { asks, againMs } = scheduler.rebalance(at);
     for (const { agent, count } of asks) listeners.takeBack(agent, count);
     if (scheduler.isUnfolding()) schedulePass();
@@ -212,7 +217,7 @@ export const createEngine = (
     changedAt = clock();
     setImmediate(pass);
   };
-  // assignments share a commit with what made them possible: one wait for the disk, not two
+  // with what made them possible: one wait for the disk, not two
   journal.beforeCommit(pass);
 
   return {

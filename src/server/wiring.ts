@@ -79,14 +79,11 @@ export const wire = (parts: Wired): void => {
     agents.assign(agent, parts, ahead);
     if (since !== undefined) counts.placed(parts, (clock() - since) / 1000);
   };
+  listeners.assigning = agents.willAssign;
   listeners.stop = agents.stop;
   listeners.gangOver = agents.gangOver;
   listeners.takeBack = agents.takeBack;
-  listeners.passed = (placed) => {
-    jobs.look();
-    // while the disk is busy
-    if (placed.length > 0) setImmediate(() => agents.assigning(placed[0]!.agent, placed[0]!.parts));
-  };
+  listeners.passed = jobs.look;
 
   agents.listeners.joined = (agent, pilot) => {
     if (engine.state.agents.get(agent)?.taskJob === undefined) pilots.joined(agent, pilot);

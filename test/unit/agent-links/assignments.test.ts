@@ -9,7 +9,7 @@ import { Task } from "../../../src/core/states.ts";
 import { Flag, touch } from "../../../src/core/table.ts";
 import type { ServerMessage } from "../../../src/protocol/messages.ts";
 import type { AgentLink } from "../../../src/agent-links/agents.ts";
-import { sendAssignments } from "../../../src/agent-links/assignments.ts";
+import { defineSoon, sendAssignments } from "../../../src/agent-links/assignments.ts";
 import { resultsKept, tellInPassing } from "../../../src/agent-links/in-passing.ts";
 import { after, group, spec } from "../core/model.ts";
 
@@ -230,6 +230,42 @@ describe("what an agent is told", () => {
     expect(told[2]).toEqual(told[0]);
     expect(told[0]).toMatchObject([{ env: { KEY: "v" }, groups: [{ name: "a" }] }, { groups: [{ name: "b" }] }]);
     expect(told[0]![1]).not.toHaveProperty("env.KEY");
+  });
+
+  it("of a run that it has heard of, before its tasks are on disk: what they are, once, and nothing about who has them", () => {
+    const state = createState();
+    const groups = Array.from({ length: 8 }, (_, i) => group(`t${i}`, 1));
+    const run = createRun(1, "u", spec(groups), 0, new Map());
+    state.runs.set(1, run);
+    hold(run, 7, [0, 1, 2, 3, 4, 5]);
+    const { link, heard } = listener(7);
+    link.singles = true;
+    const defined = () =>
+      heard.flatMap((message) => (message.t === "define" ? message.groups.map((of) => of.index) : []));
+    // it might be the first to hear of a run that is not on disk
+    defineSoon(state, link, [{ run: 1, ranges: [0, 3] }]);
+    expect(heard).toEqual([]);
+    sendAssignments(state, link, [{ run: 1, ranges: [0, 1] }]);
+    heard.length = 0;
+    defineSoon(state, link, [
+      { run: 1, ranges: [0, 4, 5, 1] },
+      { run: 2, ranges: [0, 4] },
+    ]);
+    expect(heard.every(({ t }) => t === "define")).toBe(true);
+    expect(defined()).toEqual([1, 2, 3, 5]);
+    heard.length = 0;
+    defineSoon(state, link, [{ run: 1, ranges: [0, 6] }]);
+    sendAssignments(state, link, [{ run: 1, ranges: [1, 5] }]);
+    expect(defined()).toEqual([4]);
+    expect(heard.at(-1)).toMatchObject({ t: "singles", rows: [1, 2, 3, 4, 5] });
+    // the run was over in between: it is told everything again
+    link.defined.delete(1);
+    heard.length = 0;
+    defineSoon(state, link, [{ run: 1, ranges: [1, 5] }]);
+    expect(heard).toEqual([]);
+    sendAssignments(state, link, [{ run: 1, ranges: [1, 5] }]);
+    expect(heard[0]).toMatchObject({ t: "define", env: {} });
+    expect(defined()).toEqual([1, 2, 3, 4, 5]);
   });
 
   it("of groups whose ends nobody waits for one by one: many tasks, no other that waits, nothing that other agents share", () => {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { apply } from "../../../src/core/apply.ts";
 import { Ending, type Event } from "../../../src/core/events.ts";
@@ -10,6 +11,7 @@ import { createScheduler } from "../../../src/scheduler/scheduler.ts";
 import { createClock } from "../../../src/server/clock.ts";
 import { createFeed } from "../../../src/server/feed.ts";
 import { type Engine, type EngineOptions, createEngine } from "../../../src/server/engine.ts";
+import type { JournalIo } from "../../../src/journal/io.ts";
 import { type Journal, openJournal } from "../../../src/journal/index.ts";
 import { REFUSED_MOVES, refusedMoves } from "../../../src/server/refused-moves.ts";
 import { group, spec } from "../core/model.ts";
@@ -24,8 +26,11 @@ const OFFER = {
   endsAt: Infinity,
 };
 
-const start = async (options: EngineOptions = {}): Promise<{ engine: Engine; journal: Journal; commits: number[] }> => {
-  const journal = await openJournal({ dir: "/j", epoch: 1, io: fakeDisk().io }, () => undefined);
+const start = async (
+  options: EngineOptions = {},
+  io: JournalIo = fakeDisk().io,
+): Promise<{ engine: Engine; journal: Journal; commits: number[] }> => {
+  const journal = await openJournal({ dir: "/j", epoch: 1, io }, () => undefined);
   const scheduler = createScheduler();
   const engine = createEngine(createState(), scheduler, journal, createClock(), options);
   const commits: number[] = [];
@@ -76,6 +81,39 @@ describe("the engine", () => {
     await engine.whenDurable();
     expect(durable).toBe(3);
     await journal.close();
+  });
+
+  it("lets what an assignment needs be prepared while the disk works on it, and not afterwards", async () => {
+    const { engine, journal } = await start();
+    const heard: string[] = [];
+    engine.listeners.assigning = () => heard.push(`assigning, ${journal.durable} of 3 on disk`);
+    engine.listeners.assigned = () => heard.push(`assigned, ${journal.durable} of 3 on disk`);
+    submit(engine, 1);
+    await engine.whenDurable();
+    await nextTurn();
+    // the fake disk takes no turn of the loop
+    expect(heard).toEqual(["assigned, 3 of 3 on disk"]);
+    await journal.close();
+    const disk = fakeDisk();
+    const slow: JournalIo = {
+      ...disk.io,
+      open: async (path, flags) => {
+        const file = await disk.io.open(path, flags);
+        const datasync = async (): Promise<void> => {
+          for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+          return file.datasync();
+        };
+        return { ...file, datasync };
+      },
+    };
+    const second = await start({}, slow);
+    heard.length = 0;
+    second.engine.listeners.assigning = () => heard.push(`assigning, ${second.journal.durable} of 3 on disk`);
+    second.engine.listeners.assigned = () => heard.push(`assigned, ${second.journal.durable} of 3 on disk`);
+    submit(second.engine, 1);
+    await second.engine.whenDurable();
+    expect(heard).toEqual(["assigning, 0 of 3 on disk", "assigned, 3 of 3 on disk"]);
+    await second.journal.close();
   });
 
   it("queues a task once that comes back between the replay and the filling of the queues", async () => {

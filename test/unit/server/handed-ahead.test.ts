@@ -9,7 +9,7 @@ import { type SessionOptions, createSession } from "../../../src/agent/session.t
 import { createSlotLine } from "../../../src/agent/slot-line.ts";
 import { SlotPool } from "../../../src/agent/slots.ts";
 import type { AgentTask } from "../../../src/agent/task.ts";
-import { sendAssignments } from "../../../src/agent-links/assignments.ts";
+import { defineSoon, sendAssignments } from "../../../src/agent-links/assignments.ts";
 import type { AgentLink } from "../../../src/agent-links/link.ts";
 import { reconcile } from "../../../src/agent-links/reconcile.ts";
 import { apply } from "../../../src/core/apply.ts";
@@ -122,6 +122,8 @@ const createWorld = (groups: Parameters<typeof spec>[0], expectedMs: number) => 
   const endedWell = new Map<number, Node>();
   /** What waits for the disk, in order. */
   const kept: (() => void)[] = [];
+  /** What is prepared meanwhile. */
+  const soon: (() => void)[] = [];
   const tell = (agent: number, message: ServerMessage): void =>
     void kept.push(() => void nodes.get(agent)?.toAgent.push(message));
   const effects: Effects = {
@@ -180,11 +182,20 @@ const createWorld = (groups: Parameters<typeof spec>[0], expectedMs: number) => 
     pass: (): void => {
       for (const { agent, parts, ahead = [] } of scheduler.pass(0)) {
         commit({ type: "tasks.assigned", at: 1, agent, parts, ahead });
+        soon.push(() => {
+          const node = nodes.get(agent);
+          if (node === undefined) return;
+          defineSoon(state, node.link, parts);
+          defineSoon(state, node.link, ahead);
+        });
         kept.push(() => {
           const node = nodes.get(agent);
           if (node !== undefined) sendAssignments(state, node.link, parts, ahead);
         });
       }
+    },
+    prepare: (): void => {
+      for (const action of soon.splice(0)) action();
     },
     /** All that was committed so far, or the first of it, is on disk. */
     disk: (most = kept.length): void => {
@@ -283,6 +294,8 @@ const step = fc.record({
       "disk",
       "disk",
     ] as const),
+    "prepare",
+    "prepare",
     ...(["fail", "fail", "cancel", "takeback", "reconnect", "lose"] as const),
   ),
   node: fc.nat(1),
@@ -310,6 +323,7 @@ describe("server and agents together", () => {
         for (const { do: what, node: nth, pick } of drawnSteps) {
           const node = world.nodes()[nth]!;
           if (what === "pass") world.pass();
+          else if (what === "prepare") world.prepare();
           else if (what === "toAgent") world.toAgent(node, 1 + (pick % 40));
           else if (what === "toServer") world.toServer(node, 1 + (pick % 4));
           else if (what === "end") world.end(node, pick, true);
