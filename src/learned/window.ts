@@ -1,10 +1,13 @@
-/** The last 100 values: their mean and quantiles. Its memory grows with what it holds. */
+/** The last 100 values: their mean and quantiles. Its memory grows with what it holds: of a graph's templates most hold one. */
 export const WINDOW = 100;
 
 const FIRST_ROOM = 4;
+const NONE = new Float32Array(0);
 
 export class Window {
-  #values = new Float32Array(FIRST_ROOM);
+  /** From the second value on. */
+  #values = NONE;
+  #first = 0;
   #count = 0;
   #next = 0;
   #sum = 0;
@@ -25,15 +28,22 @@ export class Window {
 
   /** The newest value; -1 while there is none. */
   get last(): number {
-    return this.#count === 0 ? -1 : this.#values[(this.#next + WINDOW - 1) % WINDOW]!;
+    return this.#count === 0 ? -1 : this.#at((this.#next + WINDOW - 1) % WINDOW);
   }
 
   /** Returns by how many bytes it grew. */
   add(value: number): number {
+    if (this.#count === 0) {
+      this.#first = Math.fround(value);
+      this.#sum = this.#first;
+      this.#count = this.#next = 1;
+      return 0;
+    }
     let grew = 0;
-    if (this.#next === this.#values.length) {
-      const wider = new Float32Array(Math.min(WINDOW, this.#next * 5));
+    if (this.#next >= this.#values.length) {
+      const wider = new Float32Array(this.#next === 1 ? FIRST_ROOM : Math.min(WINDOW, this.#next * 5));
       wider.set(this.#values);
+      if (this.#next === 1) wider[0] = this.#first;
       grew = wider.byteLength - this.#values.byteLength;
       this.#values = wider;
     }
@@ -50,11 +60,15 @@ export class Window {
     return grew;
   }
 
+  #at(place: number): number {
+    return this.#values === NONE ? this.#first : this.#values[place]!;
+  }
+
   /** Oldest first. */
   values(): Float32Array {
     const out = new Float32Array(this.#count);
     const first = this.#count === WINDOW ? this.#next : 0;
-    for (let i = 0; i < this.#count; i += 1) out[i] = this.#values[(first + i) % WINDOW]!;
+    for (let i = 0; i < this.#count; i += 1) out[i] = this.#at((first + i) % WINDOW);
     return out;
   }
 
