@@ -17,14 +17,16 @@ const MOST_GROUPS = 1500;
 /** `rough`: by bounds alone, for when there is no time. */
 export function* etaSteps(run: Run, now: number, expected: Expected, places: Places, rough = false): Steps<Eta> {
   const open: Group[] = [];
-  for (const [at, group] of run.groups.entries()) {
+  for (let at = 0; at < run.groups.length; at += 1) {
     if (at % PIECE === 0) yield;
+    const group = run.groups[at]!;
     if (isOpen(group)) open.push(group);
   }
   const next = open.find(({ base }) => base !== Task.NEW) ?? open[0];
   if (next === undefined) return { reason: "nothing of it is left" };
-  for (const [at, { base, spec }] of open.entries()) {
+  for (let at = 0; at < open.length; at += 1) {
     if (at % PIECE === 0) yield;
+    const { base, spec } = open[at]!;
     if (base !== Task.NEW) continue;
     for (const each of spec.after)
       if ("run" in each && !places.isOver(each.run)) return { reason: `it waits for run ${each.run}` };

@@ -19,10 +19,10 @@ export function* inOrder({ groups }: Run): Steps<Ordered> {
   const levels = new Uint32Array(groups.length);
   const waits = new Uint32Array(groups.length);
   const ordered: Group[] = [];
-  for (const [at, group] of groups.entries()) {
+  for (let at = 0; at < groups.length; at += 1) {
     if (at % PIECE === 0) yield;
-    waits[at] = waitsOf(group);
-    if (waits[at] === 0) ordered.push(group);
+    waits[at] = waitsOf(groups[at]!);
+    if (waits[at] === 0) ordered.push(groups[at]!);
   }
   for (let at = 0; at < ordered.length; at += 1) {
     if (at % PIECE === 0) yield;

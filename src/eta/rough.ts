@@ -1,4 +1,4 @@
-import { type Run, shapeOfRow } from "../core/run.ts";
+import { type Run, type Shape, shapeOfRow } from "../core/run.ts";
 import type { Expected } from "../learned/expected.ts";
 import { type Estimate, calibrated } from "./estimate.ts";
 import type { Capacity } from "./open-work.ts";
@@ -24,6 +24,9 @@ export function* roughly(
   const all = units + arrivals.reduce((sum, each) => sum + each.units, 0);
   let work = 0;
   let path = 0;
+  // of a graph's groups most are of one shape
+  let shape: Shape | undefined;
+  let slots = 1;
   for (let i = ordered.length - 1; i >= 0; i -= 1) {
     if (i % PIECE === 0) yield;
     const group = ordered[i]!;
@@ -34,7 +37,9 @@ export function* roughly(
     for (const { group: next } of dependents) after = Math.max(after, paths[next]!);
     paths[index] = after + ms;
     path = Math.max(path, paths[index]!);
-    work += ((count - done - failed - canceled) * ms) / Math.max(1, atOnce(shapeOfRow(group, group.first)));
+    const mine = shapeOfRow(group, group.first);
+    if (mine !== shape) [shape, slots] = [mine, Math.max(1, atOnce(mine))];
+    work += ((count - done - failed - canceled) * ms) / slots;
   }
   const cores = all > 0 ? work / all : work;
   const wait = arrivals.length > 0 && units === 0 ? arrivals[0]!.waits[arrivals[0]!.waits.length >> 1]! : 0;

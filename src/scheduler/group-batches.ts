@@ -40,6 +40,7 @@ export const createGroupBatches = (): GroupBatches => {
     find: (group, shape) =>
       sharedShape(group, shape) === undefined ? divided.get(group)?.get(shape.bucket.key) : whole.get(group),
     anyOf: (group) => {
+      if (divided.size === 0) return whole.get(group);
       const [other] = divided.get(group)?.values() ?? [];
       return other ?? whole.get(group);
     },

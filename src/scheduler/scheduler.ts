@@ -113,15 +113,20 @@ const SAMPLED = 100;
 /** How many rows with shapes of their own one pass puts in order. */
 const UNFOLDED = 5000;
 
-/** Rows of a run, group by group. */
-function* partsOf(run: Run, from: number, count: number): Generator<{ group: Group; row: Row; end: Row }> {
+/** Visits rows of a run, group by group: in a graph many are alone. */
+const forEachPart = (
+  run: Run,
+  from: number,
+  count: number,
+  visit: (group: Group, row: Row, end: Row) => void,
+): void => {
   for (let row = from; row < from + count;) {
     const group = groupOf(run.groups, row);
     const end = Math.min(from + count, group.first + group.count);
-    yield { group, row, end };
+    visit(group, row, end);
     row = end;
   }
-}
+};
 
 /** The groups of rows. Tasks end in order, and the next one is often of the same group. */
 const createGroupFinder = (): ((run: Run, row: Row) => Group) => {
@@ -230,7 +235,7 @@ export const createScheduler = (
     reservations: createReservations(pool),
     ready: (run, from, count) => {
       since.fresh = true;
-      for (const { group, row, end } of partsOf(run, from, count)) storeOf(group).ready(run, group, row, end);
+      forEachPart(run, from, count, (group, row, end) => storeOf(group).ready(run, group, row, end));
     },
     dropRun: (run) => {
       unqueue(run);
@@ -239,7 +244,7 @@ export const createScheduler = (
     unqueue,
     expectationChanged: order.changed,
     canceled: (run, from, count) => {
-      for (const { group } of partsOf(run, from, count)) order.changed(run, group);
+      forEachPart(run, from, count, (group) => order.changed(run, group));
     },
     addAgent: (offer) => {
       const known = pool.agents.get(offer.id);

@@ -11,6 +11,8 @@ import type { RetryDelay } from "./retry-delays.ts";
 
 /** Rows that may be placed, without those that wait in a manager as jobs. */
 export const queueRows = (state: State, scheduler: Scheduler, run: Run, from: Row, count: number): void => {
+  // most runs have none: tasks of a graph come here one by one
+  if (!state.carried.has(run.id)) return scheduler.ready(run, from, count);
   for (const part of uncarried(state, run.id, from, count)) scheduler.ready(run, part.from, part.count);
 };
 
