@@ -8,6 +8,7 @@ import type { State } from "../core/state.ts";
 import { Flag, touch } from "../core/table.ts";
 import { encodeFrame } from "../protocol/frames.ts";
 import type { Assign, Behind, Define, GroupTemplate, OutputLimits } from "../protocol/messages.ts";
+import { inColumns } from "./alike.ts";
 import type { AgentLink } from "./link.ts";
 import type { Row } from "../core/ids.ts";
 
@@ -129,7 +130,8 @@ const defineAll = (link: AgentLink, run: Run, groups: readonly Group[]): void =>
     end = endOfPart(unknown, from);
     const some = unknown.slice(from, end);
     for (const { index } of some) known.add(index);
-    link.channel?.sendFrame(encodeFrame(defineMessage(run, some)));
+    const message = defineMessage(run, link.alike ? [] : some);
+    link.channel?.sendFrame(encodeFrame(link.alike ? { ...message, ...inColumns(some, template) } : message));
   }
 };
 

@@ -52,6 +52,7 @@ const Message = z.discriminatedUnion("t", [
     taskJob: z.object({ id: count.min(1), element: count }).optional(),
     ahead: z.boolean().optional(),
     singles: z.boolean().optional(),
+    alike: z.boolean().optional(),
   }),
   z.object({
     t: z.literal("progress"),

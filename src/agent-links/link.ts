@@ -33,6 +33,8 @@ export interface AgentLink {
   defined: Map<number, Set<number>>;
   /** It takes tasks that are groups of their own together. */
   singles: boolean;
+  /** And groups that are alike as columns. */
+  alike: boolean;
   /** Not yet sent to it: up to which of its results are on disk (0 for none), and which runs are over. */
   durable: number;
   over: number[];
@@ -44,7 +46,7 @@ export interface AgentLink {
 }
 
 /** What an agent says it can do. */
-export type Abilities = Pick<Hello, "ahead" | "singles">;
+export type Abilities = Pick<Hello, "ahead" | "singles" | "alike">;
 
 export interface Links {
   readonly size: number;
@@ -94,6 +96,7 @@ export const createLinks = ({ engine: { scheduler }, limitsOf, clusterOf }: Link
         endsAt: Infinity,
         defined: new Map(),
         singles: false,
+        alike: false,
         durable: 0,
         over: [],
         asked: false,
@@ -114,6 +117,7 @@ export const createLinks = ({ engine: { scheduler }, limitsOf, clusterOf }: Link
       scheduler.setEnd(link.id, endsAt);
       scheduler.setAhead(link.id, can.ahead === true);
       link.singles = can.singles === true;
+      link.alike = can.alike === true;
       link.defined = new Map();
       link.durable = 0;
       link.over = [];

@@ -83,6 +83,7 @@ const helloOf = ({ identity, endsInMs, assignments, parts, results }: SessionOpt
     parts: heldTasks(parts.others(), []),
     ahead: true,
     singles: true,
+    alike: true,
   };
 };
 

@@ -6,7 +6,8 @@ import {
   itemAt,
 } from "../core/task-template.ts";
 import { shapeKey } from "../core/resources.ts";
-import type { Define, GroupTemplate } from "../protocol/messages.ts";
+import type { Command } from "../core/spec.ts";
+import type { AlikeGroups, Define, GroupTemplate } from "../protocol/messages.ts";
 import { resolve } from "node:path";
 import type { Row } from "../core/ids.ts";
 
@@ -44,6 +45,39 @@ const constantOf = (task: CompiledTask, { id, cwd }: RunTemplate): ExpandedTempl
   return expandTemplate(task, { run: id, task: 0, attempt: 0, item: undefined, cwd }, resolve);
 };
 
+/** Field by field: copying all that there is costs a multiple, and there may be 100,000 of them. */
+const oneOf = (
+  like: AlikeGroups["like"],
+  index: number,
+  first: number,
+  name: string,
+  command: Command,
+): { readonly [K in keyof Required<GroupTemplate>]: GroupTemplate[K] } => {
+  const { env, cwd, stdout, stderr, append, timeLimit, outputs, executor, pin } = like;
+  const { priority, resources, range, json, colsep, patient } = like;
+  return {
+    index,
+    name,
+    first,
+    command,
+    env,
+    cwd,
+    stdout,
+    stderr,
+    append,
+    timeLimit,
+    outputs,
+    executor,
+    pin,
+    priority,
+    resources,
+    range,
+    json,
+    colsep,
+    patient,
+  };
+};
+
 /** Adds what a message defines to what is known of the run. */
 export const defineRun = (known: RunTemplate | undefined, message: Define): RunTemplate => {
   const template: RunTemplate = known ?? {
@@ -56,6 +90,13 @@ export const defineRun = (known: RunTemplate | undefined, message: Define): RunT
   };
   for (const source of message.groups)
     template.groups.set(source.index, { source, shape: undefined, compiled: undefined });
+  for (const { like, index, first, name, command } of message.alike ?? []) {
+    const shape = shapeKey(like.resources);
+    for (let i = 0; i < index.length; i += 1) {
+      const source = oneOf(like, index[i]!, first[i]!, name[i]!, command[i]!);
+      template.groups.set(index[i]!, { source, shape, compiled: undefined });
+    }
+  }
   return template;
 };
 

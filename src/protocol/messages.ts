@@ -47,6 +47,8 @@ export interface Hello {
   readonly ahead?: boolean | undefined;
   /** It takes tasks that are groups of their own together; likewise. */
   readonly singles?: boolean | undefined;
+  /** It takes groups that are alike as columns; likewise. */
+  readonly alike?: boolean | undefined;
 }
 
 /** One attempt. */
@@ -186,7 +188,16 @@ export interface GroupTemplate {
   /** What separates the columns of items that are lines. */
   readonly colsep?: string | undefined;
   /** Nobody waits for the end of one of its tasks alone: results that are good can be gathered for longer. */
-  readonly patient?: boolean;
+  readonly patient?: boolean | undefined;
+}
+
+/** Groups that differ in nothing but these four: each has one place in all columns. */
+export interface AlikeGroups {
+  readonly like: Omit<GroupTemplate, "index" | "first" | "name" | "command">;
+  readonly index: readonly number[];
+  readonly first: readonly number[];
+  readonly name: readonly string[];
+  readonly command: readonly Command[];
 }
 
 export interface Define {
@@ -197,6 +208,8 @@ export interface Define {
   readonly env: Readonly<Record<string, string>> | undefined;
   readonly numbering: { readonly start: number; readonly step: number };
   readonly groups: readonly GroupTemplate[];
+  /** Further groups. Only for agents that say they take them so. */
+  readonly alike?: readonly AlikeGroups[];
   /** Sent with the first definition; agents of earlier versions do not know it. */
   readonly output?: OutputLimits;
 }

@@ -36,6 +36,7 @@ const listener = (id: number): { link: AgentLink; heard: ServerMessage[] } => {
     endsAt: Infinity,
     defined: new Map(),
     singles: false,
+    alike: false,
     durable: 0,
     over: [],
     asked: false,

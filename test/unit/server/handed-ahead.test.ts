@@ -93,7 +93,9 @@ class Node {
       sendFrame: (frame: Buffer) => void this.toAgent.push(packr.unpack(frame.subarray(4)) as ServerMessage),
     } as unknown as AgentLink["channel"];
     const limitsOf = () => ({ perTask: 1, perRun: 1, over: false });
-    this.link = { id, channel, defined: new Map(), limitsOf } as unknown as AgentLink;
+    // every other one is told as agents of earlier versions are
+    const abilities = { singles: id % 2 === 0, alike: id % 2 === 0 };
+    this.link = { id, channel, defined: new Map(), limitsOf, ...abilities } as unknown as AgentLink;
   }
 
   /** Between its hello and the welcome results wait: the welcome sends all of them. */
