@@ -3,12 +3,13 @@ import { peakOf } from "../core/peak.ts";
 import { Task } from "../core/states.ts";
 import { type Page, peek } from "../core/table.ts";
 import type { Row, RunId } from "../core/ids.ts";
-import { type Followed, createFollowers } from "./followers.ts";
-import { newLanes } from "../core/hash.ts";
+import { createFollowers } from "./followers.ts";
+import { type Lanes, newLanes } from "../core/hash.ts";
 import { type RunKeys, identityOf, keysOf, rememberLast } from "./keys.ts";
 import type { Learned } from "./learned.ts";
 import { createLookup } from "./lookup.ts";
 import type { Template } from "./templates.ts";
+import { createUntaught } from "./untaught.ts";
 
 /**
  * How long tasks are expected to take: a task's own last success, else the average of its template, else its
@@ -40,6 +41,11 @@ export interface Expected {
   catchUp(runs: Iterable<Run>, since: number): number;
   /** Called when the expectation of a group has changed by more than a fifth. Set once. */
   onChange: (run: Run, group: Group) => void;
+  /**
+   * When what ended tasks teach is worked out: soon, by default at once. Until then `ofGroup`, which is asked while tasks are placed,
+   * may be behind; whatever else is asked has it worked out first. Set once.
+   */
+  later: (work: () => void) => void;
 }
 
 export type Basis = "own" | "template" | "time-request" | "unknown";
@@ -85,17 +91,22 @@ const forEachSuccess = (run: Run, since: number, visit: (row: Row, took: number,
   }
 };
 
+/** Whether this very success is known: results are not learned twice. */
+const isKnown = ({ identities }: Learned, of: RunKeys, group: Group, row: Row, at: number, hash: Lanes): boolean => {
+  identityOf(of, group, row, hash);
+  const entry = identities.find(hash.lo, hash.hi);
+  return entry >= 0 && identities.at(entry) >= at;
+};
+
 const samplesFor = (run: Run): number =>
   Math.max(1, Math.min(SAMPLED, Math.floor(SAMPLED_OF_RUN / Math.max(1, run.groups.length))));
 
 export const createExpected = (learned: Learned, options: ExpectedOptions): Expected => {
-  const { identities, templates } = learned;
+  const { templates } = learned;
   const keys = new Map<RunId, RunKeys>();
   const ofEnded = rememberLast((run) => keysOf(run, options.defaultCluster));
   const followers = createFollowers();
   const hash = newLanes();
-  /** Of the task that ended last: the next one is often its neighbour. */
-  let last: { readonly run: Run; readonly of: RunKeys; readonly group: Group } | undefined;
   const { ownMs, ownTimes, templateMs, groupMs } = createLookup(learned);
 
   const begin = (run: Run): RunKeys => {
@@ -113,10 +124,10 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
   const keysFor = (run: Run): RunKeys => keys.get(run.id) ?? (isFinishedRun(run) ? ofEnded(run) : begin(run));
 
   const forget = (run: Run): void => {
+    teachAll();
     const known = keys.get(run.id);
     if (known === undefined) return;
     keys.delete(run.id);
-    last = undefined;
     followers.remove(run, known);
   };
 
@@ -131,7 +142,7 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     }
   };
 
-  const teach = (of: RunKeys, { run, group }: Followed, row: Row, took: number, at: number): void => {
+  const teach = (of: RunKeys, run: Run, group: Group, row: Row, took: number, at: number): void => {
     const number = of.numbers[group.index]!;
     // tasks that start no process are all alike
     const identity = group.spec.executor === "null" ? undefined : hash;
@@ -143,11 +154,13 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     tell(number);
   };
 
-  /** Whether this very success is known: results are not learned twice. */
-  const isKnown = (of: RunKeys, group: Group, row: Row, at: number): boolean => {
-    identityOf(of, group, row, hash);
-    const entry = identities.find(hash.lo, hash.hi);
-    return entry >= 0 && identities.at(entry) >= at;
+  const { add, teachAll } = createUntaught((run, group, row, took, at) =>
+    teach(keysFor(run), run, group, row, took, at),
+  );
+
+  const keysNow = (run: Run): RunKeys => {
+    teachAll();
+    return keysFor(run);
   };
 
   /** Of tasks without an identity nobody knows which were learned. */
@@ -156,8 +169,8 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     let taught = 0;
     forEachSuccess(run, since, (row, took, at) => {
       const group = groupOf(run.groups, row);
-      if (group.spec.executor === "null" || isKnown(of, group, row, at)) return;
-      teach(of, { run, group }, row, took, at);
+      if (group.spec.executor === "null" || isKnown(learned, of, group, row, at, hash)) return;
+      teach(of, run, group, row, took, at);
       taught += 1;
     });
     return taught;
@@ -170,39 +183,39 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     },
     ofTask: (run, row) => {
       const group = groupOf(run.groups, row);
-      const ms = group.spec.items.kind === "one" ? -1 : ownMs(keysFor(run), group, row);
+      const ms = group.spec.items.kind === "one" ? -1 : ownMs(keysNow(run), group, row);
       if (ms >= 0) return ms;
-      const like = templateMs(keysFor(run).numbers[group.index]!, group);
+      const like = templateMs(keysNow(run).numbers[group.index]!, group);
       return like >= 0 ? like : expected.ofGroup(run, group);
     },
     basisOf: (run, row) => {
       const group = groupOf(run.groups, row);
-      const of = keysFor(run);
+      const of = keysNow(run);
       if (ownMs(of, group, row) >= 0) return "own";
       if (templateMs(of.numbers[group.index]!, group) >= 0) return "template";
       return group.spec.timeRequest === undefined ? "unknown" : "time-request";
     },
-    templateOf: (run, group) => templates.get(keysFor(run).numbers[group.index]!),
+    templateOf: (run, group) => templates.get(keysNow(run).numbers[group.index]!),
     templateKey: (run, group) => keysFor(run).numbers[group.index]!,
-    ownTimes: (run, group, rows) => ownTimes(keysFor(run), group, rows),
-    begin,
+    ownTimes: (run, group, rows) => ownTimes(keysNow(run), group, rows),
+    begin: (run) => void keysNow(run),
     forget,
     taskEnded: (run, row) => {
       const page = peek(run.table, row);
-      const slot = row % run.table.pageRows;
-      const took = page === undefined ? -1 : tookOf(page, slot);
+      const took = page === undefined ? -1 : tookOf(page, row % run.table.pageRows);
       if (took < 0) return;
+      // at once: the first ends of a run say how far ahead its agents are filled
       run.meanMs = run.meanMs < 0 ? took : run.meanMs + NEWEST * (took - run.meanMs);
-      if (last?.run !== run || row < last.group.first || row >= last.group.first + last.group.count)
-        last = { run, of: begin(run), group: groupOf(run.groups, row) };
-      teach(last.of, last, row, took, page!.finished[slot]!);
+      if (add(run, row, took, page!.finished[row % run.table.pageRows]!)) expected.later(teachAll);
     },
     catchUp: (runs, since) => {
+      teachAll();
       let taught = 0;
       for (const run of runs) if (run.counts[Task.DONE]! > 0) taught += catchUpRun(run, since);
       return taught;
     },
     onChange: () => undefined,
+    later: (work) => work(),
   };
   return expected;
 };

@@ -46,6 +46,8 @@ export const wire = (parts: Wired): void => {
       setImmediate(() => pilots.expectWork());
     }
   };
+  // while agents do what they were just given: nobody waits for it
+  expected.later = (work) => engine.afterDurable(() => void setImmediate(work));
   listeners.runFinished = (run) => {
     feed.publishKept({ event: "run.finished", run: run.id }, clock());
     engine.afterDurable(() => agents.forget(run.id));

@@ -1,10 +1,12 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Ending } from "../../../src/core/events.ts";
 import { peakPages, raisePeak } from "../../../src/core/peak.ts";
 import type { Group, Run } from "../../../src/core/run.ts";
 import type { GroupSpec } from "../../../src/core/spec.ts";
 import { Task } from "../../../src/core/states.ts";
-import { touch } from "../../../src/core/table.ts";
+import { stateOf, touch } from "../../../src/core/table.ts";
+import { encodeLearned } from "../../../src/learned/codec.ts";
 import { type Expected, createExpected } from "../../../src/learned/expected.ts";
 import { type Learned, createLearned } from "../../../src/learned/learned.ts";
 import { type Driver, after, createDriver, group, spec } from "../core/model.ts";
@@ -55,7 +57,51 @@ const createWorld = (learned = createLearned()): World => {
 
 const first = (run: Run): Group => run.groups[0]!;
 
+const things = fc.array(
+  fc.record({
+    do: fc.constantFrom("end", "end", "end", "end", "teach", "ask", "submit", "forget"),
+    run: fc.nat(2),
+    row: fc.nat(20),
+    ms: fc.constantFrom(1, 10, 11, 1000),
+  }),
+  { maxLength: 60 },
+);
+
 describe("what is expected", () => {
+  it("is the same whether ends teach at once or later: when asked for, and when all have taught", () => {
+    fc.assert(
+      fc.property(things, (drawn) => {
+        const [now, later] = [createWorld(), createWorld()];
+        const waiting: (() => void)[] = [];
+        later.expected.later = (work) => void waiting.push(work);
+        const worlds = [now, later].map((world) => ({
+          ...world,
+          runs: [0, 1, 2].map(() => world.submit(group("a", 1), group("b", 4), group("c", 3, { after: after(0) }))),
+        }));
+        const alike = <T>(of: (world: (typeof worlds)[number]) => T): void =>
+          expect(of(worlds[1]!)).toEqual(of(worlds[0]!));
+        for (const { do: what, run: nth, row, ms } of drawn) {
+          if (what === "teach") for (const work of waiting.splice(0)) work();
+          for (const { runs, end, submit, expected } of worlds) {
+            const run = runs[nth]!;
+            if (what === "end" && run.finished === 0 && stateOf(run.table, row % run.total) === Task.PENDING)
+              end(run, row % run.total, ms);
+            if (what === "submit") runs[nth] = submit(group("a", 1), group("b", 4));
+            if (what === "forget" && run.finished > 0) expected.forget(run);
+          }
+          if (what !== "ask") continue;
+          alike(({ expected, runs }) => expected.ofTask(runs[nth]!, row % runs[nth]!.total));
+          alike(({ expected, runs }) => expected.basisOf(runs[nth]!, row % runs[nth]!.total));
+          alike(({ expected, runs }) => expected.ownTimes(runs[nth]!, runs[nth]!.groups[1]!, [1, 2, 3]));
+        }
+        for (const work of waiting.splice(0)) work();
+        alike(({ learned }) => encodeLearned(learned, 0));
+        alike(({ runs }) => runs.map(({ groups, meanMs }) => [meanMs, ...groups.map(({ expectedMs }) => expectedMs)]));
+        expect(waiting).toEqual([]);
+      }),
+    );
+  });
+
   it("of a large graph that has ended is looked up group by group without beginning anew for each", () => {
     const { expected, driver } = createWorld();
     const run = driver.submit(spec(Array.from({ length: 10_000 }, (_, i) => group(`g${i}`, 1))));
