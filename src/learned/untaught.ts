@@ -1,36 +1,49 @@
 import { type Group, type Run, groupOf } from "../core/run.ts";
 import type { Row } from "../core/ids.ts";
 
-/** Tasks that ended well and have taught nothing yet, in order: columns, since there may be many. */
+/** Tasks that ended well and have taught nothing yet, in order: columns for each run, since there may be many. */
 export interface Untaught {
   /** Returns whether it is the first. */
   add(run: Run, row: Row, took: number, at: number): boolean;
   teachAll(): void;
 }
 
+interface Ends {
+  readonly run: Run;
+  readonly rows: Row[];
+  readonly took: number[];
+  readonly at: number[];
+}
+
 export const createUntaught = (
   teach: (run: Run, group: Group, row: Row, took: number, at: number) => void,
 ): Untaught => {
-  let [runs, rows, tooks, ats]: [Run[], Row[], number[], number[]] = [[], [], [], []];
+  let waiting: Ends[] = [];
+  let last: Ends | undefined;
+
+  const teachEnds = ({ run, rows, took, at }: Ends): void => {
+    let group = run.groups[0]!;
+    for (let i = 0; i < rows.length; i += 1) {
+      const row = rows[i]!;
+      // the next one is often its neighbour
+      if (row < group.first || row >= group.first + group.count) group = groupOf(run.groups, row);
+      teach(run, group, row, took[i]!, at[i]!);
+    }
+  };
+
   return {
     add: (run, row, took, at) => {
-      rows.push(row);
-      tooks.push(took);
-      ats.push(at);
-      return runs.push(run) === 1;
+      if (last?.run !== run) waiting.push((last = { run, rows: [], took: [], at: [] }));
+      last.rows.push(row);
+      last.took.push(took);
+      last.at.push(at);
+      return waiting.length === 1 && last.rows.length === 1;
     },
     teachAll: () => {
-      if (runs.length === 0) return;
-      const [ofRuns, ofRows, took, at] = [runs, rows, tooks, ats];
-      [runs, rows, tooks, ats] = [[], [], [], []];
-      let group: Group | undefined;
-      for (let i = 0; i < ofRuns.length; i += 1) {
-        const [run, row] = [ofRuns[i]!, ofRows[i]!];
-        // the next one is often its neighbour
-        if (group === undefined || run !== ofRuns[i - 1] || row < group.first || row >= group.first + group.count)
-          group = groupOf(run.groups, row);
-        teach(run, group, row, took[i]!, at[i]!);
-      }
+      if (last === undefined) return;
+      const all = waiting;
+      [waiting, last] = [[], undefined];
+      for (const ends of all) teachEnds(ends);
     },
   };
 };
