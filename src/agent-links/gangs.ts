@@ -6,7 +6,7 @@ import { groupOf, shapeOfRow } from "../core/run.ts";
 import { Flag, touch } from "../core/table.ts";
 import type { HeldTasks, RanksDone, RanksEndedMessage } from "../protocol/messages.ts";
 import type { AgentLink } from "./link.ts";
-import { define } from "./assignments.ts";
+import { define } from "./definitions.ts";
 import type { Engine } from "../server/engine.ts";
 import type { AgentId } from "../core/ids.ts";
 

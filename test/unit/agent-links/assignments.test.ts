@@ -9,7 +9,8 @@ import { Task } from "../../../src/core/states.ts";
 import { Flag, touch } from "../../../src/core/table.ts";
 import type { ServerMessage } from "../../../src/protocol/messages.ts";
 import type { AgentLink } from "../../../src/agent-links/agents.ts";
-import { defineSoon, sendAssignments } from "../../../src/agent-links/assignments.ts";
+import { sendAssignments } from "../../../src/agent-links/assignments.ts";
+import { defineSoon } from "../../../src/agent-links/definitions.ts";
 import { resultsKept, tellInPassing } from "../../../src/agent-links/in-passing.ts";
 import { after, group, spec } from "../core/model.ts";
 

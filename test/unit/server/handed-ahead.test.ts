@@ -9,7 +9,8 @@ import { type SessionOptions, createSession } from "../../../src/agent/session.t
 import { createSlotLine } from "../../../src/agent/slot-line.ts";
 import { SlotPool } from "../../../src/agent/slots.ts";
 import type { AgentTask } from "../../../src/agent/task.ts";
-import { defineSoon, sendAssignments } from "../../../src/agent-links/assignments.ts";
+import { sendAssignments } from "../../../src/agent-links/assignments.ts";
+import { defineSoon } from "../../../src/agent-links/definitions.ts";
 import type { AgentLink } from "../../../src/agent-links/link.ts";
 import { reconcile } from "../../../src/agent-links/reconcile.ts";
 import { apply } from "../../../src/core/apply.ts";
