@@ -18,7 +18,7 @@ export const saidOfLost = (
   const crippled = gangsWithout(state, gone).filter(({ agents: [head] }) => !gone.has(head!));
   const said: { run: RunId; rows: number[]; at: number[]; outAt: number[] }[] = [];
   const where = whereOf(state, gone);
-  for (const run of state.runs.values()) {
+  for (const run of state.live) {
     const part = { run: run.id, rows: [] as number[], at: [] as number[], outAt: [] as number[] };
     const note = (row: Row, page: Page, slot: number): void => {
       if (page.started[slot] === 0) return;

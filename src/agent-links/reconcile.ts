@@ -62,7 +62,7 @@ const isCanceled = ({ runs }: State, id: RunId, row: Row): boolean => {
 const missingAt = (engine: Engine, agent: AgentId, here?: Here): RowRanges[] => {
   const missing: { run: RunId; ranges: number[] }[] = [];
   const where = whereOf(engine.state, [agent]);
-  for (const run of engine.state.runs.values()) {
+  for (const run of engine.state.live) {
     const ranges: number[] = [];
     const mine = here?.get(run.id);
     const note = (row: Row): void => {

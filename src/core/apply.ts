@@ -139,6 +139,7 @@ const applyCommitted: Apply<RunCommitted> = (state, event, effects) => {
   const run = createRun(event.run, uuid, spec, event.at, inputs, draft.pairings);
   run.digest = draft.opened.digest ?? "";
   state.runs.set(run.id, run);
+  state.live.add(run);
   state.byUuid.set(uuid, run.id);
   if (event.skipped !== undefined) skipRows(state, run, event.skipped, event.at);
   openRun(state, run, event.at, effects);

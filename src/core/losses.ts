@@ -47,7 +47,7 @@ const amongLost = (state: State, event: AgentsLost, limit: number): GivenUp[] =>
     else list.push(row);
   };
   const where = whereOf(state, gone);
-  for (const run of state.runs.values()) forEachAt(run, gone, (row) => note(run, row), where);
+  for (const run of state.live) forEachAt(run, gone, (row) => note(run, row), where);
   for (const gang of gangsWithout(state, gone)) {
     const run = state.runs.get(gang.run);
     if (run !== undefined && !gone.has(gang.agents[0]!)) note(run, gang.row);

@@ -204,6 +204,7 @@ const finishIfEnded = (state: State, run: Run, at: number, effects: Effects): vo
   const ended = run.counts[Task.DONE]! + run.counts[Task.CANCELED]! + run.counts[Task.FAILED]!;
   if (ended < run.total || isFinishedRun(run)) return;
   run.finished = at;
+  state.live.delete(run);
   effects.finished(run);
   const outcome = runState(run) as "DONE" | "FAILED" | "CANCELED";
   const dependents = state.runDependents.get(run.id);

@@ -19,6 +19,7 @@ export const applyRetried: Apply<RunRetried> = (state, event, effects) => {
   if (run === undefined || !isFinishedRun(run)) return;
   run.idle += Math.max(0, event.at - run.finished);
   run.finished = 0;
+  state.live.add(run);
   run.canceled = "";
   const given = new Map<Group, Row[]>();
   for (const row of rowsOf(run, event)) {

@@ -480,6 +480,7 @@ export const createReplay = (state: State, pages: PageCodec, hooks: ReplayHooks)
         const run = decodeRun({ type, payload });
         if (run === undefined) return;
         state.runs.set(run.id, run);
+        if (!isFinishedRun(run)) state.live.add(run);
         state.byUuid.set(run.uuid, run.id);
       }
     }

@@ -109,6 +109,8 @@ export interface State {
   nextLaunch: LaunchId;
   nextTaskJob: TaskJobId;
   readonly runs: Map<RunId, Run>;
+  /** Those of them that have not ended: there may be many more that have, and only these have anything with agents. */
+  readonly live: Set<Run>;
   readonly archived: Map<RunId, RunSummary>;
   readonly byUuid: Map<string, RunId>;
   readonly drafts: Map<RunId, Draft>;
@@ -144,6 +146,7 @@ export const createState = (lossLimit = 5): State => ({
   nextLaunch: 1,
   nextTaskJob: 1,
   runs: new Map(),
+  live: new Set(),
   archived: new Map(),
   byUuid: new Map(),
   drafts: new Map(),

@@ -31,7 +31,7 @@ export const restMs = (
 ): number => {
   const { engine, roster } = context;
   if (companion?.isEmpty(false) === false) return 0;
-  for (const { finished } of engine.state.runs.values()) if (finished === 0) return 0;
+  if (engine.state.live.size > 0) return 0;
   let rest = EMPTY_MS;
   for (const fleet of fleets) {
     const live = roster.live(fleet);

@@ -1,5 +1,4 @@
 import type { StartMark, State } from "../core/state.ts";
-import { isFinishedRun } from "../core/run.ts";
 
 /**
  * The server's time: wall-clock milliseconds at its start plus what a monotonic clock has counted since (rule 10).
@@ -25,9 +24,9 @@ export const clockAtStart = (
   here: Pick<StartMark, "bootId" | "uptimeMs">,
   wall: number = Date.now(),
 ): number => {
-  const { lastStart, runs } = state;
+  const { lastStart, live } = state;
   if (lastStart === null || here.bootId === "" || lastStart.bootId !== here.bootId) return wall;
   const due = lastStart.at + (here.uptimeMs - lastStart.uptimeMs);
   const isSame = Math.abs(due - wall) <= AGREE_MS || here.uptimeMs < lastStart.uptimeMs;
-  return isSame || [...runs.values()].every(isFinishedRun) ? wall : due;
+  return isSame || live.size === 0 ? wall : due;
 };

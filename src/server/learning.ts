@@ -1,5 +1,5 @@
 import type { ClustersConfig } from "../config/clusters-file.ts";
-import { type Group, isFinishedRun } from "../core/run.ts";
+import type { Group } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 import { type Expected, createExpected } from "../learned/expected.ts";
 import type { Clock } from "./clock.ts";
@@ -49,7 +49,7 @@ export const openLearning = async (options: LearningOptions): Promise<Learning> 
     unknownMs: (group) => unknownMs(clusters, group),
   });
   expected.catchUp(state.runs.values(), saved - LATE_MS);
-  for (const run of state.runs.values()) if (!isFinishedRun(run)) expected.begin(run);
+  for (const run of state.live) expected.begin(run);
 
   let savedChanges = 0;
   let timer: NodeJS.Timeout | undefined;

@@ -3,7 +3,7 @@ import type { Agents } from "../agent-links/agents.ts";
 import type { ClustersConfig } from "../config/clusters-file.ts";
 import { formatResource } from "../core/quantities.ts";
 import { fromUnits } from "../core/resources.ts";
-import { type Run, type Shape, isFinishedRun, runState } from "../core/run.ts";
+import { type Shape, runState } from "../core/run.ts";
 import type { Agent } from "../core/state.ts";
 import { PILOT_STATES, TASK_STATES, Task, isFinalPilot } from "../core/states.ts";
 import type { Journal, Reserve } from "../journal/index.ts";
@@ -61,17 +61,15 @@ const PILOT_WORDS: Readonly<Record<(typeof PILOT_STATES)[number], string>> = {
   FAILED: "failed",
 };
 
-const liveRuns = ({ state }: Engine): Run[] => [...state.runs.values()].filter((run) => !isFinishedRun(run));
-
 const tasksByState = function* (engine: Engine): Generator<Sample> {
   for (const word of new Set(TASK_STATES.map((_, code) => taskWord(code)))) yield { labels: { state: word }, value: 0 };
-  for (const { counts } of liveRuns(engine))
+  for (const { counts } of engine.state.live)
     for (const [code, value] of counts.entries()) if (value > 0) yield { labels: { state: taskWord(code) }, value };
 };
 
 const runsByState = function* (engine: Engine): Generator<Sample> {
   for (const state of ["waiting", "running"]) yield { labels: { state }, value: 0 };
-  for (const run of liveRuns(engine)) yield { labels: { state: runState(run).toLowerCase() }, value: 1 };
+  for (const run of engine.state.live) yield { labels: { state: runState(run).toLowerCase() }, value: 1 };
 };
 
 const shapeName = ({ resources, ranks, cluster, queue, job }: Shape, defaultCluster: string): string => {
@@ -190,7 +188,7 @@ const ofProcess = (): Family[] => [
 
 const sumsOf = (options: NumbersOptions): Sums => {
   const tasks = { waiting: 0, ready: 0, starting: 0, running: 0, staging: 0 };
-  for (const { counts } of liveRuns(options.engine))
+  for (const { counts } of options.engine.state.live)
     for (const [code, value] of counts.entries()) {
       const word = taskWord(code);
       if (word in tasks) tasks[word as keyof typeof tasks] += value;

@@ -60,8 +60,7 @@ export const requeueRun = (state: State, run: Run, scheduler: Scheduler, clock: 
 
 export const rebuildQueues = (state: State, scheduler: Scheduler, clock: Clock, delay: RetryDelay): void => {
   const living = new Set([...state.agents.values()].filter((agent) => agent.ended === 0).map((agent) => agent.id));
-  for (const run of state.runs.values()) {
-    if (isFinishedRun(run)) continue;
+  for (const run of state.live) {
     requeueRun(state, run, scheduler, clock, delay);
     forEachHeld(run, living, (row, page, slot) => scheduler.restore(run, row, page.agent[slot]!));
   }

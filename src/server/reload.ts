@@ -60,11 +60,11 @@ const usersOf = (
     (launch) => queue === undefined && !isFinalLaunch(launch.state) && launch.cluster === cluster,
   );
   const runs: string[] = [];
-  for (const run of state.runs.values()) {
+  for (const run of state.live) {
     let open = 0;
     for (const { spec, count, done, failed, canceled } of run.groups) {
       const isMeant = (spec.cluster ?? defaultCluster) === cluster && (queue === undefined || spec.queue === queue);
-      if (isMeant && run.finished === 0) open += count - done - failed - canceled;
+      if (isMeant) open += count - done - failed - canceled;
     }
     if (open > 0) runs.push(`${plural(open, "task")} of run ${run.id}`);
   }

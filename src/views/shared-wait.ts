@@ -1,7 +1,7 @@
 import { formatResource } from "../core/quantities.ts";
 import { forEachHeld } from "../core/held.ts";
 import { type Resources, amountOf } from "../core/resources.ts";
-import { type Shape, groupOf, indexOfRow, isFinishedRun, shapeOfRow } from "../core/run.ts";
+import { type Shape, groupOf, indexOfRow, shapeOfRow } from "../core/run.ts";
 import type { State } from "../core/state.ts";
 
 /** Which amount of what a machine or a cluster has in all a task waits for, and who holds it. */
@@ -15,8 +15,7 @@ const MOST_NAMED = 3;
 /** Tasks with agents that hold something that is shared. */
 const countHolders = (state: State, agents: ReadonlySet<number>, capacity: Resources): number => {
   let count = 0;
-  for (const run of state.runs.values()) {
-    if (isFinishedRun(run)) continue;
+  for (const run of state.live) {
     forEachHeld(run, agents, (row) => {
       const shape = shapeOfRow(groupOf(run.groups, row), row);
       if (Object.keys(capacity).some((name) => neededOf(shape, name) > 0)) count += 1;
@@ -27,8 +26,7 @@ const countHolders = (state: State, agents: ReadonlySet<number>, capacity: Resou
 
 const holdersText = (state: State, agents: ReadonlySet<number>, name: string): string => {
   const holders: { readonly id: string; readonly units: number }[] = [];
-  for (const run of state.runs.values()) {
-    if (isFinishedRun(run)) continue;
+  for (const run of state.live) {
     forEachHeld(run, agents, (row) => {
       const units = neededOf(shapeOfRow(groupOf(run.groups, row), row), name);
       if (units > 0) holders.push({ id: `${run.id}.${indexOfRow(run, row)}`, units });

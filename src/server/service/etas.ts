@@ -134,7 +134,7 @@ export const createEtas = (context: ServiceContext): Etas => {
   const placesAt = (now: number): ReturnType<typeof createPlaces> => {
     if (places === undefined || now >= places.until) {
       places = { of: createPlaces(context, now), until: now + KEPT_MS };
-      open = [...state.runs.values()].filter((run) => !isFinishedRun(run));
+      open = [...state.live];
     }
     return places.of;
   };

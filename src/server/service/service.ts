@@ -4,7 +4,7 @@ import type { Service } from "../../api/service.ts";
 import type { ClusterView, RunView, ServerView } from "../../api/schemas.ts";
 import type { ClusterConfig, ClustersConfig } from "../../config/clusters-file.ts";
 import { type Resources, fromUnits } from "../../core/resources.ts";
-import { isFinishedRun, runState } from "../../core/run.ts";
+import { runState } from "../../core/run.ts";
 import { SlipwayError } from "../../errors.ts";
 import type { Engine } from "../engine.ts";
 import type { Fallback } from "../fallback.ts";
@@ -212,8 +212,7 @@ export const createService = (options: ServiceOptions): ServerService => {
     wraps: () => wrapViews(options.home),
     compact: options.compact,
     stop: (now, idle) => {
-      const busy = (): boolean =>
-        submitting > 0 || options.launches() > 0 || [...state.runs.values()].some((run) => !isFinishedRun(run));
+      const busy = (): boolean => submitting > 0 || options.launches() > 0 || state.live.size > 0;
       if (idle && busy()) return { state: "running" };
       options.stop(now);
       return { state: "stopping" };

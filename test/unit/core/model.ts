@@ -69,6 +69,13 @@ export interface Driver {
 }
 
 /** No test may make core refuse a move. */
+/** Those that have not ended are listed apart, each as the object it is. */
+export const liveAreExact = ({ runs, live }: Pick<State, "runs" | "live">): void => {
+  for (const run of live)
+    if (run.finished > 0 || runs.get(run.id) !== run) throw new Error(`run ${run.id} is not live`);
+  for (const run of runs.values()) if (run.finished === 0 && !live.has(run)) throw new Error(`run ${run.id} is live`);
+};
+
 export const noRefusals = ({ refused }: Pick<State, "refused">): void => {
   if (refused.count > 0) throw new Error(`moves of states were refused: ${refused.count}, the last of ${refused.last}`);
 };
@@ -124,6 +131,7 @@ export const createDriver = ({ format1, told = {} }: { format1?: number; told?: 
     events.push(event);
     apply(state, event, effects);
     noRefusals(state);
+    liveAreExact(state);
   };
   return {
     state,

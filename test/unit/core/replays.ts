@@ -11,7 +11,7 @@ import {
   summarise,
 } from "../../../src/core/snapshot.ts";
 import { type RunSummary, type State, createState } from "../../../src/core/state.ts";
-import { noRefusals } from "./model.ts";
+import { noRefusals, liveAreExact } from "./model.ts";
 
 /** Snapshots and replays without a disk. */
 
@@ -55,5 +55,7 @@ export const replayAll = (records: readonly StateRecord[], losses: number): Stat
 };
 
 /** Both say the same of everything. */
-export const same = (a: State, b: State): void =>
+export const same = (a: State, b: State): void => {
   expect(compareStates({ state: a, restore }, { state: b, restore })).toEqual([]);
+  for (const each of [a, b]) liveAreExact(each);
+};
