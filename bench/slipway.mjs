@@ -53,7 +53,7 @@ export const openSlipway = async ({ dir, profile, clusters, env, cores, from = r
   const run = (args, options) => {
     const end = args.includes("--") ? args.indexOf("--") : args.length;
     const words = [join(from, "bin", "slipway"), ...args.slice(0, end), "--home", home, ...args.slice(end)];
-    const [command, ...rest] = onCores(cores, [process.execPath, ...words]);
+    const [command, ...rest] = onCores(cores, words);
     return execute(command, rest, options);
   };
   const ask = async (verb, ...args) => {

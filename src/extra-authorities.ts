@@ -1,8 +1,8 @@
 /**
  * NODE_EXTRA_CA_CERTS has every Node.js read a whole list of authorities before it does anything else: with that of a
  * usual Linux some 40 ms of processor time, twice as much as all the rest of a start. Servers and agents trust one key,
- * which is pinned (rule 16), and need none of them. So they are started without it, and it is put back into their
- * environment, for what they start.
+ * which is pinned (rule 16), and so do commands: none needs them. So they are started without it (commands by bin/slipway), and
+ * it is put back into their environment, for what they start.
  */
 
 export const EXTRA_AUTHORITIES = "NODE_EXTRA_CA_CERTS";

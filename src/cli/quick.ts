@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { openProgram } from "../code-cache.ts";
+import { putBack } from "../extra-authorities.ts";
 
 /**
  * Entry point of dist/cli-quick.cjs: starts cli.cjs, which lies beside it and has all verbs, or cli-light.cjs, which has
@@ -22,6 +23,8 @@ const isLight = (argv: readonly string[]): boolean => {
 
 /** Runs the command line of this process, and ends it. `root` is where Slipway is installed. */
 export const start = async (root: string): Promise<never> => {
+  // bin/slipway set them aside
+  putBack();
   const argv = process.argv.slice(2);
   const { exports, keep } = openProgram(join(root, "dist", isLight(argv) ? "cli-light.cjs" : "cli.cjs"));
   let use: string | undefined;

@@ -1,7 +1,7 @@
 import { type SpawnSyncReturns, execFileSync, spawnSync } from "node:child_process";
-import { chown, cp, mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { chown, cp, mkdtemp, readFile, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
@@ -102,6 +102,29 @@ describe("the start of a command", () => {
     await chown(join(product, "dist", "cli.cjs"), NOBODY, NOBODY);
     checks();
     expect(await caches()).toEqual([]);
+  });
+
+  it("reads no authorities, which tasks have in their environment all the same", () => {
+    const command = 'echo "$NODE_EXTRA_CA_CERTS, $SLIPWAY_NODE_EXTRA_CA_CERTS"';
+    const words = ["--home", join(root, "home"), "run", "--", "sh", "-c", command];
+    const env = { ...process.env, NODE_EXTRA_CA_CERTS: "/nowhere/my authorities.pem" };
+    const { stdout, stderr } = spawnSync(join(product, "bin", "slipway"), words, { encoding: "utf8", cwd: root, env });
+    expect(stdout).toBe("/nowhere/my authorities.pem, \n");
+    expect(stderr).toMatch(/run 1/);
+    // Node.js complains of authorities that it cannot read
+    expect(stderr).not.toMatch(/Ignoring extra certs/);
+  });
+
+  it("says that Node.js is missing, and follows links to where it is installed", async () => {
+    const link = join(root, "by a link");
+    await symlink(join(product, "bin", "slipway"), link);
+    const start = (PATH: string): SpawnSyncReturns<string> =>
+      spawnSync(link, ["validate", "--", "echo", "$HOME `x` 'a b'"], { encoding: "utf8", cwd: root, env: { PATH } });
+    expect(start(join(root, "empty"))).toMatchObject({ status: 127, stdout: "" });
+    expect(start(join(root, "empty")).stderr).toMatch(/^error: .*Node\.js 20\.19.*no node on PATH\n$/);
+    const { status, stdout } = start(dirname(process.execPath));
+    expect(stdout).toContain("'$HOME `x`");
+    expect(status).toBe(0);
   });
 
   it("follows maps to the sources where Node is asked to", async () => {
