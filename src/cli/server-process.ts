@@ -36,6 +36,9 @@ export interface Started {
 const START_TIMEOUT = 180_000;
 const LOG_SHOWN = 4000;
 
+/** MB that old objects may fill before V8 looks for garbage the first time; see src/server/quick.ts. */
+const FIRST_HEAP = "--initial-old-space-size=64";
+
 export const serverBundle = (root: string): string => {
   const bundle = path.join(root, "dist", "server.js");
   if (!existsSync(bundle))
@@ -53,6 +56,7 @@ export const serveArguments = ({
   project,
   bound,
 }: ServeOptions): string[] => [
+  FIRST_HEAP,
   serverBundle(root),
   "serve",
   "--home",

@@ -16,11 +16,14 @@ setFlagsFromString("--interrupt-budget=20000");
 /** A server that comes to rest collects its garbage once, to give back memory: a second time would give back nothing. */
 setFlagsFromString("--memory-reducer-single-gc");
 /**
- * One that has not yet had a reason to collect has less garbage than its heap may grow to at first (some 30 MB): its start
- * alone is no reason, and would cost a login node as much as two minutes of rest. It takes both flags, and they help only
- * while the compiled code that is read is small; neither keeps V8 from giving back memory at rest once a collection was due.
+ * One that has not yet had a reason to collect does not collect because it rests: its start alone is no reason, and would cost a
+ * login node as much as two minutes of rest. V8 takes it for one unless all of these say otherwise. The last of them counts
+ * only where the server was started with it (src/cli/server-process.ts): V8's own first limit shrinks as the start goes on. It is said here
+ * too so that compiled code suits every use of this program. None keeps V8 from giving back memory at rest once a collection
+ * was due.
  */
 setFlagsFromString("--no-memory-reducer");
 setFlagsFromString("--no-memory-reducer-for-small-heaps");
+setFlagsFromString("--initial-old-space-size=64");
 
 runProgram(join(dirname(fileURLToPath(import.meta.url)), "server.cjs"), process.argv[2] === "serve");
