@@ -1,29 +1,45 @@
 import { type Group, type Run, groupOf } from "../core/run.ts";
 import type { Row } from "../core/ids.ts";
 
-/** Tasks that ended well and have taught nothing yet, in order: columns for each run, since there may be many. */
+/** Tasks that ended well and have taught nothing yet, in order: columns, since there may be many. */
 export interface Untaught {
   /** Returns whether it is the first. */
   add(run: Run, row: Row, took: number, at: number): boolean;
   teachAll(): void;
 }
 
-interface Ends {
-  readonly run: Run;
-  readonly rows: Row[];
-  readonly took: number[];
-  readonly at: number[];
+/** When so many wait, they teach at once: what waits is bounded, and its memory is used again. */
+const MOST = 4096;
+
+interface Columns {
+  readonly rows: Uint32Array;
+  readonly took: Float64Array;
+  readonly at: Float64Array;
+  count: number;
+  /** Runs, and where the ends of each begin. */
+  readonly runs: Run[];
+  readonly from: number[];
 }
+
+const newColumns = (): Columns => ({
+  rows: new Uint32Array(MOST),
+  took: new Float64Array(MOST),
+  at: new Float64Array(MOST),
+  count: 0,
+  runs: [],
+  from: [],
+});
 
 export const createUntaught = (
   teach: (run: Run, group: Group, row: Row, took: number, at: number) => void,
 ): Untaught => {
-  let waiting: Ends[] = [];
-  let last: Ends | undefined;
+  let waiting = newColumns();
+  /** What ends while others teach has columns of its own. */
+  let spare: Columns | undefined;
 
-  const teachEnds = ({ run, rows, took, at }: Ends): void => {
+  const teachEnds = (run: Run, { rows, took, at }: Columns, from: number, end: number): void => {
     let group = run.groups[0]!;
-    for (let i = 0; i < rows.length; i += 1) {
+    for (let i = from; i < end; i += 1) {
       const row = rows[i]!;
       // the next one is often its neighbour
       if (row < group.first || row >= group.first + group.count) group = groupOf(run.groups, row);
@@ -31,19 +47,30 @@ export const createUntaught = (
     }
   };
 
+  const teachAll = (): void => {
+    if (waiting.count === 0) return;
+    const all = waiting;
+    waiting = spare ?? newColumns();
+    spare = undefined;
+    for (const [i, run] of all.runs.entries()) teachEnds(run, all, all.from[i]!, all.from[i + 1] ?? all.count);
+    all.count = all.runs.length = all.from.length = 0;
+    spare = all;
+  };
+
   return {
     add: (run, row, took, at) => {
-      if (last?.run !== run) waiting.push((last = { run, rows: [], took: [], at: [] }));
-      last.rows.push(row);
-      last.took.push(took);
-      last.at.push(at);
-      return waiting.length === 1 && last.rows.length === 1;
+      if (waiting.count === MOST) teachAll();
+      const { count, runs, from } = waiting;
+      if (runs.at(-1) !== run) {
+        runs.push(run);
+        from.push(count);
+      }
+      waiting.rows[count] = row;
+      waiting.took[count] = took;
+      waiting.at[count] = at;
+      waiting.count += 1;
+      return count === 0;
     },
-    teachAll: () => {
-      if (last === undefined) return;
-      const all = waiting;
-      [waiting, last] = [[], undefined];
-      for (const ends of all) teachEnds(ends);
-    },
+    teachAll,
   };
 };
