@@ -178,10 +178,9 @@ const applyColumns = (
     const started = valueAt(columns.started, i);
     page.started[slot] = started;
     page.finished[slot] = valueAt(columns.finished, i);
-    setOutput(page, "outAt", slot, valueAt(columns.outAt, i));
-    setOutput(page, "outBytes", slot, valueAt(columns.outBytes, i));
-    setOutput(page, "errBytes", slot, valueAt(columns.errBytes, i));
-    run.outputBytes += page.outBytes[slot]! + page.errBytes[slot]!;
+    const [outBytes, errBytes] = [valueAt(columns.outBytes, i), valueAt(columns.errBytes, i)];
+    setOutput(page, slot, valueAt(columns.outAt, i), outBytes, errBytes);
+    run.outputBytes += outBytes + errBytes;
     if (lost.has(i)) addLost(run, row, lost.get(i)!);
     raisePeak(run, row, valueAt(peak, i), valueAt(peakBy, i));
     addUsage(run, row, valueAt(cpu, i), valueAt(system, i), valueAt(read, i), valueAt(written, i));
@@ -325,7 +324,7 @@ export const applyLost: Apply<AgentsLost> = (state, event, effects) => {
       if (page === undefined || began === undefined || isFinalTask(page.state[slot]!)) continue;
       if (!gone.has(page.agent[slot]!) && crippled.get(run)?.includes(row) !== true) continue;
       page.started[slot] = began;
-      setOutput(page, "outAt", slot, outAt?.[i] ?? page.outAt[slot]!);
+      setOutput(page, slot, outAt?.[i] ?? page.outAt[slot]!, page.outBytes[slot], page.errBytes[slot]);
       noteStart(run, began);
     }
   }

@@ -75,9 +75,7 @@ export const reopen = (
   page.assigned[slot] = 0;
   page.started[slot] = 0;
   page.finished[slot] = 0;
-  setOutput(page, "outAt", slot, -1);
-  setOutput(page, "outBytes", slot, 0);
-  setOutput(page, "errBytes", slot, 0);
+  setOutput(page, slot, -1);
   clearLost(run, row);
   clearPeak(run, row);
   clearUsage(run, row);

@@ -93,13 +93,17 @@ const sharedColumn = (name: QuietName, rows: number): Float64Array => {
   return column;
 };
 
-/** Notes where a task's output is, or how much it is. */
-export const setOutput = (page: Page, name: QuietName, slot: number, value: number): void => {
-  const column = page[name];
-  if (column[slot] === value) return;
-  let own = column as Float64Array;
+const setQuiet = (page: Page, name: QuietName, slot: number, value: number): void => {
+  let own = page[name] as Float64Array;
   if (isShared.has(own)) (page as Record<QuietName, unknown>)[name] = own = own.slice();
   own[slot] = value;
+};
+
+/** Notes where a task's output is, and how much it is. Columns are compared by name: many tasks write nothing. */
+export const setOutput = (page: Page, slot: number, outAt: number, outBytes = 0, errBytes = 0): void => {
+  if (page.outAt[slot] !== outAt) setQuiet(page, "outAt", slot, outAt);
+  if (page.outBytes[slot] !== outBytes) setQuiet(page, "outBytes", slot, outBytes);
+  if (page.errBytes[slot] !== errBytes) setQuiet(page, "errBytes", slot, errBytes);
 };
 
 const QUIET_BYTES = COLUMNS.reduce((sum, [name, , bytes]) => (isQuiet(name) ? sum + bytes : sum), 0);

@@ -20,9 +20,9 @@ export interface RequestSender extends Pick<Spawner, "defineEnv" | "dropEnv" | "
   stop(): void;
 }
 
-/** `refused` gets a task that is not even sent, after `start` has returned, like the exit of any other. */
 const now = Promise.resolve();
 
+/** `refused` gets a task that is not even sent, after `start` has returned, like the exit of any other. */
 export const createRequestSender = (stdin: Writable, refused: (exit: Exit) => void): RequestSender => {
   const writer = createFrameWriter();
   const environments = new Map<number, "ok" | "too-large" | "nul">();
