@@ -1,6 +1,7 @@
 import type { Row } from "../core/ids.ts";
 import { type Run, type Shape, groupOf, shapeOfRow } from "../core/run.ts";
 import { type TaskJob, carries, waits } from "../core/task-job.ts";
+import { createLookAgain } from "../look-again.ts";
 import type { JobBucket, JobHead } from "../scheduler/scheduler.ts";
 import type { ArrayLimit } from "./array-limit.ts";
 import type { Changes } from "./changes.ts";
@@ -33,18 +34,6 @@ export interface JobDecidingOptions {
 
 /** Submissions under way at once, on top of the limit on commands themselves. */
 const MOST_UNDERWAY = 10;
-
-/** Has somebody look again when the first of all pauses is over. */
-const createLookAgain = (look: () => void): ((inMs: number) => void) => {
-  let timer: NodeJS.Timeout | undefined;
-  return (inMs) => {
-    if (inMs === Infinity) return;
-    timer ??= setTimeout(() => {
-      timer = undefined;
-      look();
-    }, inMs + 1).unref();
-  };
-};
 
 export const createJobDeciding = (context: JobsContext, options: JobDecidingOptions): JobDeciding => {
   const { engine, host } = context;

@@ -30,11 +30,13 @@ const wholeOf = ({ ranks, ...shape }: Shape): Shape => {
   return { ...shape, resources, ranks: undefined };
 };
 
-export const createReservations = ({ accounts, agents, lookAgain }: AgentPool): Reservations => {
+/** `settled`: the pool, when all that has left is counted. */
+export const createReservations = (settled: () => AgentPool): Reservations => {
   /** Each like an agent that has this one task and offers no more; the pool knows none of them. */
   const held = new Map<string, AgentLoad>();
   const take = (key: string, { cluster, queue, host }: ReservationPlace, shape: Shape, surely: boolean): boolean => {
     if (held.has(key)) return true;
+    const { accounts } = settled();
     const whole = wholeOf(shape);
     const load = createLoad({ id: 0, cluster, queue, host, pilot: 0, resources: whole.resources, endsAt: Infinity });
     accounts.join(load);
@@ -55,10 +57,12 @@ export const createReservations = ({ accounts, agents, lookAgain }: AgentPool): 
       const load = held.get(key);
       if (load === undefined) return;
       held.delete(key);
+      const { accounts, lookAgain } = settled();
       for (const other of accounts.helped(load)) lookAgain(other);
       accounts.leave(load);
     },
     close: (cluster, closed) => {
+      const { accounts, agents, lookAgain } = settled();
       accounts.close(cluster, closed);
       if (!closed) for (const agent of agents.values()) if (agent.offer.cluster === cluster) lookAgain(agent);
     },

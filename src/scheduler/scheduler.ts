@@ -2,7 +2,7 @@ import type { RowRanges } from "../core/events.ts";
 import { type Group, type Run, type Shape, expectedMs, groupOf, shapeOfRow } from "../core/run.ts";
 import { type AccountRule, createAccounts } from "./account.ts";
 import { type AgentLoad, type AgentOffer, knownOf, occupancyOf, placedOf } from "./agent-load.ts";
-import { createAgentPool } from "./agent-pool.ts";
+import { type AgentPool, createAgentPool } from "./agent-pool.ts";
 import { DEFAULT_PREFETCH, type PrefetchPolicy } from "./capacity.ts";
 import type { RankPlacement } from "./gangs.ts";
 import { type JobQueue, createJobQueue } from "./job-queue.ts";
@@ -12,7 +12,7 @@ import type { Around, Head } from "./ahead.ts";
 import { type Assignment, type Pass, type PlacedRows, fillBacklogs, fillSlots, handAhead } from "./pass.ts";
 import { createPressureOrder } from "./pressure-order.ts";
 import { type Reservations, createReservations } from "./reservations.ts";
-import { NOTHING_TO_ASK, type Rebalance, takeBacks } from "./take-back.ts";
+import { NOTHING_TO_ASK, type Rebalance, createRebalancing } from "./take-back.ts";
 import { type Store, createStore } from "./store.ts";
 import type { WaitingShape } from "./tallies.ts";
 import { type Resources, amountOf } from "../core/resources.ts";
@@ -60,6 +60,7 @@ export interface Scheduler {
   restore(run: Run, row: Row, agent: AgentId): void;
   /** A task that was handed ahead waits for nothing more: the agent has it like any other. */
   arrived(run: Run, row: Row, agent: AgentId): void;
+  /** Counted no later than anything is asked of the scheduler that depends on it. */
   left(run: Run, row: Row, agent: AgentId): void;
   /** Agents hold slots for the ranks of a task, found in the state after a restart. */
   restoreGang(shape: Shape, placement: RankPlacement): void;
@@ -149,6 +150,49 @@ interface Since {
   arrived: Head[];
 }
 
+/**
+ * Tasks that have left an agent. Results come many at a time from one agent, of tasks that asked for the same: such tasks are
+ * taken from it together, before anybody looks.
+ */
+const createLeaving = (pool: AgentPool, since: Since) => {
+  let from: AgentId = 0;
+  let shape: Shape | undefined;
+  let count = 0;
+
+  const settle = (): void => {
+    if (count === 0 || shape === undefined) return;
+    const left = count;
+    count = 0;
+    const agent = pool.agents.get(from);
+    // they ran in jobs of their own
+    if (agent === undefined) return void (since.ended += left);
+    // when a gang is over, all its agents release what they hold for it
+    if (shape.ranks !== undefined) return;
+    const placed = agent.placed.size === 0 ? undefined : knownOf(agent, shape);
+    let taken = 0;
+    while (placed !== undefined && taken < left && placed.count > 0) {
+      // where others wait there for a slot, one goes after the other: what each leaves free tells which of them is next
+      const together = agent.backlog === placed.count - placed.slotted ? Math.min(left - taken, placed.count) : 1;
+      pool.take(agent, placed, together);
+      taken += together;
+    }
+    if (shape.own) while (taken < left && pool.takeOwn(agent, shape)) taken += 1;
+    since.ended += taken;
+  };
+
+  return {
+    add: (agent: AgentId, of: Shape): void => {
+      if (of !== shape || agent !== from) {
+        settle();
+        from = agent;
+        shape = of;
+      }
+      count += 1;
+    },
+    settle,
+  };
+};
+
 interface PassParts extends Omit<Around, "now" | "waiting"> {
   readonly forAgents: Store;
   readonly asJobs: Store;
@@ -214,12 +258,19 @@ export const createScheduler = (
   const since: Since = { fresh: false, ended: 0, arrived: [] };
   const pass = createPass({ forAgents, asJobs, pool, order, prefetch }, since);
   const findGroup = createGroupFinder();
+  const leaving = createLeaving(pool, since);
+  const rebalancing = createRebalancing(pool);
+  const settled = (): AgentPool => {
+    leaving.settle();
+    return pool;
+  };
 
   const restore = (run: Run, row: Row, id: AgentId): AgentLoad | undefined => {
-    const agent = pool.agents.get(id);
+    const agent = settled().agents.get(id);
     const group = groupOf(run.groups, row);
     const shape = shapeOfRow(group, row);
     if (agent === undefined || shape.ranks !== undefined) return agent;
+    rebalancing.given();
     if (shape.own && pool.roomForOwn(agent, shape) > 0) pool.giveOwn(agent, shape, 1, expectedMs(run, group));
     else pool.give(agent, placedOf(agent, shape), 1);
     return agent;
@@ -232,7 +283,7 @@ export const createScheduler = (
 
   return {
     jobs: createJobQueue(asJobs.waiting, waiting, order),
-    reservations: createReservations(pool),
+    reservations: createReservations(settled),
     ready: (run, from, count) => {
       since.fresh = true;
       forEachPart(run, from, count, (group, row, end) => storeOf(group).ready(run, group, row, end));
@@ -247,16 +298,16 @@ export const createScheduler = (
       forEachPart(run, from, count, (group) => order.changed(run, group));
     },
     addAgent: (offer) => {
-      const known = pool.agents.get(offer.id);
+      const known = settled().agents.get(offer.id);
       order.resized(cpusOf(offer) - (known === undefined ? 0 : cpusOf(known.offer)));
       pool.join(offer);
     },
     removeAgent: (id) => {
-      const agent = pool.agents.get(id);
+      const agent = settled().agents.get(id);
       if (agent !== undefined) order.resized(-cpusOf(agent.offer));
       pool.leave(id);
     },
-    pause: pool.pause,
+    pause: (id, paused) => settled().pause(id, paused),
     setEnd: pool.setEnd,
     setAhead: pool.setAhead,
     restore: (run, row, id) => void restore(run, row, id),
@@ -264,41 +315,35 @@ export const createScheduler = (
       const agent = restore(run, row, id);
       if (agent !== undefined) since.arrived.push({ run, row, agent });
     },
-    left: (run, row, id) => {
-      const agent = pool.agents.get(id);
-      // it ran in a job of its own
-      if (agent === undefined) return void (since.ended += 1);
-      const shape = shapeOfRow(findGroup(run, row), row);
-      // when a gang is over, all its agents release what they hold for it
-      if (shape.ranks !== undefined) return;
-      const placed = agent.placed.size === 0 ? undefined : knownOf(agent, shape);
-      if (placed !== undefined) pool.take(agent, placed, 1);
-      else if (!shape.own || !pool.takeOwn(agent, shape)) return;
-      since.ended += 1;
+    left: (run, row, id) => leaving.add(id, shapeOfRow(findGroup(run, row), row)),
+    restoreGang: (shape, placement) => settled().giveRanks(shape, placement),
+    leftGang: (shape, placement) => settled().takeRanks(shape, placement),
+    pass: (now) => {
+      leaving.settle();
+      const placed = pass(now);
+      if (placed.length > 0) rebalancing.given();
+      return placed;
     },
-    restoreGang: pool.giveRanks,
-    leftGang: pool.takeRanks,
-    pass,
-    rebalance: (now) =>
-      pool.backlogged.size === 0 || forAgents.total > 0
-        ? NOTHING_TO_ASK
-        : takeBacks(pool.backlogged, pool.agents.values(), pool, now),
+    rebalance: (now) => {
+      leaving.settle();
+      return forAgents.total > 0 ? NOTHING_TO_ASK : rebalancing.look(now);
+    },
     demand: (nodes = []) => waiting.demand(nodes, SAMPLED),
     waiting: () => forAgents.total + asJobs.total,
     isHeld: () => false,
     before: (run, row) => storeOf(groupOf(run.groups, row)).waiting.before(groupOf(run.groups, row), row),
     rankOf: order.rankOf,
-    sharedIn: pool.accounts.freeIn,
+    sharedIn: (cluster) => settled().accounts.freeIn(cluster),
     isUnfolding: () => unfolding.rows + asJobs.unfolding.rows > 0,
     withdraw: (isWanted) => {
       unfolding.unfold(Infinity);
       return waiting.withdraw(isWanted);
     },
     loadOf: (id) => {
-      const agent = pool.agents.get(id);
+      const agent = settled().agents.get(id);
       return agent === undefined ? undefined : { count: agent.count, backlog: agent.backlog };
     },
-    freeOf: (id) => pool.agents.get(id)?.free,
-    occupancyOf: (id, unknown) => occupancyOf(pool.agents.get(id), unknown),
+    freeOf: (id) => settled().agents.get(id)?.free,
+    occupancyOf: (id, unknown) => occupancyOf(settled().agents.get(id), unknown),
   };
 };

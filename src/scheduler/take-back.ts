@@ -47,16 +47,20 @@ const freeSlots = (among: readonly AgentLoad[], shape: Shape, pool: Where): { sl
   return { slots: rooms.reduce((sum, each) => sum + each, 0), agents: rooms.filter((each) => each > 0).length };
 };
 
-/** Donors are the agents with a backlog; free slots are sought at those without one. */
-export const takeBacks = (
+/**
+ * Donors are the agents with a backlog; free slots are sought at those without one. `patient`: all donors were left alone, so
+ * that nobody is asked before `againMs`, whatever slots become free, unless agents are given more.
+ */
+const takeBacks = (
   donors: Iterable<AgentLoad>,
   all: Iterable<AgentLoad>,
   pool: Where,
   now: number,
-): Rebalance => {
+): Rebalance & { readonly patient: boolean } => {
   const rooms = new Map<string, { slots: number; agents: number }>();
   const asks: TakeBack[] = [];
   let againMs: number | undefined;
+  let patient = true;
   let others: AgentLoad[] | undefined;
   for (const donor of donors) {
     const placed = backlogOf(donor);
@@ -65,6 +69,7 @@ export const takeBacks = (
       againMs = Math.min(againMs ?? waitMs, waitMs);
       continue;
     }
+    patient = false;
     others ??= [...all].filter((agent) => !agent.paused && agent.backlog === 0);
     const { shape } = placed;
     const key = keyOf(shape);
@@ -75,5 +80,24 @@ export const takeBacks = (
     free.slots -= count;
     asks.push({ agent: donor.offer.id, count });
   }
-  return { asks, againMs };
+  return { asks, againMs, patient };
+};
+
+/** Remembers for how long all donors are left alone: with a thousand of them, looking costs more than a message. */
+export const createRebalancing = (pool: AgentPool) => {
+  let patientUntil = -Infinity;
+  return {
+    /** Agents were given something. */
+    given: (): void => {
+      patientUntil = -Infinity;
+    },
+    look: (now: number): Rebalance => {
+      if (pool.backlogged.size === 0) return NOTHING_TO_ASK;
+      // a clock that was set back keeps nobody waiting
+      if (now < patientUntil && patientUntil - now <= PATIENCE_MS) return { asks: [], againMs: patientUntil - now };
+      const { asks, againMs, patient } = takeBacks(pool.backlogged, pool.agents.values(), pool, now);
+      if (patient && againMs !== undefined) patientUntil = now + againMs;
+      return { asks, againMs };
+    },
+  };
 };

@@ -13,6 +13,7 @@ import type { Effects, RunSummary, State } from "../core/state.ts";
 import type { Assignment, Scheduler } from "../scheduler/scheduler.ts";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "../journal/journal.ts";
+import { createLookAgain } from "../look-again.ts";
 import { createOutbox } from "./outbox.ts";
 import { queueRows, rebuildQueues, requeueRun } from "./rebuild-queues.ts";
 import { createRetryDelay } from "./retry-delays.ts";
@@ -131,7 +132,7 @@ export const createEngine = (
   /** Whether the scheduler knows everything that the state does. */
   let filled = false;
   /** For agents that were left alone with their backlog. */
-  let lookAgain: NodeJS.Timeout | undefined;
+  const lookAgain = createLookAgain(() => schedulePass());
   const listeners: EngineListeners = { ...NOBODY_LISTENS };
   const delay = createRetryDelay(clock, (run, row) => {
     scheduler.ready(run, row, 1);
@@ -155,7 +156,11 @@ export const createEngine = (
       if (filled) delay(run, row, until);
     },
     arrived: (run, row, agent) => whenFilled(() => scheduler.arrived(run, row, agent)),
-    left: (run, row, agent) => whenFilled(() => scheduler.left(run, row, agent)),
+    left: (run, row, agent) => {
+      if (!filled) return;
+      scheduler.left(run, row, agent);
+      schedulePass();
+    },
     gangOver: (gang) => {
       whenFilled(() => releaseGang(state, scheduler, gang));
       afterDurable(() => listeners.gangOver(gang));
@@ -203,11 +208,7 @@ export const createEngine = (
     const { asks, againMs } = scheduler.rebalance(at);
     for (const { agent, count } of asks) listeners.takeBack(agent, count);
     if (scheduler.isUnfolding()) schedulePass();
-    const look = (): void => {
-      lookAgain = undefined;
-      schedulePass();
-    };
-    if (againMs !== undefined) lookAgain ??= setTimeout(look, againMs).unref();
+    lookAgain(againMs ?? Infinity);
   };
 
   /** At the end of this turn, so that all messages that arrive in it share a pass. */
