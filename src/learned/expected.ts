@@ -154,8 +154,8 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
     tell(number);
   };
 
-  const { add, teachAll } = createUntaught((run, group, row, took, at) =>
-    teach(keysFor(run), run, group, row, took, at),
+  const { add, teachAll } = createUntaught((run, group, row, ends, i) =>
+    teach(keysFor(run), run, group, row, ends.took[i]!, ends.at[i]!),
   );
 
   const keysNow = (run: Run): RunKeys => {
@@ -206,7 +206,7 @@ export const createExpected = (learned: Learned, options: ExpectedOptions): Expe
       if (took < 0) return;
       // at once: the first ends of a run say how far ahead its agents are filled
       run.meanMs = run.meanMs < 0 ? took : run.meanMs + NEWEST * (took - run.meanMs);
-      if (add(run, row, took, page!.finished[row % run.table.pageRows]!)) expected.later(teachAll);
+      if (add(run, row, page!)) expected.later(teachAll);
     },
     catchUp: (runs, since) => {
       teachAll();
