@@ -14,24 +14,34 @@ export interface GroupCounts {
 
 const WIDTH = TASK_STATES.length;
 
-/** Page by page: rows whose page was never touched are in their group's base state. */
-const count = ({ groups, table, total }: Pick<Run, "groups" | "table" | "total">): Uint32Array => {
-  const of = new Uint32Array(groups.length * WIDTH);
-  for (const { index, first, count, base } of groups) {
-    const at = index * WIDTH;
-    const end = Math.min(total, first + count);
-    for (let row = first; row < end;) {
-      const page = table.pages[Math.floor(row / table.pageRows)];
-      const pageEnd = Math.min(end, (Math.floor(row / table.pageRows) + 1) * table.pageRows);
-      if (page === undefined) {
-        of[at + base]! += pageEnd - row;
-        row = pageEnd;
-        continue;
-      }
-      const { state } = page;
-      for (let slot = row % table.pageRows; row < pageEnd; row += 1, slot += 1) of[at + state[slot]!]! += 1;
+type Counted = Pick<Run, "groups" | "table" | "total">;
+
+/** Adds the rows of a group to `of`, from `at` on. Page by page: rows whose page was never touched are in their group's base state. */
+const countInto = (of: Uint32Array, at: number, { table, total }: Counted, { first, count, base }: Group): void => {
+  const end = Math.min(total, first + count);
+  for (let row = first; row < end;) {
+    const page = table.pages[Math.floor(row / table.pageRows)];
+    const pageEnd = Math.min(end, (Math.floor(row / table.pageRows) + 1) * table.pageRows);
+    if (page === undefined) {
+      of[at + base]! += pageEnd - row;
+      row = pageEnd;
+      continue;
     }
+    const { state } = page;
+    for (let slot = row % table.pageRows; row < pageEnd; row += 1, slot += 1) of[at + state[slot]!]! += 1;
   }
+};
+
+const count = (run: Counted): Uint32Array => {
+  const of = new Uint32Array(run.groups.length * WIDTH);
+  for (const group of run.groups) countInto(of, group.index * WIDTH, run, group);
+  return of;
+};
+
+/** Tasks per state of one group, counted now: for whoever looks once. */
+export const countRows = (run: Counted, group: Group): Uint32Array => {
+  const of = new Uint32Array(WIDTH);
+  countInto(of, 0, run, group);
   return of;
 };
 

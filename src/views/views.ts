@@ -1,6 +1,7 @@
 import { constants } from "node:os";
 import { MOST_TIME } from "../core/bounds.ts";
 import type { Item } from "../core/item.ts";
+import { countRows } from "../core/group-counts.ts";
 import { itemIn, itemsOf } from "../core/item-source.ts";
 import { LOST_REASONS, type OutputLost } from "../core/output-lost.ts";
 import { PEAK_SOURCES, type Peak } from "../core/peak.ts";
@@ -135,22 +136,8 @@ const MOST_GROUPS = 200;
 
 export const groupViews = (run: Run): NonNullable<RunView["groups"]> =>
   run.groups.slice(0, MOST_GROUPS).map((group) => {
-    const counts: Record<string, number> = {};
-    let base = 0;
-    for (let row = group.first; row < group.first + group.count;) {
-      const page = peek(run.table, row);
-      const end = Math.min(group.first + group.count, (Math.floor(row / run.table.pageRows) + 1) * run.table.pageRows);
-      if (page === undefined) {
-        base += end - row;
-        row = end;
-      } else
-        for (; row < end; row += 1) {
-          const name = taskStateName(page.state[row % run.table.pageRows]!);
-          counts[name] = (counts[name] ?? 0) + 1;
-        }
-    }
-    if (base > 0) counts[taskStateName(group.base)] = (counts[taskStateName(group.base)] ?? 0) + base;
-    return { name: group.spec.name, total: group.count, counts, after: dependencyNames(run, group) };
+    const { name } = group.spec;
+    return { name, total: group.count, counts: countsOf(countRows(run, group)), after: dependencyNames(run, group) };
   });
 
 export const lostView = (lost: OutputLost | undefined): OutputLostView | null => {

@@ -1,4 +1,5 @@
 import { type Group, type Run, type Shape, isFinishedRun, keyOf, shapeOfRow } from "../../core/run.ts";
+import type { Resources } from "../../core/resources.ts";
 import type { Pilot } from "../../core/state.ts";
 import { isFinalPilot } from "../../core/states.ts";
 import type { FleetFacts, Places } from "../../eta/capacity.ts";
@@ -61,20 +62,13 @@ const createPlaces = (context: ServiceContext, now: number): Omit<Places, "ahead
   const { engine, agents, pilots, clusters, largest } = context;
   const { state } = engine;
   const pilotsBy = pilotFacts(state.pilots.values(), now);
-  const taking = [...agents.links()]
-    .filter((link) => link.channel !== undefined && !link.draining)
-    .flatMap(({ id }) => {
-      const agent = state.agents.get(id);
-      const pilot = state.pilots.get(agent?.pilot ?? 0);
-      if (agent === undefined) return [];
-      return [
-        {
-          resources: agent.resources,
-          cluster: pilot?.cluster ?? agent.cluster ?? clusters.default,
-          queue: pilot?.queue ?? agent.queue ?? "",
-        },
-      ];
-    });
+  const taking: { readonly resources: Resources; readonly cluster: string; readonly queue: string }[] = [];
+  for (const { id, channel, draining } of agents.links()) {
+    const agent = channel === undefined || draining ? undefined : state.agents.get(id);
+    if (agent === undefined) continue;
+    const { cluster = clusters.default, queue = "" } = state.pilots.get(agent.pilot) ?? agent;
+    taking.push({ resources: agent.resources, cluster, queue });
+  }
   const known = new Map<string, number>();
 
   const onAgents = (shape: Shape): number => {
