@@ -9,10 +9,12 @@ import { openSlipway } from "../slipway.mjs";
 import { quantile } from "../statistics.mjs";
 
 /**
- * The first tasks of a new server are shown separately: until the compiler has seen the code, they take twice as long.
+ * The first tasks of a new server are shown separately: until the compiler has seen the code, they take twice as long; and so
+ * are those in the middle of warming up, where it still makes some of them wait.
  */
 const FIRST = 30;
-const WARM = 2000;
+const MIDDLE = 2000;
+const WARM = 4000;
 /** Each task of the load needs the one licence there is; the first of them keeps it, and the others wait. */
 const CLUSTERS = "clusters: { local: { type: local, resources: { cpus: 2, licence: 1 } } }\n";
 const task = { name: "latency", cwd: "/", environment: {}, tasks: [{ run: ["/bin/true"], priority: 1 }] };
@@ -95,7 +97,10 @@ export const measureLatency = async (options, say) => {
     limits = await compileLimits();
     loaded = { ...(await openLoaded(options, queued)), queued };
     const first = percentiles(await several(client, options.sized(FIRST, FIRST, 3)));
-    for (const each of [client, loaded.client]) await several(each, options.sized(WARM, WARM, 3));
+    await several(client, options.sized(MIDDLE, MIDDLE, 3));
+    const middle = percentiles(await several(client, options.sized(MIDDLE, MIDDLE, 3)));
+    await several(client, options.sized(WARM - MIDDLE, WARM - MIDDLE, 3));
+    await several(loaded.client, options.sized(MIDDLE + WARM, MIDDLE + WARM, 3));
     const contenders = [
       { key: "idle", label: "idle: p50, p95, p99", text, measure: () => manyTasks(slipway, client, count) },
       {
@@ -147,6 +152,13 @@ export const measureLatency = async (options, say) => {
           ...limit,
           ...parts("idle"),
           { key: "first", role: "part", label: "the first tasks of a new server (p50)", values: [first.p50] },
+          {
+            key: "middle",
+            role: "part",
+            label: `its tasks ${MIDDLE + FIRST} to ${2 * MIDDLE + FIRST} (p50)`,
+            values: [middle.p50],
+          },
+          { key: "middle-p99", role: "part", label: "the same (p99)", values: [middle.p99] },
         ],
         wanted: [{ atMost: 2 }, ...(floor === undefined ? [] : [{ of: "full", atMost: 2.6 }])],
       },
