@@ -34,6 +34,9 @@ export default defineConfig({
           include: ["test/unit/**/*.test.ts"],
           exclude: PROCESSES,
           testTimeout: 60_000,
+          // files share what they import: to read it anew for each took longer than the tests; and every core has work
+          isolate: false,
+          maxWorkers: "100%",
           env: { TEST_PATIENCE_MS: "12000" },
           sequence: { groupOrder: 0 },
         },

@@ -63,9 +63,13 @@ describe("a matrix", () => {
     const items: Matrix = { kind: "matrix", axes, count: 10_000_000 };
     const driver = createDriver();
     const run = driver.submit(
-      spec([group("one", 1, { items }), group("two", 1, { items, after: [{ group: 0, on: "ok", items: "same" }] })]),
+      spec([
+        group("first", 1),
+        group("one", 1, { items, after: [{ group: 0, on: "ok" }] }),
+        group("two", 1, { items, after: [{ group: 1, on: "ok", items: "same" }] }),
+      ]),
     );
-    expect(run.groups[1]!.links[0]!.pairing).toEqual({ kind: "alike" });
+    expect(run.groups[2]!.links[0]!.pairing).toEqual({ kind: "alike" });
     expect(run.table.pages.every((page) => page === undefined)).toBe(true);
     const last = itemIn(itemsOf({ items }, undefined), 9_999_999)!;
     expect([last.text, fieldOf(last, ["a"]), fieldOf(last, ["b"])]).toEqual(['{"a":5000000,"b":"y"}', "5000000", "y"]);

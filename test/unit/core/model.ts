@@ -68,7 +68,6 @@ export interface Driver {
   stateOf(run: Run, row: number): number;
 }
 
-/** No test may make core refuse a move. */
 /** Those that have not ended are listed apart, each as the object it is. */
 export const liveAreExact = ({ runs, live }: Pick<State, "runs" | "live">): void => {
   for (const run of live)
@@ -76,6 +75,7 @@ export const liveAreExact = ({ runs, live }: Pick<State, "runs" | "live">): void
   for (const run of runs.values()) if (run.finished === 0 && !live.has(run)) throw new Error(`run ${run.id} is live`);
 };
 
+/** No test may make core refuse a move. */
 export const noRefusals = ({ refused }: Pick<State, "refused">): void => {
   if (refused.count > 0) throw new Error(`moves of states were refused: ${refused.count}, the last of ${refused.last}`);
 };
