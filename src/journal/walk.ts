@@ -18,7 +18,7 @@ import {
 import { type IoFile, type JournalIo, errnoOf, readAt } from "./io.ts";
 import { type SegmentId, segmentName, snapshotName } from "./names.ts";
 import { type Part, type Problem, damaged } from "./plan.ts";
-import { type ScanSource, findRecord, hasMarker, isBlank, scanRecords } from "./scan.ts";
+import { type ScanSource, findRecord, hasMarker, isBlank, readRecord, scanRecords } from "./scan.ts";
 import { decodeStart } from "./start.ts";
 
 /** `lsn` counts the caller's records from 1, over all segments. Throws if the record cannot be applied. */
@@ -188,9 +188,15 @@ export const walkSegment = async (
       const end = await scanRecords(source, at, limit, state.record);
       at = end.offset;
       if (end.detail === undefined) break;
-      if (part.mark === undefined && !part.followed && !(await hasMarker(source, at + 1, limit))) {
-        if (!(await isBlank(file, at, limit))) torn = { offset: at, bytes: limit - at, detail: end.detail };
-        break;
+      if (part.mark === undefined && !part.followed) {
+        const isProven = await hasMarker(source, at + 1, limit);
+        if (!isProven && (await isBlank(file, at, limit))) break;
+        // a server that runs writes over the zeros that it prepared: what has come since they were read is read now
+        if (typeof (await readRecord(source, at, limit)) !== "string") continue;
+        if (!isProven) {
+          torn = { offset: at, bytes: limit - at, detail: end.detail };
+          break;
+        }
       }
       const next = await findRecord(source, at + 1, limit);
       state.damage(at, next ?? limit, end.detail);

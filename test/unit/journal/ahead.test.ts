@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   type Journal,
   inspectJournal,
+  openHistory,
   openJournal,
   readJournal,
   type Replay,
@@ -51,6 +52,46 @@ describe("a segment prepares what it is written to next", () => {
       expect([seen, successor.warnings]).toEqual([["one", "two"], []]);
       await successor.close();
       expect(await verifyJournal("/j", { io: after.io })).toMatchObject({ ok: true, records: 2, warnings: [] });
+    }
+  });
+
+  it("nor damage to who reads while it is written", async () => {
+    const seen: string[] = [];
+    const replay: Replay = (_type, payload) => seen.push(payload.toString());
+    const ways = {
+      read: (io: FakeDisk["io"]) => readJournal("/j", replay, io),
+      verify: (io: FakeDisk["io"]) => verifyJournal("/j", { io, replay }),
+      history: async (io: FakeDisk["io"]) => {
+        const { newest, close } = await openHistory("/j", io);
+        await newest.read(replay);
+        await close();
+        return { warnings: [] };
+      },
+    };
+    for (const way of Object.values(ways)) {
+      const disk = fakeDisk();
+      const journal = await open(disk);
+      await journal.whenDurable(journal.append(1, text("one")));
+      await atRest(disk);
+      let n = 0;
+      const io: FakeDisk["io"] = {
+        ...disk.io,
+        open: async (path, flags) => {
+          const file = await disk.io.open(path, flags);
+          const read: typeof file.read = async (...args) => {
+            const got = await file.read(...args);
+            // between any two looks of the reader two commits, of which the second says that the first is on disk
+            if (path.endsWith(".log") && (n += 1) <= 8)
+              for (const part of ["a", "b"]) await journal.whenDurable(journal.append(1, text(`${n} ${part}`)));
+            return got;
+          };
+          return { ...file, read };
+        },
+      };
+      seen.length = 0;
+      expect(await way(io)).toMatchObject({ warnings: [] });
+      expect(seen).toEqual(["one", ...seen.slice(1).map((_, i) => `${(i >> 1) + 1} ${"ab"[i % 2]}`)]);
+      await journal.close();
     }
   });
 
