@@ -198,6 +198,8 @@ export const walkSegment = async (
           break;
         }
       }
+      // whoever was killed left zeros, and a START that would say where it ended cannot be read: nothing is lost here
+      if (part.mark === undefined && (await isBlank(file, at, limit))) break;
       const next = await findRecord(source, at + 1, limit);
       state.damage(at, next ?? limit, end.detail);
       at = next ?? limit;

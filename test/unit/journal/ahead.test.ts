@@ -95,6 +95,22 @@ describe("a segment prepares what it is written to next", () => {
     }
   });
 
+  it("nor where the segment that would say how much of it counts is damaged", async () => {
+    const disk = fakeDisk();
+    const journal = await open(disk);
+    await journal.whenDurable(journal.append(1, text("one")));
+    await atRest(disk);
+    const after = disk.kill();
+    const successor = await open(after, 2);
+    await successor.close();
+    const path = "/j/00000002-00000002.log";
+    const file = Buffer.from(after.files.get(path)!);
+    file[60]! ^= 0xff;
+    after.put(path, file);
+    const { problems } = await verifyJournal("/j", { io: after.io });
+    expect(problems.map(({ segment }) => segment)).toEqual(["00000002-00000002.log"]);
+  });
+
   it("but a record that is cut there is still one", async () => {
     const disk = fakeDisk();
     const journal = await open(disk);
