@@ -115,6 +115,12 @@ describe("the start of a command", () => {
     expect(stderr).not.toMatch(/Ignoring extra certs/);
   });
 
+  it("starts where sh takes a variable that is not set for a mistake, as bash does with an exported SHELLOPTS", () => {
+    const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
+    const words = ["-u", join(product, "bin", "slipway"), "--version"];
+    expect(spawnSync("/bin/sh", words, { encoding: "utf8", cwd: root, env })).toMatchObject({ status: 0, stderr: "" });
+  });
+
   it("says that Node.js is missing, and follows links to where it is installed", async () => {
     const link = join(root, "by a link");
     await symlink(join(product, "bin", "slipway"), link);
