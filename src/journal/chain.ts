@@ -49,6 +49,7 @@ export const createChain = (
   let sealed = [...loaded.chain];
   let lastLsn = loaded.lastLsn;
   let number = loaded.plan.highest.number;
+  let ahead = aheadBytes;
   let next: Pick<Start, "why" | "abandoned"> = { why: "open" };
   let settle: (() => Promise<void>) | undefined = createSettler(io, dir, loaded);
 
@@ -79,7 +80,7 @@ export const createChain = (
     settle = undefined;
     number += 1;
     const start = { ...next, firstLsn: lastLsn + 1, base, chain: sealed, created: new Date().toISOString() };
-    writer = await createSegment(io, dir, { epoch, number }, start, aheadBytes);
+    writer = await createSegment(io, dir, { epoch, number }, start, ahead);
     return writer;
   };
 
@@ -101,7 +102,8 @@ export const createChain = (
       await writer?.rest();
     } catch (error) {
       if (!(error instanceof SegmentAbandoned)) throw error;
-      // nothing was waiting for it: what comes next finds a new segment
+      // nothing was waiting for it: what comes next finds a new segment, and not another for each commit
+      ahead = 0;
       await retire("abandon");
     }
   };

@@ -154,4 +154,18 @@ describe("a segment prepares what it is written to next", () => {
     expect(seen).toEqual([big.toString(), "two"]);
     expect([...disk.files.keys()].filter((path) => path.endsWith(".log"))).toHaveLength(2);
   });
+
+  it("once, where only a sync says that there is no space, as on disks of a network", async () => {
+    const disk = fakeDisk();
+    const used = (): number => [...disk.files.values()].reduce((sum, { length }) => sum + length, 0);
+    disk.fault = (op) => (op === "datasync" && used() > 900 ? "EDQUOT" : undefined);
+    const journal = await open(disk);
+    for (let n = 1; n <= 5; n += 1) {
+      await journal.whenDurable(journal.append(1, text(`record ${n}`)));
+      await atRest(disk);
+    }
+    expect(journal.state).toBe("ok");
+    expect([...disk.files.keys()].filter((path) => path.endsWith(".log"))).toHaveLength(2);
+    await journal.close();
+  });
 });
