@@ -182,8 +182,9 @@ export const release = (agent: AgentLoad, placed: Placed, count: number): void =
   const waiting = Math.min(left, placed.count - placed.slotted);
   placed.count -= left;
   agent.count -= left;
-  if (waiting > 0) setBacklog(agent, placed, -waiting);
+  // the slots first: who waits is what has none
   if (left > waiting) slot(agent, placed, waiting - left);
+  if (waiting > 0) setBacklog(agent, placed, -waiting);
   if (placed.count === 0) agent.placed.remove(placed);
   if (left > waiting && agent.backlog > 0) promote(agent);
 };

@@ -86,6 +86,7 @@ describe("tasks that leave together", () => {
                 held.splice(0, held.length, ...held.filter(({ agent }) => agent !== gone));
               }
             expect(together.place()).toEqual(apart.place());
+            expect(together.scheduler.rebalance(0)).toEqual(apart.scheduler.rebalance(0));
             expect(together.loads()).toEqual(apart.loads());
             expect(together.held).toEqual(apart.held);
           }
@@ -104,5 +105,35 @@ describe("tasks that leave together", () => {
     end(0, held.length);
     expect(scheduler.loadOf(1)).toEqual({ count: 0, backlog: 0 });
     expect(scheduler.freeOf(1)).toEqual({ ...cpus(4), mem: 10_000 });
+  });
+
+  it("leave no backlog behind: nobody is asked for tasks that fit nowhere else, and those that do are asked for", () => {
+    const [small, large] = [cpus(1), { ...cpus(1), mem: 2000 }];
+    for (const [first, then, asks] of [
+      [small, large, []],
+      [large, small, [{ agent: 1, count: 1 }]],
+    ] as const) {
+      const scheduler = createScheduler();
+      const offer = { cluster: "local", queue: "default", pilot: 1, endsAt: Infinity };
+      scheduler.addAgent({ id: 1, resources: { ...cpus(4), mem: 10_000 }, ...offer });
+      const run = createRun(
+        1,
+        "u",
+        spec([group("first", 6, { resources: first }), group("then", 6, { resources: then })]),
+        0,
+        new Map(),
+      );
+      for (const each of run.groups) each.base = Task.PENDING;
+      scheduler.ready(run, 0, 6);
+      scheduler.pass(0);
+      expect(scheduler.loadOf(1)).toEqual({ count: 6, backlog: 2 });
+      for (let row = 0; row < 6; row += 1) scheduler.left(run, row, 1);
+      scheduler.ready(run, 6, 6);
+      scheduler.pass(0);
+      expect(scheduler.loadOf(1)).toEqual({ count: 6, backlog: 2 });
+      // room for either, but no memory
+      scheduler.addAgent({ id: 2, resources: cpus(4), ...offer });
+      expect(scheduler.rebalance(0).asks).toEqual(asks);
+    }
   });
 });
