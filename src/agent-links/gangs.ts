@@ -7,6 +7,7 @@ import { Flag, touch } from "../core/table.ts";
 import type { HeldTasks, RanksDone, RanksEndedMessage } from "../protocol/messages.ts";
 import type { AgentLink } from "./link.ts";
 import { define } from "./definitions.ts";
+import { tellInPassing } from "./in-passing.ts";
 import type { Engine } from "../server/engine.ts";
 import type { AgentId } from "../core/ids.ts";
 
@@ -40,6 +41,8 @@ export const createGangs = (engine: Engine, linkOf: (agent: AgentId) => AgentLin
     const run = state.runs.get(gang.run);
     if (link?.channel === undefined || run === undefined) return;
     const group = groupOf(run.groups, gang.row);
+    // that the run was over, if it was: said later, it would forget what comes now
+    tellInPassing(link);
     define(link, run, group);
     const isAlone = (touch(run.table, gang.row).flags[gang.row % run.table.pageRows]! & Flag.ALONE) !== 0;
     const timeLimit = setOf(group, gang.row)?.timeLimit;
