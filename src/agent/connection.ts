@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
-import type { TLSSocket } from "node:tls";
+import type { Socket } from "node:net";
 import { type Channel, createChannel } from "../protocol/frames.ts";
 import { type Endpoint, readEndpointFile } from "../protocol/endpoint.ts";
 import type { AgentMessage, Hello, ServerMessage } from "../protocol/messages.ts";
@@ -45,7 +45,7 @@ export interface Connection {
   readonly open: boolean;
   /** Gives up this server and looks for another. */
   drop(reason: string): void;
-  /** Milliseconds since there was last a server. */
+  /** Milliseconds since a server last said something; 0 while there is one. */
   lonelyMs(): number;
   /** Ends it for good. With a time, the server has that long to hear the last words and close the connection itself. */
   stop(waitMs?: number): Promise<void>;
@@ -82,14 +82,30 @@ const createHeartbeat = () => {
   };
 };
 
+/** Since when no server has said anything: one that stands still takes connections, too. */
+const createCompany = () => {
+  let since = performance.now();
+  let isThere = false;
+  return {
+    heard: (): void => {
+      isThere = true;
+    },
+    gone: (): void => {
+      if (isThere) since = performance.now();
+      isThere = false;
+    },
+    lonelyMs: (): number => (isThere ? 0 : performance.now() - since),
+  };
+};
+
 export const createConnection = (options: ConnectionOptions): Connection => {
   const heartbeat = createHeartbeat();
+  const company = createCompany();
   let channel: Channel<AgentMessage> | undefined;
   let welcomed = false;
   let stopped = false;
   /** How often it was tried without a welcome since the last one. */
   let tries = 0;
-  let lonelySince = performance.now();
   let retry: NodeJS.Timeout | undefined;
   let looks: NodeJS.Timeout | undefined;
   let lastProblem = "";
@@ -108,11 +124,12 @@ export const createConnection = (options: ConnectionOptions): Connection => {
   };
 
   /** Settles when the server is gone. */
-  const talk = (socket: TLSSocket, token: string, listener: ConnectionListener): Promise<void> =>
+  const talk = (socket: Socket, token: string, listener: ConnectionListener): Promise<void> =>
     new Promise((resolve) => {
       channel = createChannel<ServerMessage, AgentMessage>(
         socket,
         (message) => {
+          company.heard();
           if (message.t === "welcome") wasWelcomed(message.heartbeatMs);
           else if (message.t === "ping" && message.heartbeatMs !== undefined) heartbeat.every(message.heartbeatMs);
           if (message.t === "refused") problem(`the server refused: ${message.message}`);
@@ -121,7 +138,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
         (reason) => {
           channel = undefined;
           onGone();
-          lonelySince = performance.now();
+          company.gone();
           if (welcomed) listener.lost(reason);
           welcomed = false;
           resolve();
@@ -182,7 +199,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       return welcomed;
     },
     drop: (reason) => channel?.destroy(reason),
-    lonelyMs: () => (channel === undefined ? performance.now() - lonelySince : 0),
+    lonelyMs: company.lonelyMs,
     stop: async (waitMs = 0) => {
       stopped = true;
       clearInterval(looks);

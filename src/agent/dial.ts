@@ -1,13 +1,15 @@
-import { connect as connectPlain } from "node:net";
+import { type Socket, connect as connectPlain } from "node:net";
 import { connect, createSecureContext, type SecureContext, type TLSSocket } from "node:tls";
-import type { Endpoint } from "../protocol/endpoint.ts";
+import { type Endpoint, isHere } from "../protocol/endpoint.ts";
+import { dialOwnSocket } from "../protocol/own-socket.ts";
 import { pinOf } from "../protocol/pin.ts";
 import { AGENT_PROTOCOL } from "../protocol/version.ts";
 
 /**
- * Finds the address of a server that answers. It tries all of them in turn, the next one while the last is still
- * silent, and takes the first that shows the right key. It pins the server's key, not its name (rule 16), and sends
- * nothing before it has seen the key.
+ * Finds the address of a server that answers: on its machine a socket that only the owner can have made (0051); elsewhere, or if
+ * that does not answer, its addresses. It tries all of them in turn, the next one while the last is still silent, and
+ * takes the first that shows the right key. It pins the server's key, not its name (rule 16), and sends nothing before
+ * it has seen the key.
  */
 
 /** A silent address delays the next one by no more than this; one that took the connection is heard first. */
@@ -89,13 +91,23 @@ const isSilent = ({ answered }: Attempt): Promise<boolean> =>
     });
   });
 
+/** By the socket of this machine; or why not, unless there is none. */
+const dialHere = async (endpoint: Endpoint): Promise<Socket | readonly string[]> => {
+  const { agentSocket } = endpoint;
+  if (agentSocket === undefined || !isHere(endpoint)) return [];
+  const found = await dialOwnSocket(agentSocket);
+  return typeof found === "string" ? [`${agentSocket} (${found})`] : found;
+};
+
 /** The first connection that showed the right key, or each address with its error. */
 export const dial = async (
   endpoint: Endpoint,
   isStopped: () => boolean,
   patience: Patience,
-): Promise<TLSSocket | readonly string[]> => {
-  const problems: string[] = [];
+): Promise<Socket | readonly string[]> => {
+  const here = await dialHere(endpoint);
+  if ("destroy" in here) return here;
+  const problems = [...here];
   const attempts: Attempt[] = [];
   let winner: TLSSocket | undefined;
   const tries = new Set<Promise<void>>();

@@ -1,16 +1,17 @@
 import http from "node:http";
 import net from "node:net";
-import { hostname } from "node:os";
 import type { Duplex } from "node:stream";
-import type { Endpoint } from "../protocol/endpoint.ts";
+import { type Endpoint, isHere } from "../protocol/endpoint.ts";
 import { established } from "../protocol/established.ts";
 
-/** Whether the server's pid and unix socket mean anything here. */
-export const isHere = (endpoint: Endpoint): boolean => endpoint.socket !== "" && endpoint.host === hostname();
+/** Of a server that is somebody else's we know the address alone. */
+const hasSocketHere = (endpoint: Endpoint): boolean => endpoint.socket !== "" && isHere(endpoint);
 
 /** What people see of where we connect to. */
 export const addressOf = (endpoint: Endpoint): string =>
-  isHere(endpoint) ? endpoint.socket : `https://${bracketed(endpoint.addresses[0] ?? endpoint.host)}:${endpoint.port}`;
+  hasSocketHere(endpoint)
+    ? endpoint.socket
+    : `https://${bracketed(endpoint.addresses[0] ?? endpoint.host)}:${endpoint.port}`;
 
 const bracketed = (host: string): string => (host.includes(":") ? `[${host}]` : host);
 
@@ -31,7 +32,7 @@ export const agentFor = (endpoint: Endpoint): http.Agent => {
   // each connection knows itself where it goes: Node need not look for a name to ask for
   const options = { keepAlive: true, maxSockets: 64, maxFreeSockets: 4, servername: "" };
   const agent = new http.Agent(options);
-  const dial = isHere(endpoint) ? dialLocal : dialAway;
+  const dial = hasSocketHere(endpoint) ? dialLocal : dialAway;
   const createConnection = (_options: unknown, created: Created): undefined => {
     dial(endpoint).then(
       (socket) => created(null, socket),

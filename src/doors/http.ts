@@ -3,7 +3,7 @@ import { chmod, rm } from "node:fs/promises";
 import { type Server as HttpServer, type RequestListener, createServer } from "node:http";
 import { type Server as HttpsServer, createServer as createHttpsServer } from "node:https";
 import { networkInterfaces } from "node:os";
-import type { Socket } from "node:net";
+import { type Server, type Socket, createServer as createPlainServer } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { getRequestListener } from "@hono/node-server";
@@ -18,8 +18,8 @@ import type { Sessions } from "./sessions.ts";
 import type { Strangers } from "./strangers.ts";
 
 /**
- * The doors: a unix socket for this machine, and one TLS port for both HTTP and agents, told apart by ALPN, so that a
- * firewall needs one hole; and while somebody looks at the page with a browser of this machine, a port for that
+ * The doors: two unix sockets for this machine, for HTTP and for agents, and one TLS port for both, told apart by ALPN, so that
+ * a firewall needs one hole; and while somebody looks at the page with a browser of this machine, a port for that
  * (page-door.ts). Connections that do not finish their handshake or their headers in time are closed.
  */
 
@@ -43,7 +43,9 @@ export interface Doors {
 
 export interface DoorsOptions {
   readonly api: Api;
+  /** Sockets of this machine, in a directory that nobody else may enter. */
   readonly socketPath: string;
+  readonly agentSocketPath: string;
   readonly host: string;
   readonly port: number;
   readonly key: string;
@@ -68,9 +70,15 @@ const ownAddresses = (host: string): string[] => {
 /** Connections that the kernel takes for us meanwhile, if it allows that many: after a restart all agents come at once. */
 const MOST_WAITING = 4096;
 
-const listen = async (server: HttpServer | HttpsServer, where: object): Promise<void> => {
+const listen = async (server: Server, where: object): Promise<void> => {
   server.listen({ ...where, backlog: MOST_WAITING });
   await once(server, "listening");
+};
+
+const listenHere = async (server: Server, path: string): Promise<void> => {
+  await rm(path, { force: true });
+  await listen(server, { path });
+  await chmod(path, 0o600);
 };
 
 /** A submission of a million lines may take its time; headers may not. */
@@ -149,11 +157,15 @@ export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
     else for (const speak of speakHttp) speak.call(tls, socket);
   });
 
-  await rm(options.socketPath, { force: true });
   const local = patience(createServer(PLAIN, listenerOf(options, "socket")));
   local.on("connection", track);
-  await listen(local, { path: options.socketPath });
-  await chmod(options.socketPath, 0o600);
+  // whoever gets this far is the owner: there is nobody to hide from, and no stranger to count
+  const localAgents = createPlainServer((socket) => {
+    track(socket);
+    options.onAgent(socket);
+  });
+  await listenHere(local, options.socketPath);
+  await listenHere(localAgents, options.agentSocketPath);
   await listen(tls, { port: options.port, host: options.host });
   const address = tls.address() as { port: number };
   const page = createPageDoor({
@@ -176,10 +188,11 @@ export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
       page.close();
       tls.close();
       local.close();
+      localAgents.close();
       // give answers on their way a moment
       await new Promise((resolve) => setTimeout(resolve, 50));
       for (const socket of sockets) socket.destroy();
-      await rm(options.socketPath, { force: true });
+      for (const path of [options.socketPath, options.agentSocketPath]) await rm(path, { force: true });
     },
   };
 };

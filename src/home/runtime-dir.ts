@@ -2,6 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { lstat, mkdir, readdir, rmdir, stat, unlink } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { SlipwayError } from "../errors.ts";
+import { isPrivate } from "../protocol/own-socket.ts";
 import { unless } from "./files.ts";
 
 /** The longest path of a unix socket; Node silently cuts off longer ones (rule 14). */
@@ -17,12 +18,6 @@ export interface RuntimeOptions {
 }
 
 const fits = (dir: string): boolean => Buffer.byteLength(dir) + 1 + NAME_ROOM <= MAX_SOCKET_PATH;
-
-/** Whether this is a real directory of ours that nobody else may enter. */
-const isPrivate = async (dir: string, uid: number): Promise<boolean> => {
-  const about = await lstat(dir);
-  return about.isDirectory() && about.uid === uid && (about.mode & 0o077) === 0 && (about.mode & 0o700) === 0o700;
-};
 
 const tryDirectory = async (dir: string, uid: number): Promise<boolean> => {
   if (!fits(dir)) return false;

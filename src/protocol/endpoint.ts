@@ -1,4 +1,5 @@
 import { readFile } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
@@ -14,12 +15,17 @@ export interface Endpoint {
   readonly port: number;
   /** The unix socket for clients on the same machine. */
   readonly socket: string;
+  /** The one for agents; servers of an earlier version have none. */
+  readonly agentSocket?: string;
   /** sha256 of the server's public key (SPKI), base64. */
   readonly keyPin: string;
   readonly epoch: number;
   readonly started: string;
   readonly version: string;
 }
+
+/** Whether the server's pid and its sockets mean anything here. */
+export const isHere = ({ host }: Pick<Endpoint, "host">): boolean => host === hostname();
 
 /** Whether an address leads only to the machine that uses it. */
 export const isLoopback = (address: string): boolean => /^(127\.|::1$|localhost$)/.test(address);
@@ -36,6 +42,7 @@ const isEndpoint = (value: unknown): value is Endpoint => {
     endpoint !== null &&
     typeof endpoint.port === "number" &&
     typeof endpoint.socket === "string" &&
+    (endpoint.agentSocket === undefined || typeof endpoint.agentSocket === "string") &&
     typeof endpoint.keyPin === "string" &&
     typeof endpoint.epoch === "number" &&
     Array.isArray(endpoint.addresses)

@@ -43,8 +43,9 @@ export interface Front {
   readonly doors: Doors;
   readonly listening: Listening;
   readonly url: string;
-  /** The socket for clients on this machine, and the directory made for it. */
+  /** The sockets for clients and agents on this machine, and the directory made for them. */
   readonly socket: string;
+  readonly agentSocket: string;
   readonly runtime: string;
   /** Stops looking at clusters.yaml, and telling viewers. */
   close(): void;
@@ -194,9 +195,14 @@ const openAllDoors = (
   {
     strangers,
     socket,
+    agentSocket,
     host,
     now,
-  }: { readonly strangers: Strangers; readonly socket: string; readonly host: string; readonly now: () => Doors },
+  }: Pick<Front, "socket" | "agentSocket"> & {
+    readonly strangers: Strangers;
+    readonly host: string;
+    readonly now: () => Doors;
+  },
 ): Promise<Doors> => {
   const { clock } = engine;
   const entrance = createEntrance({
@@ -217,6 +223,7 @@ const openAllDoors = (
       log,
     }),
     socketPath: socket,
+    agentSocketPath: agentSocket,
     host,
     port: port ?? 0,
     key: keys.keyPem,
@@ -313,15 +320,16 @@ export const openFront = async (options: FrontOptions): Promise<Front> => {
   const strangers = createStrangers(() => MOST_STRANGERS + agents.size);
   const runtime = await runtimeDirectory(root);
   const socket = socketPath(runtime, "api.sock");
+  const agentSocket = socketPath(runtime, "agents.sock");
   opened = await openAllDoors(
     options,
     { service, launches, numbers: { ...numbers, unready: lifecycle.unready }, live: told.live, series: told.series },
-    { strangers, socket, host: listening.host, now: openDoorsNow },
+    { strangers, socket, agentSocket, host: listening.host, now: openDoorsNow },
   );
   warnOfLoopback(home, listening, log);
   const close = (): void => {
     reload.close();
     told.close();
   };
-  return { launches, doors: opened, listening, url: urlOf(opened, listening), socket, runtime, close };
+  return { launches, doors: opened, listening, url: urlOf(opened, listening), socket, agentSocket, runtime, close };
 };

@@ -43,13 +43,14 @@ interface Parts {
 /** Tells clients and agents where this server is. */
 const publishEndpoint = async ({ home, inside, front }: Parts): Promise<void> => {
   const { root, claim, keys } = home;
-  const { doors, socket, url } = front;
+  const { doors, socket, agentSocket, url } = front;
   await writeEndpoint(root, {
     pid: process.pid,
     host: hostname(),
     addresses: doors.addresses,
     port: doors.port,
     socket,
+    agentSocket,
     keyPin: keys.pin,
     epoch: claim.epoch,
     started: inside.started,

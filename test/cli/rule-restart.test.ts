@@ -109,7 +109,7 @@ describe("the server is killed", () => {
     });
     await writeFile(
       join(slipway.home, "server.json"),
-      JSON.stringify({ ...endpoint, port: old.port, addresses: ["127.0.0.1"] }),
+      JSON.stringify({ ...endpoint, agentSocket: undefined, port: old.port, addresses: ["127.0.0.1"] }),
     );
     await done;
     old.close();

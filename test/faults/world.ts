@@ -226,7 +226,9 @@ export const createWorld = async (options: WorldOptions): Promise<World> => {
 
   const put = async (path: string, endpoint: Endpoint, port: number): Promise<void> => {
     const socket = world.apiProxy === undefined ? endpoint.socket : apiSocket;
-    await writeFile(`${path}.new`, JSON.stringify({ ...endpoint, port, socket, addresses: ["127.0.0.1"] }));
+    // agents come by the port, which can be cut
+    const { agentSocket: _, ...rest } = endpoint;
+    await writeFile(`${path}.new`, JSON.stringify({ ...rest, port, socket, addresses: ["127.0.0.1"] }));
     await rename(`${path}.new`, path);
   };
 

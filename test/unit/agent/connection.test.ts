@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import type { AddressInfo, Server } from "node:net";
-import { tmpdir } from "node:os";
+import { type AddressInfo, type Server, createServer as createPlain } from "node:net";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TLSSocket, createServer } from "node:tls";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -93,6 +93,30 @@ const comingBack = async (ms: number): Promise<number> => {
   for (const socket of sockets) socket.destroy();
   return hellos.at(-1)! - hellos[0]!;
 };
+
+describe("an agent without a server", () => {
+  it("is lonely while one takes its connection and says nothing, as one that stands still does", async () => {
+    const agentSocket = join(root, "agents.sock");
+    const frozen = createPlain().listen(agentSocket);
+    await once(frozen, "listening");
+    const endpoint = { addresses: [], port: 1, socket: "", keyPin: "", host: hostname(), epoch: 1, agentSocket };
+    const endpointFile = join(root, "frozen.json");
+    await writeFile(endpointFile, JSON.stringify(endpoint));
+    const agent = createConnection({ endpointFile, tokenFile: join(root, "token"), log: () => undefined });
+    const came = once(frozen, "connection");
+    const listener = { received: () => undefined, lost: () => undefined };
+    agent.connect({ ...listener, hello: () => ({ uuid: "u", epoch: 0, seq: 0, held: [] }) as never });
+    const [socket] = (await came) as [TLSSocket];
+    await once(socket, "data");
+    const before = agent.lonelyMs();
+    expect(before).toBeGreaterThan(0);
+    socket.destroy();
+    await once(frozen, "connection");
+    expect(agent.lonelyMs()).toBeGreaterThan(before);
+    await agent.stop();
+    await new Promise((resolve) => frozen.close(resolve));
+  });
+});
 
 describe("agents that come back", () => {
   it("take turns where there are thousands: they come over as long a time as their heartbeat is longer than usual", async () => {

@@ -1,5 +1,8 @@
 import { once } from "node:events";
+import { chmod, mkdtemp, rm, symlink } from "node:fs/promises";
 import { type AddressInfo, type Server, connect, createServer as createPlain } from "node:net";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
 import { createServer } from "node:tls";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { dial } from "../../../src/agent/dial.ts";
@@ -85,6 +88,47 @@ describe("how an agent finds its server", () => {
     const socket = await dialAt(port, { addresses: ["127.0.0.1", "127.0.0.2"] });
     expect([others, "destroy" in socket]).toEqual([0, true]);
     if ("destroy" in socket) socket.destroy();
+  });
+
+  it("on the server's machine takes its socket, which needs no key, if nobody else can have made it; else the addresses", async () => {
+    const root = await mkdtemp(join(tmpdir(), "slw-"));
+    try {
+      const agentSocket = join(root, "agents.sock");
+      const here = createPlain((socket) => socket.on("error", () => undefined).end("here"));
+      open.push(here.listen(agentSocket));
+      await once(here, "listening");
+      const port = await listen(secure());
+      const said = async (change: Partial<Endpoint>): Promise<string> => {
+        const socket = await dialAt(port, { host: hostname(), agentSocket, ...change });
+        if (!("destroy" in socket)) return socket.join(", ");
+        const [data] = (await once(socket, "data")) as [Buffer];
+        socket.destroy();
+        return data.toString();
+      };
+      const nowhere = { addresses: ["127.0.0.3"] };
+      const refused = `127.0.0.3:${port} (ECONNREFUSED)`;
+      expect(await said({})).toBe("here");
+      expect(await said({ host: "elsewhere" })).toBe(AGENT_PROTOCOL);
+      expect(await said({ host: "elsewhere", ...nowhere })).toBe(refused);
+      const gone = join(root, "gone.sock");
+      expect(await said({ agentSocket: gone })).toBe(AGENT_PROTOCOL);
+      expect(await said({ agentSocket: gone, ...nowhere })).toBe(`${gone} (ENOENT), ${refused}`);
+      const far = join(root, "far", "agents.sock");
+      expect(await said({ agentSocket: far, ...nowhere })).toBe(`${far} (ENOENT), ${refused}`);
+      // a directory that others may enter, or that a link leads to, may be somebody else's
+      const link = `${root}-link`;
+      await symlink(root, link);
+      const byLink = join(link, "agents.sock");
+      expect(await said({ agentSocket: byLink, ...nowhere })).toBe(
+        `${byLink} (its directory is not private), ${refused}`,
+      );
+      await rm(link);
+      await chmod(root, 0o755);
+      expect(await said(nowhere)).toBe(`${agentSocket} (its directory is not private), ${refused}`);
+      expect(await said({})).toBe(AGENT_PROTOCOL);
+    } finally {
+      await rm(root, { recursive: true, force: true });
+    }
   });
 
   it("one that takes the connection and says nothing is given up in time", async () => {

@@ -133,6 +133,7 @@ export const openTestDoors = async (most = MOST_STRANGERS, earlier?: string): Pr
       log: () => undefined,
     }),
     socketPath: socket,
+    agentSocketPath: join(root, "agents.sock"),
     host: "127.0.0.1",
     port: 0,
     key: keyPem,

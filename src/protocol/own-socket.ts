@@ -1,0 +1,35 @@
+import { lstat } from "node:fs/promises";
+import { type Socket, connect } from "node:net";
+import { dirname } from "node:path";
+
+/** Sockets on one machine: who may reach one is decided by the directory it is in. */
+
+/** Whether this is a real directory of ours that nobody else may enter. */
+export const isPrivate = async (dir: string, uid: number): Promise<boolean> => {
+  const about = await lstat(dir);
+  return about.isDirectory() && about.uid === uid && (about.mode & 0o077) === 0 && (about.mode & 0o700) === 0o700;
+};
+
+/**
+ * A connection to a socket that nobody but us can have made, or why there is none. The name of a machine is no proof: where
+ * another one has the same, a stranger may have made a directory there, to be shown a token.
+ */
+export const dialOwnSocket = async (path: string, uid = process.getuid?.() ?? 0): Promise<Socket | string> => {
+  try {
+    if (!(await isPrivate(dirname(path), uid))) return "its directory is not private";
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+  }
+  return new Promise((resolve) => {
+    const socket = connect({ path });
+    socket.once("connect", () => {
+      socket.removeListener("error", failed);
+      resolve(socket);
+    });
+    const failed = (error: NodeJS.ErrnoException): void => {
+      socket.destroy();
+      resolve(error.code ?? error.message);
+    };
+    socket.once("error", failed);
+  });
+};
