@@ -164,6 +164,23 @@ export const measureLatency = async (options, say) => {
       },
       {
         ...shared,
+        name: "latency-tail",
+        title: `the same, p99 of ${count}`,
+        limit: "p50",
+        ours: pick("idle", "p99"),
+        others: [
+          { key: "p50", role: "limit", label: "p50", values: pick("idle", "p50") },
+          {
+            key: "loaded",
+            role: "part",
+            label: `p99 beside ${queued.toLocaleString("en")} queued tasks`,
+            values: pick("loaded", "p99"),
+          },
+        ],
+        wanted: [{ of: "p50", atMost: 2.5 }],
+      },
+      {
+        ...shared,
         name: "latency-loaded",
         title: `the same beside ${load} queued tasks, at a higher priority than theirs`,
         limit: "idle",

@@ -120,7 +120,15 @@ it(
   { timeout: 300_000 },
   async () => {
     const first = await smoke("latency,memory");
-    expect(namesOf(first)).toEqual(["latency", "latency-loaded", "looking", "memory", "memory-running", "submit"]);
+    expect(namesOf(first)).toEqual([
+      "latency",
+      "latency-tail",
+      "latency-loaded",
+      "looking",
+      "memory",
+      "memory-running",
+      "submit",
+    ]);
     const whole = await smoke("restart", "--merge");
     expect(namesOf(whole)).toEqual([...namesOf(first), "restart", "restart-size", "reconnect"]);
     expect(whole.experiments.slice(0, 6), "the earlier ones stay as they were").toEqual(first.experiments);
