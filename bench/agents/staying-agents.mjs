@@ -1,9 +1,15 @@
 // Many agents in one process that do nothing but stay connected, for `npm run bench`: the agent's own connection, with its
-// heartbeats, its patience and its way back to a server that was started again. Usage: staying-agents.mjs HOME COUNT. Writes
+// heartbeats, its patience and its way back to a server that was started again; as from other machines, so with TLS. Usage: staying-agents.mjs HOME COUNT. Writes
 // "all" whenever all of them are welcome, the first time and after a loss; ends when its standard input does.
 import { randomUUID } from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
+import os from "node:os";
 import { join } from "node:path";
 import { loadSource } from "../../scripts/load-source.mjs";
+
+// agents on the server's own machine come by its socket
+os.hostname = () => "elsewhere";
+syncBuiltinESMExports();
 
 const { createConnection, FRACTION, PROTOCOL_VERSION, endpointPath } = await loadSource(`
 export { createConnection } from "./src/agent/connection.ts";

@@ -164,7 +164,8 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       found.destroy();
       throw error;
     });
-    if (stopped) found.destroy();
+    // who was there may be gone meanwhile
+    if (stopped || found.destroyed) found.destroy();
     else await talk(found, token.trim(), listener);
   };
 

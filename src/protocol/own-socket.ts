@@ -22,14 +22,8 @@ export const dialOwnSocket = async (path: string, uid = process.getuid?.() ?? 0)
   }
   return new Promise((resolve) => {
     const socket = connect({ path });
-    socket.once("connect", () => {
-      socket.removeListener("error", failed);
-      resolve(socket);
-    });
-    const failed = (error: NodeJS.ErrnoException): void => {
-      socket.destroy();
-      resolve(error.code ?? error.message);
-    };
-    socket.once("error", failed);
+    socket.once("connect", () => resolve(socket));
+    // stays: until the caller listens, the other side may go
+    socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
   });
 };

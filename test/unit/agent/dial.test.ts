@@ -8,6 +8,7 @@ import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { dial } from "../../../src/agent/dial.ts";
 import { makeCertificate, makeKey, pinOf } from "../../../src/home/certificate.ts";
 import type { Endpoint } from "../../../src/protocol/endpoint.ts";
+import { dialOwnSocket } from "../../../src/protocol/own-socket.ts";
 import { AGENT_PROTOCOL } from "../../../src/protocol/version.ts";
 
 let keys: { key: string; cert: string; pin: string };
@@ -129,6 +130,19 @@ describe("how an agent finds its server", () => {
     } finally {
       await rm(root, { recursive: true, force: true });
     }
+  });
+
+  it("a connection that fails before anybody listens to it ends nothing else", async () => {
+    const root = await mkdtemp(join(tmpdir(), "slw-"));
+    const path = join(root, "agents.sock");
+    const here = createPlain((socket) => socket.on("error", () => undefined));
+    open.push(here.listen(path));
+    await once(here, "listening");
+    const socket = await dialOwnSocket(path);
+    if (typeof socket === "string") throw new Error(socket);
+    socket.destroy(new Error("reset"));
+    await new Promise((resolve) => socket.once("close", resolve));
+    await rm(root, { recursive: true });
   });
 
   it("one that takes the connection and says nothing is given up in time", async () => {
