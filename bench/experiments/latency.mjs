@@ -86,6 +86,20 @@ const ASKED = {
   "cli-show": { label: "slipway show RUN, as typed", ask: ({ slipway, run }) => slipway.ask("show", String(run)) },
 };
 
+/** How much longer than most the slowest take: p99 beside p50. */
+const tailOf = (shared, pick, count, load) => ({
+  ...shared,
+  name: "latency-tail",
+  title: `the same, p99 of ${count}`,
+  limit: "p50",
+  ours: pick("idle", "p99"),
+  others: [
+    { key: "p50", role: "limit", label: "p50", values: pick("idle", "p50") },
+    { key: "loaded", role: "part", label: `p99 beside ${load} queued tasks`, values: pick("loaded", "p99") },
+  ],
+  wanted: [{ of: "p50", atMost: 2.5 }],
+});
+
 export const measureLatency = async (options, say) => {
   const count = options.sized(200, 50, 3);
   const queued = options.sized(100_000, 100_000, 1000);
@@ -162,23 +176,7 @@ export const measureLatency = async (options, say) => {
         ],
         wanted: [{ atMost: 2 }, ...(floor === undefined ? [] : [{ of: "full", atMost: 2.6 }])],
       },
-      {
-        ...shared,
-        name: "latency-tail",
-        title: `the same, p99 of ${count}`,
-        limit: "p50",
-        ours: pick("idle", "p99"),
-        others: [
-          { key: "p50", role: "limit", label: "p50", values: pick("idle", "p50") },
-          {
-            key: "loaded",
-            role: "part",
-            label: `p99 beside ${queued.toLocaleString("en")} queued tasks`,
-            values: pick("loaded", "p99"),
-          },
-        ],
-        wanted: [{ of: "p50", atMost: 2.5 }],
-      },
+      tailOf(shared, pick, count, load),
       {
         ...shared,
         name: "latency-loaded",
