@@ -100,7 +100,7 @@ describe.skipIf(reason !== undefined)(
       await writeFile(path("flag"), "");
       const { pilots } = await until("a worker", async () => {
         const now = await shown("s.json");
-        return now.workers?.length === 1 && now.problem === undefined ? now : undefined;
+        return now.workers?.length === 1 && now.pilots?.length === 1 && now.problem === undefined ? now : undefined;
       });
       expect(pilots).toMatchObject([{ agents: 1, workers: 1 }]);
       expect((await status("s.json"))["problem"]).toBeUndefined();
