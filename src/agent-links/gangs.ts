@@ -41,7 +41,7 @@ export const createGangs = (engine: Engine, linkOf: (agent: AgentId) => AgentLin
     const run = state.runs.get(gang.run);
     if (link?.channel === undefined || run === undefined) return;
     const group = groupOf(run.groups, gang.row);
-    // that the run was over, if it was: said later, it would forget what comes now
+    // if it does not know yet that the run was over, it hears that first: later, it would forget what it is told now
     tellInPassing(link);
     define(link, run, group);
     const isAlone = (touch(run.table, gang.row).flags[gang.row % run.table.pageRows]! & Flag.ALONE) !== 0;

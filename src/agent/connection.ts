@@ -82,7 +82,7 @@ const createHeartbeat = () => {
   };
 };
 
-/** Since when no server has said anything: one that stands still takes connections, too. */
+/** Measures how long no server has said anything. A connection alone does not count: a server that stands still accepts it. */
 const createCompany = () => {
   let since = performance.now();
   let isThere = false;
@@ -164,7 +164,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       found.destroy();
       throw error;
     });
-    // who was there may be gone meanwhile
+    // the server may have closed the connection while we read the token
     if (stopped || found.destroyed) found.destroy();
     else await talk(found, token.trim(), listener);
   };

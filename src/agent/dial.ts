@@ -6,8 +6,8 @@ import { pinOf } from "../protocol/pin.ts";
 import { AGENT_PROTOCOL } from "../protocol/version.ts";
 
 /**
- * Finds the address of a server that answers: on its machine a socket that only the owner can have made (0051); elsewhere, or if
- * that does not answer, its addresses. It tries all of them in turn, the next one while the last is still silent, and
+ * Finds a server that answers. On the server's machine the agent uses its socket, if nobody else can have made it (0051).
+ * Elsewhere, or if the socket does not answer, it uses the addresses. It tries all of them in turn, the next one while the last is still silent, and
  * takes the first that shows the right key. It pins the server's key, not its name (rule 16), and sends nothing before
  * it has seen the key.
  */
@@ -91,7 +91,7 @@ const isSilent = ({ answered }: Attempt): Promise<boolean> =>
     });
   });
 
-/** By the socket of this machine; or why not, unless there is none. */
+/** Connects through the server's socket on this machine. Returns the reason if that fails, and no reason if there is no such socket. */
 const dialHere = async (endpoint: Endpoint): Promise<Socket | readonly string[]> => {
   const { agentSocket } = endpoint;
   if (agentSocket === undefined || !isHere(endpoint)) return [];

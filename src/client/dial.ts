@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { type Endpoint, isHere } from "../protocol/endpoint.ts";
 import { established } from "../protocol/established.ts";
 
-/** Of a server that is somebody else's we know the address alone. */
+/** We never know the socket of somebody else's server, only its address. */
 const hasSocketHere = (endpoint: Endpoint): boolean => endpoint.socket !== "" && isHere(endpoint);
 
 /** What people see of where we connect to. */

@@ -159,7 +159,7 @@ export const openDoors = async (options: DoorsOptions): Promise<Doors> => {
 
   const local = patience(createServer(PLAIN, listenerOf(options, "socket")));
   local.on("connection", track);
-  // whoever gets this far is the owner: there is nobody to hide from, and no stranger to count
+  // only the owner can enter the directory: these agents need no TLS and are never strangers
   const localAgents = createPlainServer((socket) => {
     track(socket);
     options.onAgent(socket);

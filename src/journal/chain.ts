@@ -102,7 +102,7 @@ export const createChain = (
       await writer?.rest();
     } catch (error) {
       if (!(error instanceof SegmentAbandoned)) throw error;
-      // nothing was waiting for it: what comes next finds a new segment, and not another for each commit
+      // nobody was waiting: the next commit goes to a new segment, which prepares nothing, or each commit would need another
       ahead = 0;
       await retire("abandon");
     }

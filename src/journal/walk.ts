@@ -191,14 +191,14 @@ export const walkSegment = async (
       if (part.mark === undefined && !part.followed) {
         const isProven = await hasMarker(source, at + 1, limit);
         if (!isProven && (await isBlank(file, at, limit))) break;
-        // a server that runs writes over the zeros that it prepared: what has come since they were read is read now
+        // a running server overwrites the zeros it prepared: read again what was zero when we first looked
         if (typeof (await readRecord(source, at, limit)) !== "string") continue;
         if (!isProven) {
           torn = { offset: at, bytes: limit - at, detail: end.detail };
           break;
         }
       }
-      // whoever was killed left zeros, and a START that would say where it ended cannot be read: nothing is lost here
+      // a killed server left zeros here, and the next START, which would say where the records end, cannot be read: nothing is lost
       if (part.mark === undefined && (await isBlank(file, at, limit))) break;
       const next = await findRecord(source, at + 1, limit);
       state.damage(at, next ?? limit, end.detail);

@@ -2,7 +2,7 @@ import { lstat } from "node:fs/promises";
 import { type Socket, connect } from "node:net";
 import { dirname } from "node:path";
 
-/** Sockets on one machine: who may reach one is decided by the directory it is in. */
+/** Sockets on one machine. The directory that holds a socket decides who can reach it. */
 
 /** Whether this is a real directory of ours that nobody else may enter. */
 export const isPrivate = async (dir: string, uid: number): Promise<boolean> => {
@@ -11,8 +11,8 @@ export const isPrivate = async (dir: string, uid: number): Promise<boolean> => {
 };
 
 /**
- * A connection to a socket that nobody but us can have made, or why there is none. The name of a machine is no proof: where
- * another one has the same, a stranger may have made a directory there, to be shown a token.
+ * Connects to a socket that nobody but us can have made, or returns the reason why not. A matching host name proves nothing: on
+ * another machine of that name, somebody else could have made the directory to be shown our token.
  */
 export const dialOwnSocket = async (path: string, uid = process.getuid?.() ?? 0): Promise<Socket | string> => {
   try {

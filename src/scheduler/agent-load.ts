@@ -182,7 +182,7 @@ export const release = (agent: AgentLoad, placed: Placed, count: number): void =
   const waiting = Math.min(left, placed.count - placed.slotted);
   placed.count -= left;
   agent.count -= left;
-  // the slots first: who waits is what has none
+  // slots first: the backlog counts the tasks that have none
   if (left > waiting) slot(agent, placed, waiting - left);
   if (waiting > 0) setBacklog(agent, placed, -waiting);
   if (placed.count === 0) agent.placed.remove(placed);
